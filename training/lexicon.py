@@ -72,7 +72,7 @@ def main() -> None:
     for name, seen in sorted(stems.items()):
         if seen >= LEAST_PASSAGES and not name.isdigit() and len(name) < LONGEST_STEM:
             grouped[f"{math.log(1 + count / seen):.1f}"].append(name)
-    found, nouns = verbs(words, led, modal, told, named)
+    found = verbs(words, led, modal, told, named)
     file = {
         "card": {
             "made_by": "training/lexicon.py",
@@ -83,7 +83,6 @@ def main() -> None:
         },
         "rarest": round(math.log(1 + count / (LEAST_PASSAGES // 2)), 1),
         "verbs": " ".join(found),
-        "nouns_too": " ".join(nouns),
         "idf": {value: " ".join(grouped[value]) for value in sorted(grouped, key=float)},
     }
     target = Path(lexicon.__file__).with_suffix(".json")
@@ -121,10 +120,9 @@ def verbs(
     modal: Counter[str],
     told: Counter[str],
     named: Counter[str],
-) -> tuple[list[str], list[str]]:
-    """Return the words that are used as verbs, and those that are nouns as often, sorted."""
+) -> list[str]:
+    """Return the words that are used as verbs, sorted."""
     found: set[str] = set()
-    nouns: set[str] = set()
     for word, seen in words.items():
         if seen < LEAST_SEEN or len(word) < 3 or word in NEGATIONS | CLAIM_STOP_WORDS:
             continue
@@ -134,14 +132,14 @@ def verbs(
         if is_led and not is_noun:
             found.update((word, present, past, *((doubled,) if words[doubled] else ())))
         elif led[word] >= SHARE_OF_NOUNS * seen and led[word] >= LEAST_MODAL:
-            nouns.update((word, present))
+            continue  # a noun as often
         elif (
             told[word] >= SHARE_OF_PRONOUNS * seen
             and not is_noun
             and not word.endswith(("ly", "ing"))
         ):
             found.add(word)
-    return sorted(found), sorted(nouns - found)
+    return sorted(found)
 
 
 def forms(verb: str) -> tuple[str, str, str]:

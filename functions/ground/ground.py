@@ -2,6 +2,7 @@
 
 import base64
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -17,7 +18,6 @@ from docstokg.contracts.response import (
     Fusion,
     GraphUse,
     Provenance,
-    ProvidersUsed,
 )
 from docstokg.contracts.retrieval import Hydrated
 from docstokg.contracts.state import (
@@ -30,14 +30,14 @@ from docstokg.contracts.state import (
     StepReport,
 )
 from docstokg.domain import budget, mmr, near_duplicates, time_budget
-from docstokg.domain.answer import conflicts, prompt, relevance
+from docstokg.domain.answer import conflicts, extractive, prompt, relevance
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
-from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground import knowledge
 from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
@@ -78,10 +78,10 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    positions = passages.context(plan, citations)
-    blocks = _blocks(
-        plan, expansion, [citations[i] for i in positions], [chunks[i] for i in positions]
-    )
+    synthesis, most = plan.synthesis, plan.max_blocks
+    if synthesis is not None and synthesis.model == extractive.MODEL:
+        most = max(most, extractive.READ)
+    blocks = _blocks(plan, expansion, citations[:most], chunks[:most])
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     texts = {chunk.uuid: chunk for chunk in chunks}
@@ -94,6 +94,7 @@ def ground(
     citations = located(citations, blocks, chunks, most)
     if trimmed:
         run.mark_degraded("payload_trimmed")
+    ranks = {block.rank for block in blocks}
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     spent = {
@@ -104,7 +105,7 @@ def ground(
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=passages.is_relevant(plan, citations, blocks),
+        relevant=any(one.score >= plan.min_score for one in citations if one.rank in ranks),
         conflicts=found,
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
@@ -338,17 +339,13 @@ def _report(
     reranker_name: str | None,
 ) -> StepReport:
     """Gather what diagnostics will say; `grounding_ms` is known when all is done."""
-    cited: dict[Channel, int] = {}
-    for citation in citations:
-        for channel in citation.channels:
-            cited[channel] = cited.get(channel, 0) + 1
+    cited = Counter(channel for citation in citations for channel in citation.channels)
     fact_chunks = {fact.evidence_uuid for fact in retrieval.facts}
     cited["facts"] = sum(citation.uuid in fact_chunks for citation in citations)
     used: dict[Channel, ChannelUse] = {
-        channel: use.model_copy(update={"selected": cited.get(channel, 0)})
+        channel: use.model_copy(update={"selected": cited[channel]})
         for channel, use in retrieval.channels.items()
     }
-    providers = retrieval.providers
     stats, gain = knowledge.gained(plan, retrieval, expansion, citations)
     return StepReport(
         channels=used,
@@ -356,9 +353,7 @@ def _report(
         kg_stats=stats,
         graph_gain=gain,
         graph=expansion.graph if expansion is not None else GraphUse(reason=gain.skipped),
-        providers=ProvidersUsed(
-            embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
-        ),
+        providers=retrieval.providers.model_copy(update={"reranker": reranker_name}),
         index_model=retrieval.index_model,
         route_ms=retrieval.route_ms,
         retrieval_ms=retrieval.took_ms,

@@ -82,12 +82,7 @@ def _with(block: Block, chunk: StoredChunk, cosines: Sequence[float]) -> Block:
         for place, (start, end) in enumerate(chunk.sentences)
         if block.start <= start < end <= block.start + len(block.text)
     ]
-    has_cosines = len(cosines) == len(chunk.sentences)
+    near = [round(cosines[i], 4) for i, _ in inside] if len(cosines) == len(chunk.sentences) else []
     return block.model_copy(
-        update={
-            "sentences": tuple(span for _, span in inside),
-            "cosines": tuple(round(cosines[place], 4) for place, _ in inside)
-            if has_cosines
-            else (),
-        }
+        update={"sentences": tuple(span for _, span in inside), "cosines": tuple(near)}
     )

@@ -15,7 +15,6 @@ from docstokg.contracts.response import (
     Grounding,
     Metadata,
     PlanUse,
-    ProvidersUsed,
     RAGResponse,
     Timings,
 )
@@ -123,11 +122,12 @@ def _explained(run: Run, grounded: Grounded) -> Reply:
 
 def _failed(run: Run, step_input: RespondInput) -> Reply:
     plan, telemetry, failure = run.plan, run.telemetry, step_input.failure
-    status = failure.status if failure is not None else 500
-    code = failure.code if failure is not None else "internal_error"
-    detail = failure.detail if failure is not None else "The request could not be completed."
-    if failure is None and run.clock() * 1000 > plan.deadline_ms:
+    if failure is not None:
+        status, code, detail = failure.status, failure.code, failure.detail
+    elif run.clock() * 1000 > plan.deadline_ms:
         status, code, detail = 504, "deadline_exceeded", "The deadline passed."
+    else:
+        status, code, detail = 500, "internal_error", "The request could not be completed."
     for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
     run.finish(
@@ -145,10 +145,7 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
 
 
 def _checked(
-    run: Run,
-    grounded: Grounded,
-    synthesis: Synthesis | None,
-    checks: Checks,
+    run: Run, grounded: Grounded, synthesis: Synthesis | None, checks: Checks
 ) -> CheckedAnswer | None:
     """Check the answer against the same blocks the model saw; None when there is no answer."""
     if run.plan.synthesis is None:
@@ -204,10 +201,8 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
     """Read whole texts by id for verbosity full; without them the citations stand as they are."""
     if not citations:
         return citations
-    uuids, time_s = (
-        [citation.uuid for citation in citations],
-        run.left_s(*time_budget.FULL_TEXT),
-    )
+    uuids = [citation.uuid for citation in citations]
+    time_s = run.left_s(*time_budget.FULL_TEXT)
     hydrated = run.attempt(
         "full_text", lambda: index.get(uuids, run.scope, time_s), "hydration_incomplete"
     )
@@ -261,12 +256,7 @@ def _diagnostics(
             elapsed_s=round(total_ms / 1000, 4),
         ),
         budget_limits=plan.budget_limits,
-        providers=ProvidersUsed(
-            embedding=report.providers.embedding,
-            sparse=report.providers.sparse,
-            reranker=report.providers.reranker,
-            llm=synthesis.model,
-        ),
+        providers=report.providers.model_copy(update={"llm": synthesis.model}),
         estimated_cost_usd=synthesis.cost_usd,
         degraded=bool(run.degraded),
         degraded_reasons=tuple(run.degraded),

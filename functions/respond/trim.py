@@ -1,6 +1,8 @@
 """The reply must fit the platform's payload limit; what goes first is written here."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
@@ -8,6 +10,7 @@ from docstokg.domain.budget import nested_json_bytes
 from docstokg.domain.text import snippets
 
 MEDIA_TYPE = {"Content-Type": "application/json"}
+_NOT_FULL = {"full_text": None, "title": None, "metadata": None}
 
 
 def reply_within(
@@ -41,38 +44,33 @@ def _undiagnosed(response: RAGResponse) -> RAGResponse:
     )
 
 
-def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:  # noqa: C901 - one loop a way to save bytes, in the order of the contract
-    over = nested_json_bytes(_body(response, with_diagnostics)) - limit
+def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
     citations = list(response.citations)
-    for position in range(len(citations) - 1, -1, -1):
-        if over <= 0:
-            break
-        if citations[position].full_text is not None:
-            before = _bytes(citations[position])
-            less = {"full_text": None, "title": None, "metadata": None}
-            citations[position] = citations[position].model_copy(update=less)
-            over -= before - _bytes(citations[position])
+    over = nested_json_bytes(_body(response, with_diagnostics)) - limit
+    over = _smaller(citations, over, lambda one: one.model_copy(update=_NOT_FULL))
     if over > 0 and response.graph is not None:
-        response = response.model_copy(
-            update={"graph": None, "warnings": (*response.warnings, "The graph did not fit.")}
-        )
+        told = (*response.warnings, "The graph did not fit.")
+        response = response.model_copy(update={"graph": None, "warnings": told})
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
     for step in snippets.STEPS:
-        for position in range(len(citations) - 1, -1, -1):
-            if over <= 0:
-                break
-            citation = citations[position]
-            if not citation.cited and len(citation.snippet) > step:
-                before = _bytes(citation)
-                citations[position] = _shorter(citation, step)
-                over -= before - _bytes(citations[position])
-    for position in range(len(citations) - 1, -1, -1):
-        if over <= 0:
-            break
-        if not citations[position].cited:
-            over -= _bytes(citations[position])
-            del citations[position]
+        over = _smaller(citations, over, partial(_shorter, limit=step))
+    _smaller(citations, over, lambda one: one if one.cited else None)
     return _with(response, citations)
+
+
+def _smaller(
+    citations: list[Citation], over: int, change: Callable[[Citation], Citation | None]
+) -> int:
+    """Change citations, or drop them, from the lowest rank until `over` bytes are saved.
+
+    Returns how many are still to be saved.
+    """
+    for place in range(len(citations) - 1, -1, -1):
+        if over > 0:
+            before, after = citations[place], change(citations[place])
+            citations[place : place + 1] = [] if after is None else [after]
+            over -= _bytes(before) - (0 if after is None else _bytes(after))
+    return over
 
 
 def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
@@ -87,21 +85,18 @@ def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
 
 def _degraded(response: RAGResponse) -> RAGResponse:
     diagnostics = response.diagnostics
-    if diagnostics is None or "payload_trimmed" in diagnostics.degraded_reasons:
+    if diagnostics is None:
         return response
-    reasons = (*diagnostics.degraded_reasons, "payload_trimmed")
-    return response.model_copy(
-        update={
-            "diagnostics": diagnostics.model_copy(
-                update={"degraded": True, "degraded_reasons": reasons}
-            )
-        }
-    )
+    reasons = tuple(dict.fromkeys((*diagnostics.degraded_reasons, "payload_trimmed")))
+    told = diagnostics.model_copy(update={"degraded": True, "degraded_reasons": reasons})
+    return response.model_copy(update={"diagnostics": told})
 
 
 def _shorter(citation: Citation, limit: int) -> Citation:
-    """Cut a snippet at a sentence end when one fits, else at a word, else anywhere."""
+    """Cut an uncited snippet at a sentence end when one fits, else at a word, else anywhere."""
     text = citation.snippet
+    if citation.cited or len(text) <= limit:
+        return citation
     stops = [text.rfind(mark, 0, limit) for mark in (". ", "? ", "! ")]
     end = max(stops) + 1
     if end <= limit // 3:

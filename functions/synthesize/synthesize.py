@@ -7,7 +7,7 @@ from docstokg.contracts.completion import Completion
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
 from docstokg.domain import time_budget
-from docstokg.domain.answer import conflicts, extractive, prompt, reply
+from docstokg.domain.answer import extractive, prompt, reply
 from docstokg.domain.answer.notices import (
     ABSTENTION,
     CUT_SHORT,
@@ -116,7 +116,7 @@ def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[s
 def _extracted(
     run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
 ) -> Synthesis:
-    text, probability = conflicts.quoted(
+    text, probability = extractive.quoted(
         run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
     )
     return Synthesis(

@@ -95,7 +95,7 @@ class Plan(Contract):
     `query`: as understood; `sent`: as it was sent, where that is something else.
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
-    them may explain or answer better, `functions/ground/passages.py`), if the best of all scores
+    them may explain or answer better, `functions/ground/ground.py`), if the best of all scores
     `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
     switched off.
     """

@@ -1,8 +1,8 @@
 """One check of an answer against its passages, shared by respond and /v1/check."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from docstokg.contracts.model import Contract
@@ -23,6 +23,7 @@ from docstokg.domain.text import sentences
 from docstokg.usecases.comparison import Comparison
 
 Repair = Literal["attribute", "drop", "report"]
+Verdicts = tuple[SentenceVerdict, ...]
 
 _MOST_COMPARED = 40
 _MOST_CHOSEN = 3
@@ -77,14 +78,15 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         # Markers alone, forged or not, are no answer.
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
-    _similarity(compare, query, whole)
-    facts = facts.with_more(brought(citations))
-    text, judged = whole, _judged(whole, by_rank, compare, facts)
+    if compare is not None:
+        compare.similarity(query, whole)
+    check = _Check(by_rank, compare, facts.with_more(brought(citations)))
+    text, judged = whole, check.judged(whole)
     warnings: list[str] = []
     if repair == "attribute":
-        text, judged = _attributed(text, judged, by_rank, compare, facts)
+        text, judged = check.attributed(text, judged)
     if repair == "drop":
-        text, judged, dropped = _repaired(text, judged, by_rank, compare, facts)
+        text, judged, dropped = check.repaired(text, judged)
         if dropped:
             warnings.append(notices.DROPPED)
         if not text.strip():
@@ -94,7 +96,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     # An answer that is all code or all questions claims nothing, and stands on nothing.
     report = report.model_copy(update={"grounded": report.grounded and bool(cited)})
     warnings += _doubts(judged) if cited else []
-    similarity = _similarity(compare, query, text) if cited else None
+    similarity = compare.similarity(query, text) if cited and compare is not None else None
     if cited and similarity is None:
         warnings.append(notices.NO_EMBEDDER)
     parts = _parts(cited, by_rank, citations, similarity)
@@ -103,7 +105,8 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         [verdict.verdict for verdict in judged],
         invalid=bool(checked.invalid) or not cited,
     )
-    warnings += _marker_doubts(checked.invalid, cited)
+    if checked.invalid or not cited:
+        warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
     return CheckedAnswer(
         answer=text,
         cited=cited,
@@ -115,16 +118,6 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     )
 
 
-def _marker_doubts(invalid: Sequence[str], cited: Sequence[int]) -> list[str]:
-    if not cited:
-        return [notices.CITATIONS_UNAVAILABLE]
-    return [notices.CITATIONS_REMOVED] if invalid else []
-
-
-def _similarity(compare: Comparison | None, query: str, answer: str) -> float | None:
-    return compare.similarity(query, answer) if compare is not None else None
-
-
 def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.CitedText:
     """Remove invalid markers, and the stumps that were written for them only."""
     checked = markers.check_markers(answer, by_rank)
@@ -132,9 +125,7 @@ def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.Cited
         return checked
     # What a stump leaves behind may join into a new marker.
     again = markers.check_markers(grounding.without_stumps(checked.text, answer), by_rank)
-    return dataclasses.replace(
-        again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid)))
-    )
+    return replace(again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid))))
 
 
 def _doubts(judged: Sequence[SentenceVerdict]) -> list[str]:
@@ -156,7 +147,7 @@ def ground_text(
     `facts`: what the graph says of the relations that the text states.
     """
     by_rank = {block.rank: block for block in blocks}
-    judged = _judged(text, by_rank, compare, facts)
+    judged = _Check(by_rank, compare, facts).judged(text)
     cited_text = markers.check_markers(text, by_rank)
     return grounding.report(
         judged, cited=cited_text.cited, ranks=by_rank, invalid=cited_text.invalid
@@ -178,12 +169,8 @@ def ground_sentences(
     found = iter(sources)
     cited = [_with_sources(statement, found) for statement in grounding.statements(text)]
     by_rank = {block.rank: block for own_blocks in sources for block in own_blocks}
-    judged = [
-        _against_sources(verdict, by_rank)
-        for verdict in _by_facts(
-            cited, _judged_statements(cited, by_rank, compare, together=False), facts
-        )
-    ]
+    check = _Check(by_rank, compare, facts, together=False)
+    judged = [_against_sources(verdict, by_rank) for verdict in check.by_facts(cited)]
     ranks = {rank for verdict in judged for rank in verdict.citations}
     return grounding.report(judged, cited=ranks, ranks=by_rank, invalid=())
 
@@ -195,22 +182,8 @@ def _with_sources(
         return statement
     own_blocks = next(sources, None)
     if own_blocks is None:
-        return dataclasses.replace(statement, ranks=(), unchecked="too_long")
-    return dataclasses.replace(statement, ranks=tuple(block.rank for block in own_blocks))
-
-
-def _by_facts(
-    given: Sequence[grounding.Statement], judged: Sequence[SentenceVerdict], facts: Facts
-) -> tuple[SentenceVerdict, ...]:
-    """Let facts of the graph decide the sentences that state or deny them.
-
-    A sentence without a citation stays uncited, and one with a wrong id or number unsupported;
-    what a source says word for word is the source's to answer for.
-    """
-    return tuple(
-        _by_fact(statement.claim, verdict, facts)
-        for statement, verdict in zip(given, judged, strict=True)
-    )
+        return replace(statement, ranks=(), unchecked="too_long")
+    return replace(statement, ranks=tuple(block.rank for block in own_blocks))
 
 
 def _by_fact(claim: str, verdict: SentenceVerdict, facts: Facts) -> SentenceVerdict:
@@ -237,57 +210,143 @@ def _against_sources(verdict: SentenceVerdict, by_rank: Mapping[int, Block]) -> 
     return verdict.model_copy(update={"citations": ranks, "verdict": kind})
 
 
-def _judged(
-    text: str, by_rank: Mapping[int, Block], compare: Comparison | None, facts: Facts = NO_FACTS
-) -> tuple[SentenceVerdict, ...]:
-    given = grounding.statements(text)
-    return _by_facts(given, _judged_statements(given, by_rank, compare), facts)
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What statements are held against: passages, vectors while there are any, the graph's facts.
 
-
-def _judged_statements(
-    given: Sequence[grounding.Statement],
-    by_rank: Mapping[int, Block],
-    compare: Comparison | None,
-    *,
-    together: bool = True,
-) -> tuple[SentenceVerdict, ...]:
-    """Judge each statement by the passages it cites, each alone and, on request, all together.
-
-    Passages that were looked for and not cited stay apart: the subject of one with the predicate
-    of another is no support.
-
-    Words choose the passages, at most three; vectors are asked about the chosen ones only, and not
-    where a rule has settled the verdict.
+    `together`: whether the passages that a statement cites are also read as one. Passages that were
+    looked for and not cited stay apart: the subject of one with the predicate of another is no
+    support.
     """
-    chosen, bounded_in_time = [], []
-    for statement in given:
-        is_left = statement.factual and compare is not None and compare.is_late
-        one = dataclasses.replace(statement, unchecked="too_long") if is_left else statement
-        cited = _cited(one, by_rank, together=together) if one.factual else []
-        chosen.append(_closest(one.claim, cited) if cited else [])
-        bounded_in_time.append(one)
-    compared = [
-        one
-        for one in _unsettled(chosen)[:_MOST_COMPARED]
-        if compare is not None
-        and compare.fetch(
-            [one.claim, *(() if together else one.sides), *(item.text for item in one.evidence)]
+
+    by_rank: Mapping[int, Block]
+    compare: Comparison | None
+    facts: Facts
+    together: bool = True
+
+    def judged(self, text: str) -> Verdicts:
+        return self.by_facts(grounding.statements(text))
+
+    def by_facts(self, given: Sequence[grounding.Statement]) -> Verdicts:
+        """Let facts of the graph decide the sentences that state or deny them.
+
+        A sentence without a citation stays uncited, and one with a wrong id or number unsupported;
+        what a source says word for word is the source's to answer for.
+        """
+        return tuple(
+            _by_fact(statement.claim, verdict, self.facts)
+            for statement, verdict in zip(given, self._by_passages(given), strict=True)
         )
-    ]
-    judged: list[SentenceVerdict] = []
-    for statement, own_blocks in zip(bounded_in_time, chosen, strict=True):
-        ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
-        judgements = [
-            verdicts.decide(
-                one,
-                _cosines(one, compare) if one in compared else None,
-                _sides(one, compare) if one in compared and not together else None,
-            )
-            for one in own_blocks
-        ]
-        best = max(judgements, key=_worth) if judgements else None
-        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
-    return tuple(judged)
+
+    def _by_passages(self, given: Sequence[grounding.Statement]) -> list[SentenceVerdict]:
+        """Judge each statement by the passages it cites, each alone and all together.
+
+        Words choose the passages, at most three; vectors are asked about the chosen ones only, and
+        not where a rule has settled the verdict.
+        """
+        chosen, in_time = [], []
+        for statement in given:
+            is_left = statement.factual and self.compare is not None and self.compare.is_late
+            one = replace(statement, unchecked="too_long") if is_left else statement
+            chosen.append(_closest(one.claim, self._cited(one)) if one.factual else [])
+            in_time.append(one)
+        compared = [one for one in _unsettled(chosen)[:_MOST_COMPARED] if self._is_fetched(one)]
+        judged: list[SentenceVerdict] = []
+        for statement, own_blocks in zip(in_time, chosen, strict=True):
+            ranks = tuple(rank for rank in statement.ranks if rank in self.by_rank)
+            judgements = [
+                verdicts.decide(one, *self._likeness(one))
+                if one in compared
+                else verdicts.decide(one)
+                for one in own_blocks
+            ]
+            best = max(judgements, key=_worth, default=None)
+            judged.append(_verdict(replace(statement, ranks=ranks), best))
+        return judged
+
+    def _cited(self, statement: grounding.Statement) -> list[list[verdicts.Passage]]:
+        ranks = [rank for rank in statement.ranks if rank in self.by_rank][:_MOST_CITED]
+        passages = [_passage(self.by_rank[rank]) for rank in ranks]
+        groups = [[passage] for passage in passages]
+        return [*groups, passages] if self.together and len(passages) > 1 else groups
+
+    def _is_fetched(self, one: verdicts.Examination) -> bool:
+        sides = () if self.together else one.sides
+        return self.compare is not None and self.compare.fetch(
+            [one.claim, *sides, *(item.text for item in one.evidence)]
+        )
+
+    def _likeness(
+        self, one: verdicts.Examination
+    ) -> tuple[Sequence[float] | None, tuple[float, float, float] | None]:
+        """Compare a claim with its evidence, and its sides with the best and with each other.
+
+        The sides only where passages stay apart. All was fetched before.
+        """
+        if self.compare is None or not one.evidence:
+            return None, None
+        texts = [item.text for item in one.evidence]
+        cosines = self.compare.cosines(one.claim, texts)
+        if self.together:
+            return cosines, None
+        subject, predicate = one.sides
+        own = self.compare.cosines(subject, [texts[0], predicate])
+        behind = self.compare.cosines(predicate, texts[:1])
+        return cosines, (own[0], behind[0], own[1]) if own and behind else None
+
+    def attributed(self, text: str, judged: Verdicts) -> tuple[str, Verdicts]:
+        """Give each sentence without a marker the marker of the passage that clearly supports it.
+
+        The places of the sentences move, so all are judged again; a sentence whose marker was added
+        says so among its reasons.
+        """
+        added = {
+            verdict.end: rank
+            for statement, verdict in zip(grounding.statements(text), judged, strict=True)
+            if verdict.verdict == "uncited"
+            and (rank := self._supporting_rank(statement.claim)) is not None
+        }
+        if not added:
+            return text, judged
+        written = grounding.with_markers(text, added)
+        again = self.judged(written)
+        if len(again) != len(judged):
+            return text, judged
+        return written, tuple(
+            verdict.model_copy(update={"reasons": (*verdict.reasons, "marker_added")})
+            if before.end in added
+            else verdict
+            for before, verdict in zip(judged, again, strict=True)
+        )
+
+    def _supporting_rank(self, claim: str) -> int | None:
+        """Return the rank of the passage that supports a claim clearly better than the others."""
+        span = sentences.Span(0, len(claim))
+        given = [grounding.Statement(span, (rank,), claim) for rank in self.by_rank]
+        best = sorted(
+            (-verdict.support, rank)
+            for rank, verdict in zip(self.by_rank, self._by_passages(given), strict=True)
+            if verdict.verdict == "supported"
+        )
+        if not best or (len(best) > 1 and best[1][0] - best[0][0] < _CLEARLY):
+            return None
+        return best[0][1]
+
+    def repaired(self, text: str, judged: Verdicts) -> tuple[str, Verdicts, bool]:
+        """Drop uncited and unsupported sentences and judge what is left: places have moved."""
+        whole = text
+        for _ in range(_MOST_REPAIRS):
+            bad = [
+                sentences.Span(verdict.start, verdict.end)
+                for verdict in judged
+                if verdict.verdict in ("unsupported", "uncited")
+            ]
+            if not bad:
+                return text, judged, text != whole
+            # With a code fence dropped, what was code is read: it may be a sentence or a marker.
+            text = _without_orphans(grounding.without(text, bad), self.by_rank).text
+            judged = self.judged(text)
+        return "", (), True
 
 
 def _unsettled(chosen: Sequence[Sequence[verdicts.Examination]]) -> list[verdicts.Examination]:
@@ -330,140 +389,29 @@ def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:
 _ORDER = {"not_checked": 0, "uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
 
 
-def _cited(
-    statement: grounding.Statement, by_rank: Mapping[int, Block], *, together: bool
-) -> list[list[verdicts.Passage]]:
-    ranks = [rank for rank in statement.ranks if rank in by_rank][:_MOST_CITED]
-    passages = [_passage(by_rank[rank]) for rank in ranks]
-    groups = [[passage] for passage in passages]
-    return [*groups, passages] if together and len(passages) > 1 else groups
-
-
 def _passage(block: Block) -> verdicts.Passage:
     header = "\n".join([block.document_name, block.kg_match or "", ", ".join(block.related)])
     return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
 
 
-def _cosines(one: verdicts.Examination, compare: Comparison | None) -> Sequence[float] | None:
-    if compare is None or not one.evidence:
-        return None
-    return compare.cosines(one.claim, [item.text for item in one.evidence])
-
-
-def _sides(
-    one: verdicts.Examination, compare: Comparison | None
-) -> tuple[float, float, float] | None:
-    """Compare the claim's sides with the best evidence and with each other, all fetched before."""
-    if compare is None or not one.evidence:
-        return None
-    subject, predicate = one.sides
-    own = compare.cosines(subject, [one.evidence[0].text, predicate])
-    behind = compare.cosines(predicate, [one.evidence[0].text])
-    return (own[0], behind[0], own[1]) if own and behind else None
-
-
 def _verdict(
     statement: grounding.Statement, judgement: verdicts.Judgement | None
 ) -> SentenceVerdict:
-    if judgement is None:
-        reason = statement.unchecked
-        return SentenceVerdict(
-            start=statement.span.start,
-            end=statement.span.end,
-            citations=statement.ranks,
-            verdict="uncited" if reason is None else "not_checked",
-            support=0.0,
-            reasons=() if reason is None else (reason,),
-        )
-    evidence = judgement.evidence
+    told = judgement or verdicts.Judgement(
+        "not_checked" if statement.unchecked else "uncited", 0.0, None, ()
+    )
+    evidence = told.evidence
     return SentenceVerdict(
         start=statement.span.start,
         end=statement.span.end,
         citations=statement.ranks,
-        verdict=judgement.verdict,
-        support=judgement.support,
+        verdict=told.verdict,
+        support=told.support,
         span=Span(uuid=evidence.uuid, char_start=evidence.start, char_end=evidence.end)
         if evidence
         else None,
-        reasons=judgement.reasons,
+        reasons=(statement.unchecked,) if statement.unchecked else told.reasons,
     )
-
-
-def _attributed(
-    text: str,
-    judged: tuple[SentenceVerdict, ...],
-    by_rank: Mapping[int, Block],
-    compare: Comparison | None,
-    facts: Facts,
-) -> tuple[str, tuple[SentenceVerdict, ...]]:
-    """Give each sentence without a marker the marker of the passage that clearly supports it.
-
-    The places of the sentences move, so all are judged again; a sentence whose marker was added
-    says so among its reasons.
-    """
-    bare = {
-        verdict.end: statement.claim
-        for statement, verdict in zip(grounding.statements(text), judged, strict=True)
-        if verdict.verdict == "uncited"
-    }
-    markers_added = {
-        end: rank
-        for end, claim in bare.items()
-        if (rank := _supporting_rank(claim, by_rank, compare)) is not None
-    }
-    if not markers_added:
-        return text, judged
-    written = grounding.with_markers(text, markers_added)
-    again = _judged(written, by_rank, compare, facts)
-    if len(again) != len(judged):
-        return text, judged
-    return written, tuple(
-        verdict.model_copy(update={"reasons": (*verdict.reasons, "marker_added")})
-        if before.end in markers_added
-        else verdict
-        for before, verdict in zip(judged, again, strict=True)
-    )
-
-
-def _supporting_rank(
-    claim: str, by_rank: Mapping[int, Block], compare: Comparison | None
-) -> int | None:
-    """Return the rank of the one passage that supports a sentence clearly better than others."""
-    statements = [
-        grounding.Statement(sentences.Span(0, len(claim)), (rank,), claim) for rank in by_rank
-    ]
-    verdict_of = dict(zip(by_rank, _judged_statements(statements, by_rank, compare), strict=True))
-    supporting = sorted(
-        (-verdict.support, rank)
-        for rank, verdict in verdict_of.items()
-        if verdict.verdict == "supported"
-    )
-    if not supporting or (len(supporting) > 1 and supporting[1][0] - supporting[0][0] < _CLEARLY):
-        return None
-    return supporting[0][1]
-
-
-def _repaired(
-    text: str,
-    judged: tuple[SentenceVerdict, ...],
-    by_rank: Mapping[int, Block],
-    compare: Comparison | None,
-    facts: Facts,
-) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
-    """Drop uncited and unsupported sentences and judge what is left, whose places have moved."""
-    whole = text
-    for _ in range(_MOST_REPAIRS):
-        bad = [
-            sentences.Span(verdict.start, verdict.end)
-            for verdict in judged
-            if verdict.verdict in ("unsupported", "uncited")
-        ]
-        if not bad:
-            return text, judged, text != whole
-        # With a code fence dropped, what was code is read: it may be a sentence or a marker.
-        text = _without_orphans(grounding.without(text, bad), by_rank).text
-        judged = _judged(text, by_rank, compare, facts)
-    return "", (), True
 
 
 def _parts(
@@ -472,13 +420,7 @@ def _parts(
     citations: Sequence[Citation],
     similarity: float | None,
 ) -> ConfidenceParts:
-    citation_of_rank = {citation.rank: citation for citation in citations}
-    scores = [
-        citation_of_rank[rank].score if rank in citation_of_rank else block.relevance / 10
-        for rank, block in by_rank.items()
-    ]
-    documents = {
-        citation_of_rank[rank].doc_id if rank in citation_of_rank else by_rank[rank].document_name
-        for rank in cited
-    }
+    shown = {rank: (block.relevance / 10, block.document_name) for rank, block in by_rank.items()}
+    shown |= {one.rank: (one.score, one.doc_id) for one in citations if one.rank in by_rank}
+    scores, documents = [score for score, _ in shown.values()], {shown[rank][1] for rank in cited}
     return confidence_parts(scores, documents, similarity)

@@ -3,9 +3,8 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict
 
-from docstokg.contracts.check import Consistency, ConsistencyIssue
+from docstokg.contracts.check import Consistency
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import consistency
 from docstokg.domain.graph.ontology_facts import relation_of
@@ -36,8 +35,7 @@ def check_consistency(
     known = dict.fromkeys(start for start in starts if start in terms)
     above = {start: reached_from(start, graph, scope, left) for start in known}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
-    told = tuple(ConsistencyIssue(**asdict(issue)) for issue in issues)
-    return Consistency(ok=not told, issues=told)
+    return Consistency(ok=not issues, issues=issues)
 
 
 def countdown(timeout_s: float) -> Callable[[], float]:

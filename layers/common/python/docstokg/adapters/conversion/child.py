@@ -69,7 +69,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)
-        page = request["page"]
+        page = request.get("page")
         work = partial(_drawn, raw, page) if page else partial(_made, suffix, raw)
         answer = _forked(work, cpu_s, requests)
         answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)

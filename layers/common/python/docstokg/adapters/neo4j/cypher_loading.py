@@ -265,6 +265,14 @@ WITH e LIMIT $p.batch DETACH DELETE e RETURN count(*) AS done""",
     {"namespace": "default", "batch": 1000},
 )
 
+LABELS = Template(
+    "labels",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid, c.doc_id AS doc_id, c.title AS title, coalesce(c.section, '') AS section
+ORDER BY uuid LIMIT $p.batch""",
+    {"namespace": "default", "after": "", "batch": 1000},
+)
+
 STATED = Template(
     "stated",
     """UNWIND $p.uuids AS uuid
@@ -293,6 +301,13 @@ NOTE_RECOGNISER = Template(
     "note_recogniser",
     "MERGE (s:Store {name: $p.name}) SET s.recogniser = $p.recogniser",
     {"name": "docstokg/default", "recogniser": ""},
+)
+
+CHUNK_UUIDS = Template(
+    "chunk_uuids",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid ORDER BY uuid LIMIT $p.batch""",
+    {"namespace": "default", "after": "", "batch": 1000},
 )
 
 ALL_ALIASES = Template(

@@ -46,7 +46,6 @@ WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a lon
 CHECK_S = 180.0
 PROBE_S = 2.0
 PROBE_WARM_S = 30.0
-_CARD = ("id", "name", "type", "obsolete", "replaced_by")
 
 
 class Neo4jGraph:
@@ -132,9 +131,15 @@ class Neo4jGraph:
     ) -> tuple[SliceEntity, ...]:
         """Read visible entities by id (any case), sorted by id."""
         return tuple(
-            SliceEntity(*row.values(*_CARD[:3]), min(COUNT_LIMIT, count), *row.values(*_CARD[3:]))
+            SliceEntity(
+                row["id"],
+                row["name"],
+                row["type"],
+                min(COUNT_LIMIT, row["mentions"]),
+                row["obsolete"],
+                row["replaced_by"],
+            )
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
-            for count in row.values("mentions")
         )
 
     def names(

@@ -141,12 +141,12 @@ class Neo4jGraphWriter:
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        return (node.uuid for node in self.stored_nodes(namespace))
+        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        for node in self.stored_nodes(namespace):
-            yield node.uuid, node.doc_id, node.title, node.section
+        for row in self._pages(cypher.LABELS, namespace):
+            yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""

@@ -232,7 +232,10 @@ class SqliteGraphWriter:
             " ORDER BY mentions DESC, id LIMIT ?",
             (namespace, limit),
         )
-        return tuple(SliceEntity(*row[:4], heads=row[4]) for row in rows)
+        return tuple(
+            SliceEntity(identity, name, kind, mentions, heads=heads)
+            for identity, name, kind, mentions, heads in rows
+        )
 
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""

@@ -376,9 +376,7 @@ class SqliteIndex:
         read = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
         return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
 
-    def _shown(
-        self, read: str, uuids: Sequence[str], scope: Scope, deadline: float
-    ) -> list[sqlite3.Row]:
+    def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
         """Select what the scope shows of these chunks."""
         with self._sessions.use(deadline) as db:
             space = db.execute(

@@ -435,7 +435,8 @@ class SqliteIndexWriter:
                 continue
             row, ns, rest = chunk_row["id"], chunk_row["ns"], json.loads(chunk_row["rest"])
             table = words_table(ns)
-            words = searched_words(*(chunk_row[k] for k in _WORDS), rest.get("language", ""))
+            title, headings, text = (chunk_row[key] for key in _WORDS)
+            words = searched_words(title, headings, text, rest.get("language", ""))
             # A word index without texts of its own must be told the words it is to forget.
             db.execute(
                 f"INSERT INTO {table} ({table}, rowid, title, headings, text) "

@@ -75,7 +75,7 @@ def find_markers(text: str) -> tuple[Marker, ...]:
             continue
         ranks = _ranks(match["list"])
         if match["colon"]:
-            if _at_line_start(text, start):
+            if not text[text.rfind("\n", 0, start) + 1 : start].strip():
                 markers.append(Marker(start, end, ranks or (), "footnote"))
                 continue
             end -= 1
@@ -100,7 +100,7 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
             break
     else:
         text, _ = _one_pass(text, allowed, invalid, nested=True)
-    cited = {rank for marker in _citations(text) for rank in marker.ranks}
+    cited = ranks_within(find_markers(text), 0, len(text))
     return CitedText(text, tuple(sorted(cited)), tuple(invalid))
 
 
@@ -124,16 +124,8 @@ def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, 
     return tuple(ranks)
 
 
-def _citations(text: str) -> Iterable[Marker]:
-    return (marker for marker in find_markers(text) if marker.kind == "citation")
-
-
 def _one_pass(
-    text: str,
-    allowed: frozenset[int],
-    invalid: dict[str, None],
-    *,
-    nested: bool,
+    text: str, allowed: frozenset[int], invalid: dict[str, None], *, nested: bool
 ) -> tuple[str, bool]:
     pieces: list[str] = []
     at = 0
@@ -191,11 +183,6 @@ def _ranks(body: str) -> tuple[int, ...] | None:
             ranks[number] = None
         previous = number
     return tuple(ranks)
-
-
-def _at_line_start(text: str, start: int) -> bool:
-    line = text.rfind("\n", 0, start) + 1
-    return not text[line:start].strip()
 
 
 def code_ranges(text: str) -> list[tuple[int, int]]:

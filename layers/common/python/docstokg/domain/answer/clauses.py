@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from docstokg.domain.answer.lexicon import lexicon
 from docstokg.domain.answer.tables import cells as cells_of
+from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS, Quantity, quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import IRREGULAR, NEGATIONS, stem
@@ -25,29 +26,26 @@ _DETERMINERS_TEXT: Final = (
     "of in on at by with from for as into during after before"
 )
 _DETERMINERS: Final = frozenset(_DETERMINERS_TEXT.split())
+_SMALL: Final = CLAIM_STOP_WORDS | _DETERMINERS
 _PRONOUNS: Final = frozenset(("it", "they", "he", "she", "which", "who", "its", "their"))
-_WHO: Final = frozenset(("who", "which"))
-_RELATIVE: Final = frozenset(("whom", "whose"))
 _UNCHANGED: Final = frozenset(("put", "set", "read", "cut", "found", "left", "let", "shut", "hit"))
 _ADVERBS: Final = frozenset(("also", "always", "never", "often", "usually", "only", "then", "now"))
 _PREPOSITIONS_TEXT: Final = (
     "of in on at by with from for to into between below above under over until after before "
     "through during within"
 )
-_PREPOSITIONS: Final = frozenset(_PREPOSITIONS_TEXT.split())
+PREPOSITIONS: Final = frozenset(_PREPOSITIONS_TEXT.split())
 MONTHS: Final = frozenset(map(stem, MONTH_WORDS))
 _LONG: Final = 5
 _ARTICLES: Final = frozenset(("a", "an", "the", "its", "their", "his", "her"))
-_OBJECT_PRONOUNS: Final = frozenset(("it", "them"))
-_OBJECTS: Final = _ARTICLES | _OBJECT_PRONOUNS
+_OBJECTS: Final = _ARTICLES | {"it", "them"}
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][a-z]+)?", re.IGNORECASE)
-# No sign inside a number, a date or an id ends a clause, and no "and" of "between 2 and 8".
+# No sign inside a number, a date or an id ends a clause.
 _BORDER: Final = re.compile(
     r"[;:](?=\s)|(?<=\w\w)[.!?](?=\s)|,(?=\s)(?!\s\d{4}\b)|\s[\u2013\u2014-]\s"
     r"|(?<=\s)(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
 )
-_RANGE: Final = re.compile(r"\d\s*\Z|\b(?:between|both)\b[^,;:]{0,40}\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +54,8 @@ class Clause:
 
     Numbers are among the stems as values (`#8` for "8" and for "eight"). `topic`: what a pronoun
     behind it stands for. `taken`: stems it has from elsewhere: an elided or pronominal subject, an
-    elided verb, the names of row and column. `groups`: the stems behind each preposition of the
-    rest, in order. `own_subject`: whether it names its subject itself.
-    `sides`: its text before the verb, and from it on.
+    elided verb, the names of row and column. `own_subject`: whether it
+    names its subject itself. `sides`: its text before the verb, and from it on.
     """
 
     text: str
@@ -96,8 +93,11 @@ class Sentence:
     is_row: bool = False
 
 
+@lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
     """Return the folded words of a sentence in order, contractions in one piece."""
+    if text.isascii():
+        return tuple(_WORD.findall(text.lower()))
     return tuple(normalise(match[0]).replace("\u2019", "'") for match in _WORD.finditer(text))
 
 
@@ -127,11 +127,6 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
         stems = frozenset().union(*(clause.own for clause in clauses))
         made.append(Sentence(span.start, span.end, own, clauses, stems))
     return tuple(made)
-
-
-def is_rule(cells: Sequence[str]) -> bool:
-    """Tell whether cells are the rule between the head of a table and its rows."""
-    return bool(cells) and all(cell.strip("-: ") == "" and "-" in cell for cell in cells)
 
 
 def _row(span: Span, text: str, cells: Sequence[str], columns: Sequence[str]) -> Sentence:
@@ -177,12 +172,8 @@ def _parts(sentence: str) -> list[tuple[str, str]]:
     pieces: list[tuple[str, str]] = []
     at, border = 0, ""
     for match in _BORDER.finditer(sentence):
-        before = sentence[at : match.start()]
-        behind = words_of(sentence[match.end() : match.end() + 30])[:1]
-        is_range = any(map(_is_number, behind)) and _RANGE.search(before[-60:]) is not None
-        if match[0].casefold() != "and" or not is_range:
-            pieces.append((border, before.strip()))
-            at, border = match.end(), match[0].casefold()
+        pieces.append((border, sentence[at : match.start()].strip()))
+        at, border = match.end(), match[0].casefold()
     pieces.append((border, sentence[at:].strip()))
     parts: list[tuple[str, str]] = []
     held = ""
@@ -224,7 +215,7 @@ def _subject_end(words: Sequence[str]) -> int:
     """
     for at, word in enumerate(words):
         named = at > 0 and words[at - 1] not in CLAIM_STOP_WORDS
-        if word in _PREPOSITIONS or _is_number(word) or (named and word in _ARTICLES):
+        if word in PREPOSITIONS or _is_number(word) or (named and word in _ARTICLES):
             return at
     return len(words)
 
@@ -244,17 +235,7 @@ def _verb_at(words: Sequence[str], *, is_first: bool = True) -> int | None:
         if known and (_is_told(words, place + 1) or any(_is_present(other) for other in behind)):
             continue
         if (known or _is_told(words, place)) and (
-            not _is_noun(words, place) if place else not is_first or len(words) == 1
-        ):
-            return place
-    for place in range(1, len(words)):
-        before, word = words[place - 1 : place + 1]
-        # A noun with its verb agrees: "otters hunt", "the winter ends".
-        if (
-            word in lexicon().nouns_too
-            and before not in CLAIM_STOP_WORDS | _DETERMINERS
-            and before.endswith("s") != word.endswith("s")
-            and not _is_noun(words, place)
+            words[place - 1] not in _DETERMINERS if place else not is_first or len(words) == 1
         ):
             return place
     return None
@@ -278,14 +259,6 @@ def _is_told(words: Sequence[str], place: int) -> bool:
     )
 
 
-def _is_noun(words: Sequence[str], place: int) -> bool:
-    """Tell whether a word that may be a verb is none: behind an article, or "in the south shed"."""
-    before = words[max(0, place - 3) : place]
-    return before[-1] in _DETERMINERS or (
-        len(before) == 3 and before[0] in _PREPOSITIONS and before[1] in _DETERMINERS
-    )
-
-
 def has_verb(text: str) -> bool:
     """Tell whether a text holds a verb, as its first word too."""
     return _verb_at(words_of(text), is_first=False) is not None
@@ -302,7 +275,7 @@ def _clause(part: str, before: Clause | None, *, is_first: bool, border: str) ->
         begin, end = at, _verb_end(words, at)
     place = [*starts, len(part)]
     subject, verb, rest = part[: place[begin]], part[place[begin] : place[end]], part[place[end] :]
-    own, topic = stems_of(subject), _topic(words[:begin])
+    own = topic = stems_of(subject)
     is_named = any(not name.startswith("#") for name in own)
     taken: frozenset[str] = frozenset()
     refers = bool(_PRONOUNS.intersection(words[:begin]))
@@ -316,15 +289,7 @@ def _clause(part: str, before: Clause | None, *, is_first: bool, border: str) ->
         if is_gapped or (end == len(words) and not stems_of(verb)):
             # "Proxies are supported, redirects are not."
             taken |= before.verb | (frozenset() if is_gapped else before.rest)
-        if _OBJECT_PRONOUNS.intersection(words[end:]):
-            taken |= frozenset(before.groups.get("", ()))
-        if _RELATIVE.intersection(words[:begin]):
-            taken |= before.stems
-        elif border in _WHO and not is_named:
-            last = [names for names in before.groups.values() if names]
-            taken |= frozenset(last[-1]) if last else before.own
-            topic = taken
-        elif not is_named and not refers:
+        if not is_named and not refers:
             taken |= before.subject | (before.taken - before.verb)
             topic = before.topic
     return Clause(
@@ -336,20 +301,10 @@ def _clause(part: str, before: Clause | None, *, is_first: bool, border: str) ->
         topic=topic,
         taken=taken - stems_of(part),
         groups=groups,
-        quantities=_with_unit(quantities(part), words, before),
+        quantities=quantities(part),
         own_subject=is_named and not refers,
         sides=(subject.strip(), part[place[begin] :].strip()),
     )
-
-
-def _with_unit(
-    numbers: tuple[Quantity, ...], words: Sequence[str], before: Clause | None
-) -> tuple[Quantity, ...]:
-    """Give a number that ends a clause the unit of the one before it ("nine weeks ... four")."""
-    if not numbers or not _is_number(words[-1]) or before is None or not before.quantities:
-        return numbers
-    last, unit = numbers[-1], before.quantities[-1].unit
-    return numbers if last.unit or last.date else (*numbers[:-1], replace(last, unit=unit))
 
 
 def _groups(words: Sequence[str]) -> dict[str, list[str]]:
@@ -357,7 +312,7 @@ def _groups(words: Sequence[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {"": []}
     group = ""
     for word in words:
-        if word in _PREPOSITIONS:
+        if word in PREPOSITIONS:
             group = word
             groups.setdefault(group, [])
         else:
@@ -404,14 +359,6 @@ def _is_number(word: str) -> bool:
     return word[0].isdigit() or word in NUMBER_WORDS
 
 
-def _topic(words: Sequence[str]) -> frozenset[str]:
-    """Return what a pronoun stands for: the subject without what leads it ("in 2025 the plant")."""
-    if words and words[0] in _PREPOSITIONS:
-        articles = [n for n, word in enumerate(words) if n and word in _DETERMINERS]
-        words = words[articles[-1] :] if articles else words
-    return stems_of(" ".join(words))
-
-
 @lru_cache(maxsize=8192)
 def stems_of(text: str) -> frozenset[str]:
     """Return the content stems of a text, numbers as values and without the words that deny."""
@@ -420,9 +367,7 @@ def stems_of(text: str) -> frozenset[str]:
             *(
                 stem(word)
                 for word in words_of(text)
-                if word not in CLAIM_STOP_WORDS | _DETERMINERS
-                and not _is_number(word)
-                and not is_denial(word)
+                if word not in _SMALL and not _is_number(word) and not is_denial(word)
             ),
             *(name for number in quantities(text) for name in values_of(number)),
         ]

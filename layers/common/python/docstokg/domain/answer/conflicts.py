@@ -1,14 +1,15 @@
 """Passages laid beside each other: which say otherwise of the same thing, which replace another."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise, permutations, product
 from pathlib import PurePath
-from typing import Final, NamedTuple
+from typing import Final
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Conflict, ConflictKind, Span
 from docstokg.contracts.state import Block, Disputed
-from docstokg.domain.answer import extractive
 from docstokg.domain.answer.claims import rarities, share
 from docstokg.domain.answer.clauses import (
     MONTHS,
@@ -20,7 +21,6 @@ from docstokg.domain.answer.clauses import (
 )
 from docstokg.domain.answer.contradictions import closest_words
 from docstokg.domain.answer.units import LONGEST
-from docstokg.domain.budget import tokens
 from docstokg.domain.text.quantities import Quantity, is_stated, quantities
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import OPPOSITES, content_stems
@@ -28,6 +28,9 @@ from docstokg.domain.text.words import normalise
 
 Cited = Sequence[tuple[int, StoredChunk]]
 """Passages with their ranks."""
+
+Side = tuple[int, int, int]
+"""Which of the cited passages, and the start and end of a stretch of it."""
 
 MOST_COMPARED: Final = 10
 """Pairs of sentences that are read clause by clause: some milliseconds."""
@@ -42,22 +45,40 @@ _DATED: Final = ("date", "updated", "modified", "lastmod", "published", "effecti
 _BOUNDS: Final = frozenset({"least", "most", "than", "over", "under", "about", "around", "nearly"})
 
 
-class _Side(NamedTuple):
-    """A stretch of the passage at `place` of those that are cited."""
+@dataclass(frozen=True)
+class _Sentence:
+    """A sentence and the one before it; `stems`: rarities, without numbers; `total`: their sum."""
 
-    place: int
-    start: int
-    end: int
-
-
-class _Sentence(NamedTuple):
-    """A sentence behind `before`; `stems`: rarities, without numbers; `tells`: what may differ."""
-
-    side: _Side
+    side: Side
     text: str
     before: str
     stems: Mapping[str, float]
-    tells: bool
+    total: float
+
+    @cached_property
+    def is_turned(self) -> bool:
+        """Tell whether it denies, or has a word that has an opposite."""
+        return any(map(is_denial, words_of(self.text))) or not OPPOSITES.keys().isdisjoint(
+            self.stems
+        )
+
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        before = read_clauses(self.before)[-1] if self.before else None
+        return read_clauses(self.text, before)
+
+    def likeness(self, other: "_Sentence") -> float:
+        both = self.stems.keys() & other.stems.keys()
+        if len(both) < _LEAST:
+            return 0.0
+        return sum(map(self.stems.__getitem__, both)) / min(self.total, other.total)
+
+    def may_differ(self, other: "_Sentence") -> bool:
+        """Tell whether one denies, or both state values, and other ones."""
+        if self.is_turned or other.is_turned:
+            return True
+        here, there = quantities(self.text), quantities(other.text)
+        return bool(here and there) and set(here) != set(there)
 
 
 def conflicts(cited: Cited, question: str) -> tuple[Conflict, ...]:
@@ -76,26 +97,23 @@ def conflicts(cited: Cited, question: str) -> tuple[Conflict, ...]:
         head.union(*(one.stems for one in own)) for head, own in zip(heads, sentences, strict=True)
     ]
     near = [
-        (likeness, left, right)
-        for (i, one), (j, other) in combinations(enumerate(sentences), 2)
+        (likeness, one, other)
+        for i, j in combinations(range(len(cited)), 2)
         # Each is about something else: of another title, or the 26th and the 38th of a kind.
         if not (heads[i] - held[j] and heads[j] - held[i]) and numbers[i] == numbers[j]
-        for left, right in product(one, other)
-        if (likeness := _likeness(left, right)) >= _ALIKE
+        for one, other in product(sentences[i], sentences[j])
+        if (likeness := one.likeness(other)) >= _ALIKE and one.may_differ(other)
     ]
     found: dict[tuple[int, int], Conflict] = {}
     for _, one, other in sorted(near, key=lambda pair: -pair[0])[:MOST_COMPARED]:
-        key = (one.side.place, other.side.place)
-        if key in found:
-            continue
+        key = (one.side[0], other.side[0])
         own, others = heads[key[0]], heads[key[1]]
-        kinds = (_differ(a, b, own, others) for a, b in product(_clauses(one), _clauses(other)))
-        kind = next((kind for kind in kinds if kind is not None), None)
-        if kind is not None:
-            found[key] = _dated(kind, cited, [one.side, other.side], question)
+        kinds = (_differ(a, b, own, others) for a, b in product(one.clauses, other.clauses))
+        if key not in found and (kind := next((k for k in kinds if k), None)):
+            found[key] = _dated(kind, cited, (one.side, other.side), question)
     for newer, older in permutations(range(len(cited)), 2):
         if _replaces(cited[newer][1], cited[older][1]):
-            sides = [_Side(place, 0, len(cited[place][1].text)) for place in (newer, older)]
+            sides = [(place, 0, len(cited[place][1].text)) for place in (newer, older)]
             found[min(newer, older), max(newer, older)] = _conflict("superseded", cited, sides)
     return tuple(found[key] for key in sorted(found))[:MOST_TOLD]
 
@@ -127,25 +145,6 @@ def marked(
     return list(made.values())
 
 
-def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> extractive.Answer:
-    """Let the built-in model quote from what nothing supersedes, and the other side beside it."""
-    current = [block for block in blocks if not block.superseded] or blocks
-    answer = extractive.answer(query, current, max_tokens, least)
-    stems, ranks = set(content_stems(answer.text)), {block.rank: block for block in current}
-    for block in current:
-        for one in block.disputed:
-            is_quoted = f"[{block.rank}]" in answer.text and set(content_stems(one.said)) <= stems
-            other = ranks.get(one.by)
-            if not is_quoted or other is None or f"[{one.by}]" in answer.text:
-                continue
-            span = {"text": one.instead, "sentences": ((0, len(one.instead)),), "cosines": ()}
-            side = extractive.choose(query, [other.model_copy(update=span)])
-            if side is not None:
-                both = f"{answer.text} {extractive.cited(side.candidate)}"
-                answer = answer._replace(text=both) if tokens(both) < max_tokens else answer
-    return answer
-
-
 def _text(chunk: StoredChunk, span: Span) -> str:
     base = chunk.char_start or 0
     return chunk.text[span.char_start - base : span.char_end - base]
@@ -156,24 +155,10 @@ def _sentences(place: int, chunk: StoredChunk) -> Iterator[_Sentence]:
     for start, end in chunk.sentences or sentence_spans(chunk.text):
         text = chunk.text[start:end]
         stems = {name for name in content_stems(text) if not name[0].isdigit()}
-        turned = any(map(is_denial, words_of(text))) or not stems.isdisjoint(OPPOSITES)
         if len(stems) >= _LEAST and not text.rstrip().endswith("?"):
-            tells = turned or bool(quantities(text))
-            yield _Sentence(_Side(place, start, end), text, before, rarities(stems), tells)
+            rare = rarities(stems)
+            yield _Sentence((place, start, end), text, before, rare, sum(rare.values()))
         before = text
-
-
-def _likeness(one: _Sentence, other: _Sentence) -> float:
-    both = one.stems.keys() & other.stems.keys()
-    if not (one.tells or other.tells) or len(both) < _LEAST:
-        return 0.0
-    least = min(sum(one.stems.values()), sum(other.stems.values()))
-    return sum(one.stems[name] for name in both) / least
-
-
-def _clauses(sentence: _Sentence) -> tuple[Clause, ...]:
-    before = read_clauses(sentence.before)[-1] if sentence.before else None
-    return read_clauses(sentence.text, before)
 
 
 def _differ(
@@ -243,24 +228,27 @@ def _is_rounded(one: Quantity, other: Quantity) -> bool:
     return one.date is None and zeros >= 2 and round(other.value, -zeros) == one.value
 
 
-def _dated(kind: ConflictKind, cited: Cited, sides: Sequence[_Side], question: str) -> Conflict:
+def _dated(kind: ConflictKind, cited: Cited, sides: Sequence[Side], question: str) -> Conflict:
     """Put the newer side first; of one title it replaces the older."""
-    dates = [_date(cited[side.place][1]) for side in sides]
-    if all(dates) and dates[0] < dates[1]:
-        sides, dates = sides[::-1], dates[::-1]
-    first, second = (_plain(stems_of(cited[side.place][1].title)) for side in sides)
-    is_newer = all(dates) and dates[0] > dates[1] and str(dates[1][0]) not in question
-    return _conflict("superseded" if is_newer and first == second else kind, cited, sides)
+    chunks = [cited[place][1] for place, _, _ in sides]
+    newer, older = (_date(chunk) for chunk in chunks)
+    if newer and older and newer != older:
+        if newer < older:
+            sides, older = sides[::-1], newer
+        first, second = (_plain(stems_of(chunk.title)) for chunk in chunks)
+        if first == second and str(older[0]) not in question:
+            kind = "superseded"
+    return _conflict(kind, cited, sides)
 
 
-def _conflict(kind: ConflictKind, cited: Cited, sides: Sequence[_Side]) -> Conflict:
-    made = []
+def _conflict(kind: ConflictKind, cited: Cited, sides: Sequence[Side]) -> Conflict:
+    ranks, spans = [], []
     for place, start, end in sides:
         rank, chunk = cited[place]
         base = chunk.char_start or 0
-        made.append((rank, Span(uuid=chunk.uuid, char_start=base + start, char_end=base + end)))
-    (one, here), (other, there) = made
-    return Conflict(ranks=(one, other), spans=(here, there), kind=kind)
+        ranks.append(rank)
+        spans.append(Span(uuid=chunk.uuid, char_start=base + start, char_end=base + end))
+    return Conflict(ranks=(ranks[0], ranks[1]), spans=(spans[0], spans[1]), kind=kind)
 
 
 def _replaces(newer: StoredChunk, older: StoredChunk) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
+from docstokg.contracts.check import ConsistencyIssue
 from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import CURIE_IN_TEXT
 
@@ -54,16 +55,6 @@ class Ontology:
 
     terms: Mapping[str, Term]
     above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """One inconsistency at `text[start:end]`."""
-
-    code: IssueCode
-    message: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,38 +109,37 @@ def folded_names(term: Term) -> frozenset[str]:
     return frozenset(variant(name) for name in term.names)
 
 
-def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
+def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
     """Return what `text` gets wrong about the ontology, ordered by place.
 
     `unknown_id`: it looks like a term's id and is none. `obsolete_id`. `id_label_mismatch`: the
     label in brackets behind an id, or before a bracketed id, is none of its names.
     `relation_not_found`: a stated is-a or part-of that no path in the ontology backs.
     """
-    issues: list[Issue] = []
+    found: list[tuple[int, int, IssueCode, str]] = []
     for mention in mentions(text):
-        term = ontology.terms.get(mention.id)
+        place, term = (mention.start, mention.end), ontology.terms.get(mention.id)
         if term is None:
             if _is_term(text, mention):
-                message = f"{mention.id} is not in the graph"
-                issues.append(Issue("unknown_id", message, mention.start, mention.end))
+                found.append((*place, "unknown_id", f"{mention.id} is not in the graph"))
             continue
         if term.obsolete:
             instead = f"; use {term.replaced_by}" if term.replaced_by else ""
-            message = f"{mention.id} is obsolete{instead}"
-            issues.append(Issue("obsolete_id", message, mention.start, mention.end))
-        wrong = _wrong_label(text, mention, term)
-        if wrong is not None:
-            start, end = wrong
-            message = f"'{text[start:end]}' is not a name of {mention.id} ({term.names[0]})"
-            issues.append(Issue("id_label_mismatch", message, start, end))
+            found.append((*place, "obsolete_id", f"{mention.id} is obsolete{instead}"))
+        if (wrong := _wrong_label(text, mention, term)) is not None:
+            label = text[wrong[0] : wrong[1]]
+            message = f"'{label}' is not a name of {mention.id} ({term.names[0]})"
+            found.append((*wrong, "id_label_mismatch", message))
     names = {key: folded_names(term) for key, term in ontology.terms.items()}
     for left, relation, right in stated_relations(text, names):
-        if left.id not in ontology.terms or right.id not in ontology.terms:
-            continue
-        if right.id not in ontology.above.get(left.id, {}).get(relation, ()):
+        known = left.id in ontology.terms and right.id in ontology.terms
+        if known and right.id not in ontology.above.get(left.id, {}).get(relation, ()):
             message = f"no {relation} path from {left.id} to {right.id}"
-            issues.append(Issue("relation_not_found", message, left.start, right.end))
-    return tuple(sorted(issues, key=lambda issue: (issue.start, issue.end, issue.code)))
+            found.append((left.start, right.end, "relation_not_found", message))
+    return tuple(
+        ConsistencyIssue(code=code, message=message, start=start, end=end)
+        for start, end, code, message in sorted(found)
+    )
 
 
 def _is_term(text: str, mention: Mention) -> bool:

@@ -49,12 +49,6 @@ _BE: Final = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 _BEHIND_ON: Final = frozenset({"by", "and", "or", "unless", "when", "if", "for", "since", "until"})
 _ON: Final = frozenset({"enabled", "active", "activated"})
 _OFF: Final = frozenset({"off", "disabled", "inactive", "deactivated"})
-_CONDITION: Final = re.compile(
-    r"\A\W*(?:if|when|unless|although|though|because|since|until)\b[^,;:.]{1,150}+,\s",
-    re.IGNORECASE,
-)
-# "Not every person" and "not only" deny nothing of what is said.
-_NOT_ALL: Final = re.compile(r"\bnot (?=(?:every|everyone|all|only|just|necessarily)\b)", re.I)
 _ACRONYM: Final = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _EXCLUSIVE: Final = frozenset({"only", "solely", "exclusively", "merely"})
 _SAYS_ONLY: Final = _EXCLUSIVE | {"restricted", "except", "unless"}
@@ -68,7 +62,6 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
     """Return what the places nearest to a claim say otherwise, surely and perhaps."""
     sure: dict[Difference, None] = {}
     doubts: dict[Doubt, None] = {}
-    best = alignment.sentences[alignment.order[0]].text
     for match in alignment.matches:
         source = alignment.sentences[match.place.sentence].text
         opposed = is_opposed(match.clause, match.place.clause)
@@ -79,8 +72,6 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
                 doubts["contradiction_suspected" if opposed else "negation_mismatch"] = None
         elif match.said >= _CLOSE and is_reversed(match.clause, match.place.clause.words):
             sure["contradicted"] = None
-        elif is_reversed(match.clause, words_of(best), by_verb=False):
-            doubts["contradiction_suspected"] = None
         if is_exchanged(match.clause, alignment):
             sure["subject_mismatch"] = None
         if is_restricted(match, source):
@@ -91,9 +82,8 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
 def _denial_differs(match: Match) -> bool:
     """Tell whether one side denies, where it says what the other says."""
     claim, source = match.clause, match.place.clause
-    there = _NOT_ALL.sub("", _CONDITION.sub("", source.text))
-    denied_there = any(map(is_denial, closest_words(rarities(claim.own), there)))
-    return denied_there ^ any(map(is_denial, words_of(_NOT_ALL.sub("", claim.text))))
+    closest = closest_words(rarities(claim.own), source.text)
+    return any(map(is_denial, closest)) ^ any(map(is_denial, claim.words))
 
 
 def is_opposed(claim: Clause, source: Clause) -> bool:
@@ -165,11 +155,10 @@ def _without_acronyms(text: str) -> str:
     return _ACRONYM.sub(" ", text) if any(map(str.islower, text)) else text
 
 
-def is_reversed(claim: Clause, words: Sequence[str], *, by_verb: bool = True) -> bool:
-    """Tell whether words have object and subject in this order, in the claim's voice.
+def is_reversed(claim: Clause, words: Sequence[str]) -> bool:
+    """Tell whether words have object and subject in this order around a claim's verb, in its voice.
 
-    Words on both sides do not count, nor do verbs that say the same both ways. `by_verb`: by
-    the claim's verb, else without it.
+    Words on both sides do not count, nor do verbs that say the same both ways.
     """
     verb = claim.verb - _UNDIRECTED
     subject, target = claim.subject - claim.rest - verb, claim.rest - claim.subject - verb
@@ -177,13 +166,12 @@ def is_reversed(claim: Clause, words: Sequence[str], *, by_verb: bool = True) ->
     first = [at for at, name in enumerate(stems) if name in subject]
     second = [at for at, name in enumerate(stems) if name in target]
     passive = _is_passive(claim.words, verb)
-    if not verb or (passive and "by" not in claim.words):
+    if not verb & frozenset(stems) or (passive and "by" not in claim.words):
         return False
-    if passive != _is_passive(words, verb if by_verb else frozenset(stems)):
+    if passive != _is_passive(words, verb):
         first, second = second, first
     pairs = [before < behind for before in first for behind in second]
-    said = bool(verb & frozenset(stems))
-    return said == by_verb and bool(pairs) and sum(pairs) <= _HARDLY * len(pairs)
+    return bool(pairs) and sum(pairs) <= _HARDLY * len(pairs)
 
 
 def _is_passive(words: Sequence[str], verb: Set[str]) -> bool:

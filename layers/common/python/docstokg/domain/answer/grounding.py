@@ -15,13 +15,13 @@ from docstokg.domain.answer.citations import (
 from docstokg.domain.answer.clauses import (
     AUXILIARIES,
     has_verb,
-    is_rule,
     read_clauses,
     words_of,
 )
 from docstokg.domain.answer.lexicon import lexicon
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.tables import cells as cells_of
+from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import stem

@@ -14,15 +14,13 @@ class LexiconFile(Contract):
     """The committed file, counted by training/lexicon.py.
 
     `idf`: ln(1 + passages / passages with a stem), written as text, to the stems that have it,
-    separated by spaces; other stems have `rarest`. `verbs`: words used as verbs, `nouns_too`: those
-    that are nouns as often.
+    separated by spaces; other stems have `rarest`. `verbs`: words used as verbs.
     """
 
     card: Mapping[str, str]
     idf: Mapping[str, str]
     rarest: float
     verbs: str
-    nouns_too: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,6 @@ class Lexicon:
     rarities: Mapping[str, float]
     rarest: float
     verbs: frozenset[str]
-    nouns_too: frozenset[str]
 
     def rarity(self, stem: str) -> float:
         """Return how rare a stem is; values (`#8`) are all as rare."""
@@ -47,5 +44,4 @@ def lexicon() -> Lexicon:
     text = resources.files(__package__).joinpath("lexicon.json").read_text("utf-8")
     file = LexiconFile.model_validate_json(text)
     rarities = {stem: float(value) for value, stems in file.idf.items() for stem in stems.split()}
-    verbs, nouns_too = (frozenset(words.split()) for words in (file.verbs, file.nouns_too))
-    return Lexicon(rarities, file.rarest, verbs, nouns_too)
+    return Lexicon(rarities, file.rarest, frozenset(file.verbs.split()))

@@ -20,18 +20,17 @@ def cells(line: str) -> tuple[str, ...]:
     return tuple(cell.replace("\\|", "|").strip() for cell in inner)
 
 
+def is_rule(parts: Sequence[str]) -> bool:
+    """Tell whether cells are the rule between head and rows: `|---|:--:|`."""
+    return bool(parts) and all("-" in cell and not cell.strip(":- ") for cell in parts)
+
+
 def header(sentence: str) -> tuple[str, ...]:
     """Return the names of the columns when a sentence is the head of a table, else ()."""
     lines = sentence.strip().split("\n")
-    if len(lines) < 2 or not _is_delimiter(lines[-1]):
+    if len(lines) < 2 or not is_rule(cells(lines[-1])):
         return ()
     return cells(lines[-2])
-
-
-def _is_delimiter(line: str) -> bool:
-    """Tell whether a line is the rule between head and rows: `|---|:--:|`."""
-    parts = cells(line)
-    return bool(parts) and all(cell.count("-") >= 2 and not cell.strip(":-") for cell in parts)
 
 
 def row(sentence: str, columns: Sequence[str]) -> str:
@@ -42,7 +41,7 @@ def row(sentence: str, columns: Sequence[str]) -> str:
     """
     parts = cells(sentence)
     line = sentence.strip()
-    if "\n" in line or len(parts) < 2 or parts[0] in _EMPTY or _is_delimiter(line):
+    if "\n" in line or len(parts) < 2 or parts[0] in _EMPTY or is_rule(parts):
         return ""
     has_names = len(parts) >= _NAMED_COLUMN and len(columns) == len(parts)
     names = columns if has_names else ("",) * len(parts)

@@ -15,7 +15,7 @@ from docstokg.contracts.response import Verdict
 from docstokg.domain.answer import consistency, tables
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.answer.claims import Alignment, Source, align, features
-from docstokg.domain.answer.clauses import AUXILIARIES, Sentence, read_sentences, stems_of
+from docstokg.domain.answer.clauses import AUXILIARIES, read_sentences, stems_of
 from docstokg.domain.answer.contradictions import (
     Difference,
     Doubt,
@@ -143,8 +143,9 @@ def examine(claim: str, passages: Sequence[Passage]) -> Examination:
     sources = [Source(sentences, stems_of(passage.header)) for passage, sentences in read]
     alignment = align(claim, sources)
     evidence = tuple(
-        _evidence(owners[place], alignment.sentences[place])
+        Evidence(own.uuid, own.base + sentence.start, own.base + sentence.end, sentence.text)
         for place in alignment.order[:MOST_EVIDENCE]
+        for own, sentence in ((owners[place], alignment.sentences[place]),)
     )
     return Examination(
         claim=claim,
@@ -328,9 +329,3 @@ def _quotable(text: str) -> str:
     """Return text as quotations are compared: no markers, one kind of bracket and of quote."""
     folded = normalise(strip_markers(text)).translate(_BRACKETS)
     return " ".join(folded.split())
-
-
-def _evidence(passage: Passage, sentence: Sentence) -> Evidence:
-    return Evidence(
-        passage.uuid, passage.base + sentence.start, passage.base + sentence.end, sentence.text
-    )

@@ -80,6 +80,9 @@ _TOKEN: Final = re.compile(
     rf"(?<![\w.])(?<![^\W\d_]-)(?P<number>{_DIGITS})|(?P<word>[^\W\d_]+)|"
     r"(?P<sign>[%\u00b0$\u20ac\u00a3][CF]?\b|[%\u00b0$\u20ac\u00a3])|(?P<gap>[^\w\s-])"
 )
+_NUMERIC: Final = re.compile(r"\d")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_TOLD: Final = NUMBER_WORDS | MONTH_WORDS | _PARTS.keys()
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d")
 
 
@@ -96,18 +99,13 @@ class Quantity:
     digits: int = 0
     date: Date | None = None
 
-    @property
-    def kind(self) -> str:
-        """Give what it can be compared with: dates and years, or numbers of its unit."""
-        return "number" if self.date is None else "date"
-
     def is_alike(self, other: Quantity) -> bool:
-        """Tell whether both can be told apart by their values: the same kind and unit."""
-        return self.kind == other.kind and self.unit == other.unit
+        """Tell whether both can be told apart by their values: two dates, or numbers of a unit."""
+        return (self.date is None) == (other.date is None) and self.unit == other.unit
 
     def may_be_alike(self, other: Quantity) -> bool:
         """Tell whether both can be compared where one of them is written without its unit."""
-        return self.kind == other.kind and not (self.unit and other.unit)
+        return (self.date is None) == (other.date is None) and not (self.unit and other.unit)
 
     def is_stated_by(self, other: Quantity) -> bool:
         """Tell whether the other one says as much, or is this one before it was rounded."""
@@ -138,6 +136,8 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     or another number only.
     """
     plain = ID_IN_CLAIM.sub(" ", compatible(text))
+    if not _NUMERIC.search(plain) and _TOLD.isdisjoint(_LETTERS.findall(plain.casefold())):
+        return ()
     found: list[Quantity] = []
     for pattern, (year, month, day) in _DATES:
         for match in pattern.finditer(plain):
