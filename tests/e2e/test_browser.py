@@ -15,7 +15,12 @@ from tests.e2e.browser import LOOKS, PATIENCE_MS, ask, draw, fail, launched, lig
 from tests.streaming_model import StreamingModel, streaming
 
 SLOWLY = "A seizure is an event [1]. It may be short [1]. Fever may cause one [2]. "
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("browser"),
+    # litellm reads its parts by an attribute that pydantic has renamed.
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince211"),
+]
 QUESTION = "What are seizures?"
 
 
