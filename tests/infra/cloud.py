@@ -228,7 +228,7 @@ class Cloud:
             found["DOCSTOKG_SECRETS"] = ",".join(self.arns[arn] for arn in ids)
         if "DOCSTOKG_INDEX_URL" in found:
             found["DOCSTOKG_INDEX_URL"] = self.search.url
-            found["DOCSTOKG_INDEX_CA_FILE"] = str(self.folder / "certificate.pem")
+            found["SSL_CERT_FILE"] = str(self.folder / "certificate.pem")
         if "DOCSTOKG_GRAPH_URL" in found:
             found["DOCSTOKG_GRAPH_URL"] = f"sqlite:///{self.folder / 'graph.sqlite'}"
         if "DOCSTOKG_JWT_JWKS_URL" in found:

@@ -172,7 +172,12 @@ class Documents:
             "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
             "aggregations": {
                 "names": {"buckets": _buckets(s["namespace"] for s in visible.values())},
-                "spaces": {"buckets": _buckets(s["namespace"] for s in visible.values())},
+                "spaces": {
+                    "buckets": [
+                        {**one, "held": {"buckets": []}}
+                        for one in _buckets(s["namespace"] for s in visible.values())
+                    ]
+                },
                 "tokens": {
                     "buckets": _buckets(t for s in visible.values() for t in s.get("tokens", ()))
                 },
