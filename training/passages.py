@@ -17,7 +17,7 @@ from docstokg.domain.answer import extractive
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_functions.ground import handler, passages
+from docstokg_functions.ground import handler
 from docstokg_local.engine.workflow import LocalWorkflow
 
 GIVEN = 15
@@ -38,7 +38,7 @@ def ask_all(one: LoadedSet) -> None:
         return kept[-1]
 
     vars(handler)["ground"] = keeping
-    vars(passages)["context"] = lambda _, citations: range(min(GIVEN, len(citations)))
+    vars(extractive)["READ"] = GIVEN
     settings = Settings.from_environment(environment)
     workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR")))
     with (one.folder / "given.jsonl").open("w", encoding="utf-8") as file:
