@@ -32,9 +32,12 @@ class Runs:
         self._cloud = cloud
         self.began: dict[str, list[str]] = {}
         self.aborting: set[str] = set()
+        self.hanging: set[str] = set()
 
     def begin(self, name: str, given: str) -> None:
         self.began[name] = ["RUNNING", given]
+        if name in self.hanging:
+            return
         threading.Thread(target=self._run, args=(name, given), daemon=True).start()
 
     def running(self) -> list[str]:
@@ -43,6 +46,9 @@ class Runs:
     def find(self, name: str) -> tuple[str, str] | None:
         status, given = self.began.get(name, ("", ""))
         return (status, given) if status else None
+
+    def stop(self, name: str) -> None:
+        self.began[name][0] = "ABORTED"
 
     def _run(self, name: str, given: str) -> None:
         if name in self.aborting:

@@ -69,6 +69,9 @@ class Executions(Protocol):
     def find(self, name: str) -> tuple[str, str] | None:
         """Give status and input, or None for a name nobody began."""
 
+    def stop(self, name: str) -> None:
+        """End an execution."""
+
 
 class LoopbackAws:
     """One endpoint for every service; `calls` is what was asked of it, in order."""
@@ -148,7 +151,7 @@ class LoopbackAws:
 
     def _executed(self, who: str, target: str, given: dict[str, Any]) -> Answer:
         """What Step Functions says of a standard machine's executions."""
-        arn = given["executionArn"] if target == "DescribeExecution" else given["stateMachineArn"]
+        arn = given.get("executionArn") or given["stateMachineArn"]
         self.calls.append((who, Call("", f"states:{target}", arn)))
         assert self._executions is not None, target
         if target == "StartExecution":
@@ -158,6 +161,9 @@ class LoopbackAws:
         if target == "ListExecutions":
             names = [{"name": name} for name in self._executions.running()]
             return 200, json.dumps({"executions": names}).encode(), JSON
+        if target == "StopExecution":
+            self._executions.stop(arn.rpartition(":")[2])
+            return 200, b'{"stopDate": 1.0}', JSON
         found = self._executions.find(arn.rpartition(":")[2])
         if found is None:
             return 400, b'{"__type": "ExecutionDoesNotExist"}', JSON

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.loading.run.lease import LEASE
 from infra.specs import STAGES
 from tests.infra.conftest import Template
 from tests.infra.deployed import Deployed
@@ -91,6 +92,18 @@ def _load(cloud: LoadingCloud) -> None:
     cloud.send("delete", {"doc_id": "c.md"}, "job-2")
     cloud.runs.aborting.add("job-3")
     cloud.send("load", {"documents": [{"doc_id": "e.md", "text": "E"}]}, "job-3")
+    _cancel(cloud)
+
+
+def _cancel(cloud: LoadingCloud) -> None:
+    """End a run that hangs and may write: another one may at once."""
+    cloud.runs.hanging.add("job-4")
+    status, told = cloud.ask("load", {"documents": [{"doc_id": "f.md", "text": "F"}]}, "job-4")
+    assert status == 202, told
+    cloud.objects.put(LEASE, json.dumps({"run_id": "job-4"}).encode())
+    status, told = cloud.ask("cancel", {"id": "job-4"}, "cancels")
+    assert (status, told["state"]) == (200, "failed"), told
+    assert cloud.runs.find("job-4")[0] == "ABORTED"
 
 
 def _read_what_is_gone(cloud: LoadingCloud) -> None:
@@ -135,6 +148,7 @@ def test_every_call_is_allowed_and_its_neighbours_are_not(cloud: LoadingCloud) -
     assert {call.action for call in calls} >= {
         *("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"),
         *("states:StartExecution", "states:ListExecutions", "states:DescribeExecution"),
+        "states:StopExecution",
         *("es:ESHttpGet", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"),
         "secretsmanager:GetSecretValue",
     }

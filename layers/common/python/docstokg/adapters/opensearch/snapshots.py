@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from docstokg.adapters.opensearch.layout import Json, facts_alias
 from docstokg.adapters.opensearch.lease import NAME as LOADER
@@ -82,8 +83,7 @@ class Snapshots:
         What was deleted since is deleted in them first, where the register in use still tells. The
         indices in use are removed in the step that moves the aliases; gives the new ones' names.
         """
-        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime())
-        fresh = self.bring_back(snapshot, stamp)
+        fresh = self.bring_back(snapshot, _stamp())
         swap: list[Json] = []
         for alias, new in fresh.items():
             swap.append({"add": {"index": new, "alias": alias}})
@@ -122,7 +122,7 @@ class Snapshots:
 
         They are equal where nothing but deletions came since.
         """
-        fresh = self.bring_back(snapshot, f"drill{time.strftime('%Y%m%d%H%M%S', time.gmtime())}")
+        fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
             return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)
         finally:
@@ -173,6 +173,11 @@ class Snapshots:
 
     def _behind(self, alias: str) -> list[str]:
         return sorted(self._call("GET", f"/{alias}/_mapping", absent_is_none=True))
+
+
+def _stamp() -> str:
+    """Name what is made now; a restore that was killed within the same second has another name."""
+    return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
 
 
 def _day(name: str) -> float:
