@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.readers.lines import check_depth
+from docstokg.loading.readers.lines import DEEPEST
 
 LONGEST = 65_536
 """Characters of front matter; a person writes a few hundred."""
@@ -19,14 +19,24 @@ _FRONT = re.compile(
 _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
-class _WithoutAliases(yaml.SafeLoader):
-    """A few hundred bytes of aliases stand for billions of values, or for a value inside itself."""
+class _Bounded(yaml.SafeLoader):
+    """A few hundred bytes of aliases stand for billions of values, or for a value inside itself.
+
+    Reading costs the square of the depth, and how deep Python may go is for a process to say.
+    """
+
+    depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse an alias where a value is expected."""
+        """Refuse an alias where a value is expected, and what is nested too deep."""
         if self.check_event(yaml.AliasEvent):
             raise Rejected("front matter uses a YAML alias (*name), which is not read")
-        return super().compose_node(parent, index)
+        if self.depth > DEEPEST:
+            raise Rejected(f"front matter is nested deeper than {DEEPEST} levels")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], int]:
@@ -40,16 +50,13 @@ def front_matter(text: str) -> tuple[dict[str, Any], int]:
     try:
         if len(match[1]) > LONGEST:
             raise Rejected(f"front matter is longer than {LONGEST} characters")
-        front = yaml.load(match[1], _WithoutAliases)  # noqa: S506 - a SafeLoader
-        check_depth(front)
+        front = yaml.load(match[1], _Bounded)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as broken:
         mark = getattr(broken, "problem_mark", None)
         line = f" in line {mark.line + 2}" if mark is not None else ""
         raise Rejected(f"front matter is no YAML{line}") from broken
     except ValueError as broken:
         raise Rejected(f"front matter: {broken}") from broken
-    except RecursionError as broken:
-        raise Rejected("front matter is nested too deep") from broken
     if front is None:
         return {}, match.end()
     if not isinstance(front, dict):
@@ -66,7 +73,7 @@ def summary_span(text: str) -> tuple[int, int] | None:
     match = _FRONT.match(text)
     if match is None:
         return None
-    node = _WithoutAliases(match[1]).get_single_node()
+    node = _Bounded(match[1]).get_single_node()
     if not isinstance(node, yaml.MappingNode):
         return None
     keys = [key.value for key, _ in node.value]
