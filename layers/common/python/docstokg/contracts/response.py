@@ -160,6 +160,7 @@ class Citation(Contract):
     kg_evidence: KgEvidence | None = None
     channels: dict[Channel, ChannelRank] = {}
     provenance: Provenance
+    namespace: str | None = Field(None, description="which of several that were asked")
 
 
 class SentenceVerdict(Contract):
@@ -338,6 +339,7 @@ class Metadata(Contract):
     """What was asked, in the server's words."""
 
     namespace: str
+    namespaces: tuple[str, ...] = Field((), description="all, where several were asked")
     top_k: int
     kg_expansion_enabled: bool
     synthesis_enabled: bool
