@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Citation, Grounding, KgEvidence, RAGResponse, Span
 from docstokg.contracts.state import Block
@@ -161,7 +162,7 @@ def verify_response(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise LoadError(f"not a RAGResponse: {place}: {first['msg']}") from error
+        raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
     namespace, ports = response.metadata.namespace, wiring()
     if source is None:
         store = ports.search_index(), ports.register()
