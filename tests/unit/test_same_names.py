@@ -19,6 +19,8 @@ from docstokg.domain.text.misspelt import near_keys
          [("Zell Hall", "Zell Mill", "formerly")]),
         ('Brown fever, also called "Marsh Fever", is rare.', "Brown fever",
          [("Brown fever", "Marsh Fever", "also called")]),
+        ('Long Nap (also known as "Four Men for One Fish") is a film.', "",
+         []),
         ("The Zell Water Board (ZWB) meets.", "",
          [("Zell Water Board", "ZWB", "abbreviation")]),
         # A part of a longer name, another sentence's words and small letters are none.
