@@ -129,7 +129,9 @@ def is_written(store: sqlite3.Connection, namespace: str, entity: str, text: str
     """Tell whether a text holds one of the names of an entity."""
     sql = "select name, synonyms from graph_entities where namespace = ? and id = ?"
     name, synonyms = store.execute(sql, (namespace, entity)).fetchone()
-    return any(plain(one) in plain(text) for one in (name, *json.loads(synonyms)))
+    names, there = [plain(one) for one in (name, *json.loads(synonyms))], plain(text)
+    joined = {one.replace(" ", "") for one in names if any(c.isdigit() for c in one)}
+    return any(one in there for one in names) or not joined.isdisjoint(there.split())
 
 
 def plain(text: str) -> str:
