@@ -24,7 +24,7 @@ from docstokg.ports import Embedder, SearchIndex, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import parse_body
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 
 SOURCES_PER_SENTENCE = 3
@@ -63,12 +63,9 @@ def check(
     passages found for it. A lost graph (None, or failing) or embedder is a reason,
     a lost index is 503. `compare`: makes what compares texts for so many seconds.
     """
-    request = parse_body(envelope.body_b64, CheckRequest, envelope.request_id)
+    request = parse_body(envelope, CheckRequest)
     if isinstance(request, Reply):
         return request
-    if not envelope.caller.may_read(request.namespace):
-        detail = f"Namespace {request.namespace!r} is not granted to this caller."
-        return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
     with call.timed("total"):
         try:
@@ -94,30 +91,10 @@ def check(
             degraded_reasons=tuple(call.degraded),
         ),
     )
-    _record(call, response)
-    return Reply(
-        statusCode=200,
-        body=response.model_dump_json(),
-        headers={"Content-Type": "application/json"},
-    )
-
-
-def _record(call: Call, response: CheckResponse) -> None:
-    telemetry, grounding = call.telemetry, response.grounding
-    telemetry.count("rag_requests_total", route="check", status="200")
-    telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
-    telemetry.log(
-        "INFO",
-        "request",
-        request_id=call.request_id,
-        route="check",
-        namespace=call.scope.namespace,
-        status=200,
-        grounded=grounding.grounded,
-        consistent=response.consistency.ok,
-        degraded_reasons=list(call.degraded),
-        timings_ms=call.timings_ms,
-    )
+    call.telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
+    told = {"grounded": grounding.grounded, "consistent": report.ok}
+    call.answered("check", **told, timings_ms=call.timings_ms)
+    return json_reply(response)
 
 
 def _grounded(

@@ -5,15 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from docstokg_local.cli.ending import DONE, NOT_GOOD
-from docstokg_local.cli.options import Graph, Index, Namespace, check_namespace, wiring_of
+from docstokg_local.cli.options import Graph, Index, Namespace, argument, flag, wiring_of
 from docstokg_local.cli.printing import say
 
 
 def why_not(
-    doc: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, or a passage's.")],
-    question: Annotated[str, typer.Argument(metavar="QUESTION")],
+    doc: Annotated[str, argument("DOC", "A document's id, or a passage's.")],
+    question: Annotated[str, argument("QUESTION")],
     namespace: Namespace = "default",
-    json_output: Annotated[bool, typer.Option("--json", help="The ExplainResponse.")] = False,
+    json_output: bool = flag("--json", "The ExplainResponse."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -22,7 +22,6 @@ def why_not(
     from docstokg_local.cli.display import print_json
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    check_namespace(namespace)
     workflow = LocalWorkflow(wiring_of(index, graph, aloud=not json_output))
     request = {"query": question, "namespace": namespace}
     outcome = ask(workflow, {**request, "expect": {"doc_id": doc}}, "explain")
