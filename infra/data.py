@@ -175,20 +175,18 @@ class SearchData(Construct):
             "The domain has no resource policy, so only roles of this account whose own policy "
             "names a path of it are let in, each request signed (SigV4); no address is trusted."
         )
-        reasons = {"AwsSolutions-OS3": iam_only, "AwsSolutions-OS5": iam_only}
+        acknowledge(domain, iam_only, "AwsSolutions-OS3", "AwsSolutions-OS5")
         if network is None:
-            reasons["AwsSolutions-OS1"] = (
-                f"{environment.name} has no VPC, so that an empty account can run it; "
-                "set `network` to move functions and domain into one."
-            )
+            set_one = "set `network` to move functions and domain into one."
+            why = f"{environment.name} has no VPC, so that an empty account can run it; {set_one}"
+            acknowledge(domain, why, "AwsSolutions-OS1")
         if index.managers == 0:
-            reasons["AwsSolutions-OS4"] = (
+            why = (
                 f"{environment.name} has {index.data_nodes} data nodes and keeps its quorum among "
                 "them; nodes for management alone would cost more than the data's."
             )
+            acknowledge(domain, why, "AwsSolutions-OS4")
         if index.zones == 1:
-            reasons["AwsSolutions-OS7"] = (
-                f"{environment.name} may be down for a zone outage; its content is reloadable."
-            )
-        acknowledge(domain, reasons)
+            why = f"{environment.name} may be down for a zone outage; its content is reloadable."
+            acknowledge(domain, why, "AwsSolutions-OS7")
         return domain

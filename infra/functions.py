@@ -99,22 +99,11 @@ class Function(Construct):
             self, "Live", alias_name="live", version=self.function.current_version
         )
         if snap_start:
-            acknowledge(
-                self.function,
-                {
-                    "@aws-cdk/aws-lambda:snapStartRequirePublish": "A version is published with "
-                    "every change, and only versions are invoked."
-                },
-            )
+            acknowledge(self.function, PUBLISHED, "@aws-cdk/aws-lambda:snapStartRequirePublish")
         acknowledge_stars(self.role, XRAY, "*")
-        acknowledge(
-            self.function,
-            {
-                "AwsSolutions-L1": ONE_PYTHON,
-                "Serverless-LambdaLatestVersion": ONE_PYTHON,
-                "Serverless-LambdaDLQ": SYNCHRONOUS,
-            },
-        )
+        newest = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion")
+        acknowledge(self.function, ONE_PYTHON, *newest)
+        acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
         """Let this function call others, by name, at their aliases."""
@@ -137,6 +126,7 @@ INTERFACES = [
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 ]
+PUBLISHED = "A version is published with every change, and only versions are invoked."
 XRAY = (
     "X-Ray's PutTraceSegments and PutTelemetryRecords have no resource; in a VPC so have the "
     "network interfaces of a function, which do not exist before it runs."

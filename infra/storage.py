@@ -42,7 +42,7 @@ def private_bucket(
         lifecycle_rules=[old, *rules],
         removal_policy=removal(retain=retain),
     )
-    acknowledge(bucket, {"AwsSolutions-S1": unlogged})
+    acknowledge(bucket, unlogged, "AwsSolutions-S1")
     return bucket
 
 

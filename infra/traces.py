@@ -16,6 +16,8 @@ from infra.tracequeue import LAST_STOP, TraceQueue, dead_letters
 
 CLEAN_UP = {"job": "remove_expired_traces"}
 
+BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after three tries."
+
 
 class TraceRecording(Construct):
     """The consumer, and the nightly job that removes traces past their time."""
@@ -30,13 +32,7 @@ class TraceRecording(Construct):
         key: kms.IKey,
     ) -> None:
         super().__init__(scope, construct_id)
-        acknowledge(
-            record.live,
-            {
-                "Serverless-LambdaEventSourceMappingDestination": "The queue itself moves a "
-                "message to its dead letter queue after three tries."
-            },
-        )
+        acknowledge(record.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
         record.live.add_event_source(
             sources.SqsEventSource(
                 _keyless(self, "Source", queue.queue),
@@ -47,7 +43,7 @@ class TraceRecording(Construct):
             )
         )
         self.missed = dead_letters(self, "Missed", key)
-        acknowledge(self.missed, {"AwsSolutions-SQS3": LAST_STOP})
+        acknowledge(self.missed, LAST_STOP, "AwsSolutions-SQS3")
         role = service_role(self, "Scheduler", "scheduler")
         missed = _keyless(self, "Letters", self.missed)
         # Writing an encrypted letter needs the key for both, reading the queue for the function.

@@ -280,15 +280,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     In what is printed `*` stands before the citations that the answer rests on.
     """
     from docstokg.contracts.language_models import EXTRACTIVE
-    from docstokg_local.cli.asking import (
-        AUTO,
-        AskOptions,
-        Shown,
-        ask_and_show,
-        request_of,
-        with_a_model,
-        with_answer,
-    )
+    from docstokg_local.cli import asking
 
     if not as_json:
         check_namespace(namespace)
@@ -298,18 +290,19 @@ def ask(  # noqa: PLR0913 - one parameter an option
         cure = "where it is part of the question, put all of it in quotation marks"
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
-    options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
-    body = request_of(options, fields)
+    given = {"query": question, "namespace": namespace, "top_k": top_k}
+    body = asking.request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
-    if synthesize == AUTO:
-        wiring, model = with_a_model(wiring)
-        body = with_answer(body, model)
     # Who reads the result wants the answer too; a program gets what it asks for.
     read = not as_json and request is None and synthesize is None
-    if read and EXTRACTIVE in wiring.settings.models:
-        body = with_answer(body, EXTRACTIVE)
-    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = ask_and_show(wiring, body, shown, citations)
+    if synthesize == asking.AUTO:
+        wiring, synthesize = asking.with_a_model(wiring)
+    elif read and EXTRACTIVE in wiring.settings.models:
+        synthesize = EXTRACTIVE
+    if synthesize is not None:
+        body = asking.with_answer(body, synthesize)
+    shown: asking.Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = asking.ask_and_show(wiring, body, shown, citations)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
 

@@ -35,8 +35,10 @@ def why_not(
 
 
 def _show(status: int, body: dict[str, Any]) -> None:
+    from docstokg_local.cli.display import show_problem
+
     if status != 200:
-        say(f"{body['code']}: {body['detail']}", err=True)
+        show_problem(body)
         return
     say(f"{body['chunk_id']} of {body['doc_id']}")
     for stage in body["stages"]:
