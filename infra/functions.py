@@ -112,11 +112,6 @@ class Function(Construct):
         for other in others.values():
             other.live.grant_invoke(self.role)
 
-    @property
-    def version_arn(self) -> str:
-        """ARN of the version published with this very code and configuration."""
-        return self.function.current_version.function_arn
-
 
 INTERFACES = [
     "ec2:AssignPrivateIpAddresses",

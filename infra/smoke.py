@@ -84,18 +84,6 @@ def expect(right: bool, answer: Answer, what: str) -> None:
         raise Wrong(f"{what}: {answer.status} {json.dumps(answer.body)[:400]}")
 
 
-def is_there(service: Service) -> None:
-    """The contract, without a credential."""
-    answer = service.ask("GET", "/openapi.json")
-    expect(answer.status == 200 and "paths" in answer.body, answer, "no contract")
-
-
-def is_healthy(service: Service) -> None:
-    """Both stores, once something is loaded."""
-    answer = service.ask("GET", "/v1/health")
-    expect(answer.status == 200 and answer.body["status"] == "ok", answer, "not healthy")
-
-
 def refuses(service: Service) -> None:
     """What the gateway and validate refuse, each with its own status and a problem."""
     long = json.dumps({"query": "x" * 70_000}).encode()
@@ -195,13 +183,15 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
 def smoke(service: Service, say: Callable[[str], object]) -> None:
     """All checks that need no environment's name, in an order that names the first failure."""
     namespace = f"smoke-{secrets.token_hex(4)}"
-    is_there(service)
+    contract = service.ask("GET", "/openapi.json")
+    expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
     say("up: the contract is served")
     refuses(service)
     say("refuses what it must")
     with loaded(service, namespace):
         say(f"loaded three documents into {namespace}")
-        is_healthy(service)
+        health = service.ask("GET", "/v1/health")
+        expect(health.status == 200 and health.body["status"] == "ok", health, "not healthy")
         say("index and graph are up")
         answers(service, namespace)
         say("answers with citations, not degraded")
