@@ -1,6 +1,7 @@
 """The Lambda functions: one table says what each may reach, and nothing else is granted."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -219,12 +220,8 @@ class Functions(Construct):
             "trace": {"DOCSTOKG_TRACES": self._traces.queue.queue_url},
         }
         if environment.tokens is not None:
-            per_use["tokens"] = {
-                "DOCSTOKG_JWT_ISSUER": environment.tokens.issuer,
-                "DOCSTOKG_JWT_AUDIENCE": environment.tokens.audience,
-                "DOCSTOKG_JWT_JWKS_URL": environment.tokens.jwks_url,
-                "DOCSTOKG_JWT_CLAIMS": environment.tokens.claims,
-            }
+            tokens: dict[str, str] = asdict(environment.tokens)
+            per_use["tokens"] = {f"DOCSTOKG_JWT_{k.upper()}": v for k, v in tokens.items()}
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
         if mine := secrets.of(spec.uses):
