@@ -16,7 +16,7 @@ from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function
 from infra.nag import acknowledge, acknowledge_stars, logical_id
-from infra.page import PATHS, integration
+from infra.page import PATHS
 from infra.removal import RETAIN, log_group
 from infra.settings import Environment
 from infra.specs import BODY_BYTES, ROOT, gateway_path
@@ -268,7 +268,8 @@ class Api(Construct):
 
     def _page(self, function: Function) -> None:
         """The page's files: open, for what they call needs a token."""
-        files = integration(function)
+        # Event and reply pass as they are: a file is no template's business.
+        files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
             method = resource.add_method(
