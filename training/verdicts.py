@@ -39,6 +39,7 @@ from docstokg.domain.answer import verdicts
 from docstokg.domain.text.sentences import sentences
 from docstokg.domain.text.wording import content_stems
 from docstokg_local.evaluation.calibration import roc_area
+from training.answers import newton
 from training.false_claims import RULES
 from training.leaks import kept_texts, refuse_shared
 
@@ -412,21 +413,11 @@ def sides_of(one: verdicts.Examination, vectors: Mapping[str, Any]) -> tuple[flo
 def logistic(
     rows: Sequence[Mapping[str, float]], names: Sequence[str], wanted: Any, weights: Any
 ) -> verdicts.Scorer:
-    """Fit a ridge (5) logistic regression by Newton's method on standardised features."""
+    """Fit a ridge (5) logistic regression on standardised features."""
     matrix = np.array([[row[name] for name in names] for row in rows])
     means, scales = matrix.mean(0), matrix.std(0) + 1e-9
     design = np.c_[(matrix - means) / scales, np.ones(len(matrix))]
-    penalty = np.eye(design.shape[1]) * 5.0
-    penalty[-1, -1] = 0
-    beta = np.zeros(design.shape[1])
-    for _ in range(40):
-        chance = 1 / (1 + np.exp(-design @ beta))
-        gradient = design.T @ (weights * (chance - wanted)) + penalty @ beta
-        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design + penalty
-        step = np.linalg.solve(curvature, gradient)
-        beta -= step
-        if np.abs(step).max() < 1e-7:
-            break
+    beta = newton(design, wanted, weights, np.array([5.0] * len(names) + [0.0]))
     rounded = [[float(f"{x:.4g}") for x in part] for part in (means, scales, beta)]
     fitted = {
         name: (mean, scale, weight)
