@@ -182,21 +182,19 @@ def _no_store(wiring: "Wiring") -> str | None:
 
 def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
     """Say which part is missing and how to get it, as `doctor` does, instead of a list of codes."""
-    from docstokg_local.cli.display import notes
     from docstokg_local.cli.doctor import examine
 
-    err = notes()
     late = problem.get("status") == 504
-    err.print("The time for this question ran out." if late else "No passage could be read.")
+    say("The time for this question ran out." if late else "No passage could be read.", err=True)
     missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
     for diagnosis in missing:
-        err.print(f"  {diagnosis.part}: {diagnosis.message}", markup=False)
+        say(f"  {diagnosis.part}: {diagnosis.message}", err=True)
         if diagnosis.remedy:
-            err.print(f"    -> {diagnosis.remedy}", markup=False)
+            say(f"    -> {diagnosis.remedy}", err=True)
     if not missing:
         cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
-        err.print(f"  every part answers now: {cure}", markup=False)
-    err.print(f"  ({problem.get('code')}, request {problem.get('request_id')})", markup=False)
+        say(f"  every part answers now: {cure}", err=True)
+    say(f"  ({problem.get('code')}, request {problem.get('request_id')})", err=True)
 
 
 def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
