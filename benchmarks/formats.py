@@ -180,7 +180,7 @@ def ask_all(index: str, namespace: str) -> None:
         good += 1 <= rank <= 3
         response = flow_response(body)
         wrong, right = check_response(
-            response, partial(stored_chunks, wiring.search_index(), wiring.register(), namespace)
+            response, partial(stored_chunks, wiring.search_index(), wiring.register(), [namespace])
         )
         findings, proven = findings + len(wrong), proven + right
         print(f"{rank or '-':>3}  {gold:<48} {question['question']}")

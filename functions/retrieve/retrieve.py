@@ -117,6 +117,10 @@ def _usable_embedder(
         return None
     stored = answers.index_model = info.model_of(run.scope.namespace)
     configured, embedder = embedder, encoder_of(embedder, stored)
+    if spaces := {info.model_of(name) for name in run.scope.others} - {stored}:
+        run.skip("embed", "embedding_unavailable", f"{stored} and {spaces} are different spaces")
+        run.warnings.append("The namespaces have different encoders: they were asked by word only.")
+        return None
     if info.unfinished_load:
         run.warnings.append("A load into this index is unfinished; run it again to complete it.")
     if configured is None or not run.plan.retrieval.embed:

@@ -51,13 +51,14 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
-    if (refused := not_granted(envelope, request.namespace)) is not None:
+    namespaces = request.asked_namespaces
+    if (refused := not_granted(envelope, *namespaces)) is not None:
         return Validated(reply=refused)
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
         plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat}),
-        scope=envelope.caller.scope(request.namespace, request.filter),
+        scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
     )
 
 
@@ -144,7 +145,8 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
-        namespace=request.namespace,
+        namespace=request.asked_namespaces[0],
+        others=request.asked_namespaces[1:],
         groups=envelope.caller.scope(request.namespace).groups,
         query=query,
         sent=request.query if request.query != query else None,
@@ -232,7 +234,7 @@ def _cache(envelope: Envelope, request: RAGRequest, rules: Settings) -> CachePla
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))
-    scope = [envelope.caller.sub, groups, request.namespace, request.cache_key]
+    scope = [envelope.caller.sub, groups, request.asked_namespaces, request.cache_key]
     canonical = request.model_dump_json(exclude={"cache_key"})
     return CachePlan(
         key=_digest(json.dumps(scope)),

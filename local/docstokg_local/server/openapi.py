@@ -1,14 +1,17 @@
 """The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
 
+import ast
 import json
 from collections import defaultdict
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from docstokg import __version__
+from docstokg import __version__, contracts
 from docstokg.contracts import chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
 from docstokg.contracts.request import NAMESPACE_PATTERN
@@ -51,10 +54,14 @@ _JSON_RPC: Json = {
         "type": "object",
         "required": ["jsonrpc", "method"],
         "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer"]},
-            "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
-            "params": {"type": "object"},
+            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
+            "id": {"type": ["string", "integer"], "description": "what the reply repeats"},
+            "method": {
+                "type": "string",
+                "description": "what is wanted",
+                "examples": ["tools/list", "tools/call"],
+            },
+            "params": {"type": "object", "description": "as the method wants them"},
         },
     },
     "JsonRpcResponse": {
@@ -64,13 +71,17 @@ _JSON_RPC: Json = {
         "required": ["jsonrpc", "id"],
         "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
         "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer", "null"]},
-            "result": {"type": "object"},
+            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
+            "id": {"type": ["string", "integer", "null"], "description": "that of the request"},
+            "result": {"type": "object", "description": "what the method gives"},
             "error": {
                 "type": "object",
+                "description": "why there is no result",
                 "required": ["code", "message"],
-                "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+                "properties": {
+                    "code": {"type": "integer", "description": "JSON-RPC's number"},
+                    "message": {"type": "string", "description": "what is wrong, in a sentence"},
+                },
             },
         },
     },
@@ -135,7 +146,7 @@ _PARAMETERS: dict[str, Json] = {
     )
 } | {
     "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the page before"},
-    "namespace": {"in": "query", "schema": _NAMESPACE},
+    "namespace": {"in": "query", "schema": _NAMESPACE, "description": "where it is"},
 }  # fmt: skip
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
@@ -153,6 +164,7 @@ def document() -> Json:
     _, schemas = models_json_schema(
         list(models.items()), ref_template="#/components/schemas/{model}"
     )
+    _describe_fields(schemas["$defs"])
     paths: dict[str, Json] = defaultdict(dict)
     for route in ROUTES:
         more = {"description": route.description} if route.description else {}
@@ -185,6 +197,19 @@ def document() -> Json:
             },
         },
     }
+
+
+def _describe_fields(schemas: Json) -> None:
+    """Put the docstring below each field beside it; read here, so that no function pays for it."""
+    for path in Path(contracts.__path__[0]).glob("*.py"):
+        for model in ast.parse(path.read_text("utf-8")).body:
+            if not isinstance(model, ast.ClassDef) or model.name not in schemas:
+                continue
+            for pair in pairwise(model.body):
+                match pair:
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                        field = schemas[model.name]["properties"][name.rstrip("_")]
+                        field["description"] = said
 
 
 def _model(name: str) -> type[BaseModel]:

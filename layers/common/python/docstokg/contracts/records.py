@@ -16,13 +16,23 @@ class Scope(Contract):
 
     `groups` None sees every `acl`; otherwise a chunk is visible iff its `acl` is empty or
     shares a group. `filter` keys are joined by AND, values by OR. `doc_ids` (not None) further
-    restricts to these documents.
+    restricts to these documents. `others`: namespaces that are asked at once with `namespace`.
     """
 
     namespace: str
+    others: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     filter: Filters | None = None
     doc_ids: tuple[str, ...] | None = None
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """List all that is asked."""
+        return (self.namespace, *self.others)
+
+    def each(self) -> "list[Scope]":
+        """Give the scope of each of them."""
+        return [self.model_copy(update={"namespace": n, "others": ()}) for n in self.namespaces]
 
 
 class ChunkText(Contract):

@@ -98,7 +98,8 @@ class OpenSearchIndex:
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
-            held = () if query.channel == "facts" else self._languages.get(scope.namespace, ())
+            of = () if query.channel == "facts" else scope.namespaces
+            held = tuple({code for name in of for code in self._languages.get(name, ())})
             words = _words(query.text, held)
             lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
@@ -353,7 +354,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:
     """Namespace, acl and, for chunks, the request's filter, as filter clauses."""
-    clauses: list[Json] = [{"term": {"namespace": scope.namespace}}]
+    clauses: list[Json] = [{"terms": {"namespace": list(scope.namespaces)}}]
     if scope.groups is not None:
         free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
         shared: Json = {"terms": {"acl": list(scope.groups)}}
@@ -472,7 +473,7 @@ def _compact(text: str | None) -> bytes | None:
 def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
     own = set(source.get("facets", ()))
     return (
-        source["namespace"] == scope.namespace
+        source["namespace"] in scope.namespaces
         and may_see(source.get("acl", ()), scope.groups)
         and (scope.doc_ids is None or source["doc_id"] in scope.doc_ids)
         and all(not own.isdisjoint(group) for group in groups)

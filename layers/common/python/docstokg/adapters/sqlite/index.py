@@ -40,6 +40,7 @@ from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.across_namespaces import across, mappings, passages, results
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
@@ -71,6 +72,7 @@ class SqliteIndex:
         self._arrays = ArrayFiles(self._path)
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
+    @across(results)
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
@@ -104,10 +106,12 @@ class SqliteIndex:
                 results.append(_failed(query, exc, timeout_s * 1000))
         return tuple(results)
 
+    @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read chunks by uuid in one query; what the scope hides is missing."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
+    @across(mappings)
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
