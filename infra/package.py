@@ -146,7 +146,9 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
     folder.mkdir(parents=True)
     pins = folder.with_suffix(".lock")
     pins.write_text(lock, encoding="utf-8")
-    command = [_uv(), "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
+    finding = [str(ROOT / "scripts" / "find-uv")]
+    uv = subprocess.check_output(finding, text=True).strip()  # noqa: S603 - our own script
+    command = [uv, "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
     command += ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
     command += ["--python", sys.executable, "--link-mode", "copy", "-r", str(pins)]
     if target == "aarch64":
@@ -294,13 +296,6 @@ def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
     pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"
-
-
-def _uv() -> str:
-    result = subprocess.run(  # noqa: S603 - our own script
-        [str(ROOT / "scripts" / "find-uv")], check=True, capture_output=True, text=True
-    )
-    return result.stdout.strip()
 
 
 def main(arguments: list[str] | None = None) -> None:
