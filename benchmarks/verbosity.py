@@ -258,7 +258,7 @@ def walks(
 
 def best(walked: WalkResult, size: int | None) -> float:
     """Give the mean score of the best nodes that were not given as seeds."""
-    scores = sorted((node.score for node in walked.nodes.values() if node.depth), reverse=True)
+    scores = sorted((node.score for node in walked.nodes.values() if node.path[1:]), reverse=True)
     return statistics.mean(scores[:size]) if scores else 0.0
 
 
