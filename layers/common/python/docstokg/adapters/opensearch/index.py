@@ -23,6 +23,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, H
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
@@ -210,7 +211,8 @@ class OpenSearchIndex:
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
-            self._languages = {space["key"]: held for space in buckets if (held := _held(space))}
+            held = {space["key"]: _held(space) for space in buckets if space["held"]["buckets"]}
+            self._languages = {key: tuple(own.keys() - {ENGLISH}) for key, own in held.items()}
         info = IndexInfo(
             embedding_model=notes.get("embedding_model"),
             dimension=notes.get("dimension"),
@@ -220,7 +222,7 @@ class OpenSearchIndex:
             unfinished_load=notes.get("unfinished_load") is not None,
             open_run=notes.get("unfinished_load") or "",
             namespaces=namespaces,
-            languages=self._languages,
+            languages=held,
             is_one_space=True,
         )
         if not info.unfinished_load:
@@ -383,10 +385,11 @@ def _words(text: str, languages: Sequence[str]) -> str:
     return text
 
 
-def _held(space: Json) -> tuple[str, ...]:
-    return tuple(
-        sorted(json.loads(one["key"].partition("=")[2]) for one in space["held"]["buckets"])
-    )
+def _held(space: Json) -> dict[str, float]:
+    held = {
+        json.loads(b["key"].partition("=")[2]): b["doc_count"] for b in space["held"]["buckets"]
+    }
+    return shares(held | {ENGLISH: space["doc_count"] - sum(held.values())})
 
 
 def _kinds(error: object) -> set[str]:

@@ -42,6 +42,7 @@ from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -177,7 +178,7 @@ class SqliteIndex:
                 generation=notes.get("generation"),
                 embedded=space[0] is not None,
                 dense=dense_section(space[1], int(notes.get("dimension") or 0)),
-                languages=_languages(notes.get(LANGUAGES + scope.namespace)),
+                languages=_others(counts(notes.get(LANGUAGES + scope.namespace))),
             )
 
     def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
@@ -428,9 +429,9 @@ class SqliteIndex:
                 for model, size in (space_of(notes, name),)
             },
             languages={
-                key.removeprefix(LANGUAGES): _languages(note)
+                key.removeprefix(LANGUAGES): shares(held)
                 for key, note in notes.items()
-                if key.startswith(LANGUAGES)
+                if key.startswith(LANGUAGES) and _others(held := counts(note))
             },
         )
 
@@ -458,8 +459,8 @@ def _notes(db: sqlite3.Connection, key: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _languages(note: str | None) -> tuple[str, ...]:
-    return tuple((note or "").split())
+def _others(held: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(code for code in held if code != ENGLISH)
 
 
 def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
