@@ -281,9 +281,6 @@ class GraphWriter(Protocol):
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
 
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
-
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
 

@@ -228,21 +228,6 @@ class OperationSettings(Contract):
     rag_log_snippets: bool = Field(False, description="show query text and snippets in the log")
 
 
-PARTS: tuple[type[Contract], ...] = (
-    IndexSettings,
-    GraphSettings,
-    EncoderSettings,
-    RerankSettings,
-    RankingSettings,
-    ModelSettings,
-    CacheSettings,
-    AccessSettings,
-    OperationSettings,
-)
-"""Every setting belongs to one of these; what needs one part only asks for that."""
-NAMES = tuple(field for part in PARTS for field in part.model_fields)
-
-
 class Internal(Contract):
     """What commands tell each other, and nobody sets. `process_dir`: shared by `serve --workers`.
 
@@ -284,6 +269,13 @@ class Settings(
                 f"{variable(str(error['loc'][0]))}: {error['msg']}" for error in exc.errors()
             )
             raise Misconfigured(f"wrong setting: {wrong}") from exc
+
+
+PARTS: tuple[type[Contract], ...] = tuple(
+    part for part in Settings.__bases__ if issubclass(part, Contract) and part is not Internal
+)
+"""Every setting belongs to one of these; what needs one part only asks for that."""
+NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 
 def variable(field: str) -> str:

@@ -478,27 +478,17 @@ class Wiring:
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
-    @once
-    def check_function(self) -> RouteFunction | None:
-        """Give the function of `/v1/check`, or None where it is not deployed."""
-        return self._route_function("check")
+    def route_function(self, route: str) -> RouteFunction | None:
+        """Give the function of a route that is no workflow, or None where it is not deployed."""
 
-    @once
-    def documents_function(self) -> RouteFunction | None:
-        """Give the function of documents, or None where it is not deployed."""
-        return self._route_function("documents")
+        def make() -> RouteFunction | None:
+            if (arn := by_name(self.settings.route_functions).get(route)) is None:
+                return None
+            from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 
-    @once
-    def traverse_function(self) -> RouteFunction | None:
-        """Give the function of `/v1/traverse`, or None where it is not deployed."""
-        return self._route_function("traverse")
+            return LambdaRouteFunction(arn, self._call_time_s())
 
-    def _route_function(self, route: str) -> RouteFunction | None:
-        if (arn := by_name(self.settings.route_functions).get(route)) is None:
-            return None
-        from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
-
-        return LambdaRouteFunction(arn, self._call_time_s())
+        return self._once(f"{route}_function", make)
 
     def _call_time_s(self) -> float:
         return self.settings.max_timeout_s + CALL_MARGIN_S

@@ -22,6 +22,7 @@ from docstokg.domain.identity import (
     prefix_of,
     relation_key,
 )
+from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 from docstokg.domain.visibility import facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -105,10 +106,7 @@ class Neo4jGraphWriter:
         bare: dict[str, None] = {}
         rows = []
         for uuid, records in mentions.items():
-            first: dict[str, MentionRecord] = {}
-            for record in sorted(records, key=_place):
-                first.setdefault(record.entity, record)
-            heads = {record.entity for record in records if record.about}
+            first = first_places(records)
             bare |= dict.fromkeys(first)
             rows.append(
                 {
@@ -119,7 +117,7 @@ class Neo4jGraphWriter:
                             "key": entity_key(namespace, entity),
                             "start": record.start,
                             "stop": record.end,
-                            "about": entity in heads,
+                            "about": record.about,
                         }
                         for entity, record in first.items()
                     ],
@@ -138,10 +136,6 @@ class Neo4jGraphWriter:
             pair = (row["key"], row["id"])
             best[pair] = best.get(pair, False) or row["preferred"]
         return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
-
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
-        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -171,7 +165,7 @@ class Neo4jGraphWriter:
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         gone = 0
-        targets = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
+        targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
         for start in range(0, len(targets), BATCH):
             some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
             gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
@@ -347,10 +341,6 @@ def _named(namespace: str, entity: str) -> dict[str, object]:
 
 def _alias(namespace: str, key: str) -> dict[str, object]:
     return {"key": namespaced(namespace, key), "name": key}
-
-
-def _place(record: MentionRecord) -> tuple[bool, int, int]:
-    return (record.start is None, record.start or 0, -(record.end or 0))
 
 
 def _relation_order(row: RelationRecord) -> tuple[str, str, str, str]:

@@ -21,6 +21,7 @@ from docstokg.contracts.records import (
     RelationRecord,
 )
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
+from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 from docstokg.errors import Misconfigured
 
@@ -131,17 +132,14 @@ class SqliteGraphWriter:
         with self._writing() as run:
             self._drop_mentions(run, [chunk_key(uuid) for uuid in mentions])
             for uuid, records in mentions.items():
-                first: dict[str, MentionRecord] = {}
-                for record in sorted(records, key=_place):
-                    first.setdefault(record.entity, record)
-                heads = {record.entity for record in records if record.about}
+                first = first_places(records)
                 chunk, degree = chunk_key(uuid), len(first)
                 for entity, record in first.items():
                     self._bare(run, namespace, entity, listed=False)
                     key = entity_key(namespace, entity)
                     run(
                         "INSERT OR REPLACE INTO graph_mentions VALUES (?, ?, ?, ?, ?, ?)",
-                        (key, degree, chunk, record.start, record.end, entity in heads),
+                        (key, degree, chunk, record.start, record.end, record.about),
                     )
                     run("INSERT OR IGNORE INTO graph_dirty VALUES (?)", (key,))
 
@@ -194,13 +192,6 @@ class SqliteGraphWriter:
             "SELECT id FROM graph_entities WHERE namespace = ? AND obsolete", (namespace,)
         )
         return {row[0]: final[row[0].casefold()] for row in ids if row[0].casefold() in final}
-
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
-        cursor = self._connection().execute(
-            "SELECT uuid FROM graph_chunks WHERE namespace = ? ORDER BY uuid", (namespace,)
-        )
-        return [row[0] for row in cursor]
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -460,10 +451,6 @@ _JSON = frozenset({"acl", "topics", "facets", "synonyms", "properties"})
 
 def _recogniser(namespace: str) -> str:
     return f"recogniser/{namespace}"
-
-
-def _place(record: MentionRecord) -> tuple[bool, int, int]:
-    return (record.start is None, record.start or 0, -(record.end or 0))
 
 
 def _array(values: Iterable[object]) -> str:

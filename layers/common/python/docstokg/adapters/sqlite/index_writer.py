@@ -42,8 +42,6 @@ from docstokg.errors import Misconfigured, Unavailable
 
 BUSY_S = 60.0
 LOAD_WAIT_S = 3600.0
-MERGE_SHARE = 20
-LOOK_UP = 500
 
 
 class SqliteIndexWriter:
@@ -112,19 +110,15 @@ class SqliteIndexWriter:
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with."""
-        fingerprints: dict[str, str] = {}
         with self._reading() as db:
-            for start in range(0, len(uuids), LOOK_UP):
-                fingerprints.update(
-                    db.execute(
-                        "SELECT r.uuid, c.fingerprint FROM index_rows r "
-                        "JOIN index_chunks c ON c.id = r.id "
-                        "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
-                        "WHERE r.uuid IN (SELECT value FROM json_each(?))",
-                        (namespace, json.dumps(list(uuids[start : start + LOOK_UP]))),
-                    ).fetchall()
-                )
-        return fingerprints
+            rows = db.execute(
+                "SELECT r.uuid, c.fingerprint FROM index_rows r "
+                "JOIN index_chunks c ON c.id = r.id "
+                "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                "WHERE r.uuid IN (SELECT value FROM json_each(?))",
+                (namespace, json.dumps(list(uuids))),
+            )
+            return dict(rows.fetchall())
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their fingerprints, replacing by uuid, all or none."""
@@ -132,21 +126,17 @@ class SqliteIndexWriter:
             return
         with self._transaction() as db:
             self._replace(db, chunks)
-            _note_change(db, len(chunks))
+            _note(db, "dirty", "1")
 
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction."""
         with self._transaction() as db:
             ns = _known_namespace(db, change.namespace)
-            if ns is not None and (silent := [*change.fallen, *change.gone]):
-                _remove_facts(
-                    db,
-                    "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))",
-                    (ns, json.dumps(silent)),
-                )
+            if ns is not None:
+                _remove_stated(db, ns, [*change.fallen, *change.gone])
             removed = self._remove_chunks(db, change.gone)
             self._replace(db, change.chunks)
-            _note_change(db, len(change.chunks) + len(change.gone))
+            _note(db, "dirty", "1")
             return removed
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
@@ -154,9 +144,9 @@ class SqliteIndexWriter:
         if not facts:
             return
         with self._transaction() as db:
-            written = sum(_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts)
-            if written:
-                _note_change(db, written)
+            written = [_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts]
+            if any(written):
+                _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document, sorted."""
@@ -175,23 +165,16 @@ class SqliteIndexWriter:
             ns = _known_namespace(db, namespace)
             if ns is None:
                 return 0
+            _note(db, "dirty", "1")
             if uuids is None:
-                _note_change(db, 1)
                 return _remove_namespace(db, ns)
-            _note_change(db, len(uuids))
-            removed = 0
-            for start in range(0, len(uuids), LOOK_UP):
-                part = json.dumps(list(uuids[start : start + LOOK_UP]))
-                _remove_facts(
-                    db, "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))", (ns, part)
-                )
-                own = db.execute(
-                    "SELECT uuid FROM index_rows "
-                    "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
-                    (ns, part),
-                ).fetchall()
-                removed += self._remove_chunks(db, [row[0] for row in own])
-            return removed
+            _remove_stated(db, ns, uuids)
+            own = db.execute(
+                "SELECT uuid FROM index_rows "
+                "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
+                (ns, json.dumps(list(uuids))),
+            ).fetchall()
+            return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self) -> None:
         """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
@@ -237,7 +220,6 @@ class SqliteIndexWriter:
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 _note(db, kind, str(counted))
             if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):
-                _merge_words(db)
                 files = GenerationWriter(self._path)
                 try:
                     write_dense(db, files, int(notes.get("dimension") or 0))
@@ -486,7 +468,13 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
     return True
 
 
-def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:
+def _remove_stated(db: sqlite3.Connection, ns: int, uuids: Sequence[str]) -> None:
+    """Remove the facts that chunks are evidence for."""
+    stated = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
+    _remove_facts(db, stated, (ns, json.dumps(list(uuids))))
+
+
+def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> None:
     rows = db.execute(
         f"SELECT f.id, f.ns, f.text FROM index_facts f WHERE {condition}", values
     ).fetchall()
@@ -497,7 +485,6 @@ def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[objec
             (row["id"], row["text"]),
         )
         db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
-    return len(rows)
 
 
 def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
@@ -571,23 +558,6 @@ def _note_language(db: sqlite3.Connection, namespace: str, language: str) -> Non
     held = _notes(db).get(key, "").split()
     if language not in held:
         _note(db, key, " ".join(sorted([*held, language])))
-
-
-def _note_change(db: sqlite3.Connection, rows: int) -> None:
-    _note(db, "dirty", "1")
-    _note(db, "unmerged", str(rows + int(_notes(db).get("unmerged", 0))))
-
-
-def _merge_words(db: sqlite3.Connection) -> None:
-    """Merge the word indexes once enough has changed: it rewrites them whole."""
-    notes = _notes(db)
-    total = int(notes["chunks"]) + int(notes["facts"])
-    if int(notes.get("unmerged", 0)) * MERGE_SHARE < total:
-        return
-    for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
-        for table in (words_table(row[0]), fact_words_table(row[0])):
-            db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    _note(db, "unmerged", None)
 
 
 def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:

@@ -186,7 +186,7 @@ class _Search:
         `keys`: folded names that are looked for to the end; None: all chunks are named.
         """
         context = self._context
-        stored = (u for u in self._graph.chunk_uuids(context.namespace) if u not in self._leaving)
+        stored = (u for u, *_ in self._graph.labels(context.namespace) if u not in self._leaving)
         for batch in batched(stored, ROW_BATCH, strict=False):
             if keys is not None and not keys and not candidates.open:
                 return

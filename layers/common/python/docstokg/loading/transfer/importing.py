@@ -201,8 +201,8 @@ def _others(path: Path, run: _Import) -> list[str]:
             if isinstance(row, ChunkRow)
         }
     # The writer is asked: what the reader says was counted by the last load that ended.
-    stored = run.stores.graph_writer.chunk_uuids(run.namespace)
-    return [uuid for uuid in stored if uuid not in mine]
+    stored = run.stores.graph_writer.labels(run.namespace)
+    return [uuid for uuid, *_ in stored if uuid not in mine]
 
 
 def _rows(
