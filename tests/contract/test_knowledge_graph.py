@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord, Scope
 from docstokg.domain.graph.linking import Linker

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult

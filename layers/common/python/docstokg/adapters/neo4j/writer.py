@@ -202,7 +202,7 @@ class Neo4jGraphWriter:
             )
             for row in self._read(cypher.RELATIONS, {"namespace": namespace})
         ]
-        yield from sorted(rows, key=_relation_order)
+        yield from sorted(rows, key=lambda r: (r.source, r.type, r.target, r.evidence_uuid or ""))
 
     def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
         """Yield every mention, by chunk and entity."""
@@ -341,7 +341,3 @@ def _named(namespace: str, entity: str) -> dict[str, object]:
 
 def _alias(namespace: str, key: str) -> dict[str, object]:
     return {"key": namespaced(namespace, key), "name": key}
-
-
-def _relation_order(row: RelationRecord) -> tuple[str, str, str, str]:
-    return row.source, row.type, row.target, row.evidence_uuid or ""

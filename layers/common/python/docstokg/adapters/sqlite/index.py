@@ -35,7 +35,6 @@ from docstokg.adapters.sqlite.index_schema import (
     visible_fact,
     words_table,
 )
-from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
@@ -43,8 +42,6 @@ from docstokg.domain.text.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-
-__all__ = ["SqliteIndex", "SqliteIndexWriter"]
 
 WORKERS = 8
 TITLE_WEIGHT = 3.0
