@@ -361,4 +361,3 @@ def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
     index.close()
     assert len(result.hits) == 50
     assert sum(text.startswith("SELECT") for text in statements) < 10
-    assert not any("index_vectors" in text for text in statements), "vectors are mapped"

@@ -174,7 +174,6 @@ class JobQueue(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """End a job that has not ended; what it has loaded stays."""
-        ...
 
 
 class StoredObject(NamedTuple):
@@ -218,7 +217,6 @@ class LoadRuns(Protocol):
 
     def stop(self, name: str) -> None:
         """End a run that has not ended."""
-        ...
 
     def find(self, name: str) -> LoadRun | None:
         """Say how a run goes; None when there is none of this name, or not any more."""

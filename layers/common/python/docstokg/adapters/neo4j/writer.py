@@ -262,8 +262,7 @@ class Neo4jGraphWriter:
         """Bring the database to our layout; all of it may be repeated."""
         if self._ready:
             return
-        parameters = INFO.checked({"name": STORE})
-        stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
+        stored = self._send(INFO, name=STORE)
         version = stored[0]["schema"] if stored else None
         if version not in (None, SCHEMA_VERSION):
             raise Misconfigured(
@@ -275,12 +274,14 @@ class Neo4jGraphWriter:
                 self._server.write(statement, {}, LOAD_TIMEOUT_S)
             self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
             self._adopt_sections()
-            ranked = cypher.RANK_MENTIONS.checked({"batch": PAGE})
-            while self._server.write(cypher.RANK_MENTIONS.text, ranked, LOAD_TIMEOUT_S)[0]["done"]:
+            while self._send(cypher.RANK_MENTIONS, batch=PAGE)[0]["done"]:
                 pass
-            notes = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
-            self._server.write(cypher.NOTE_SCHEMA.text, notes, LOAD_TIMEOUT_S)
+            self._send(cypher.NOTE_SCHEMA, name=STORE, schema=SCHEMA_VERSION)
         self._ready = True
+
+    def _send(self, template: Template, **parameters: object) -> list[Record]:
+        values = template.checked(parameters)
+        return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
         """Make chunks of the sections of an existing graph; again changes nothing.
@@ -290,12 +291,9 @@ class Neo4jGraphWriter:
         """
         after = ""
         while True:
-            parameters = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
-            page = self._server.read(cypher.SECTIONS.text, parameters, LOAD_TIMEOUT_S)
+            page = self._send(cypher.SECTIONS, after=after, batch=PAGE)
             if page:
-                rows = {"rows": [_section(row) for row in page]}
-                text = cypher.SECTIONS_TO_CHUNKS.text
-                self._server.write(text, cypher.SECTIONS_TO_CHUNKS.checked(rows), LOAD_TIMEOUT_S)
+                self._send(cypher.SECTIONS_TO_CHUNKS, rows=[_section(row) for row in page])
             if len(page) < PAGE:
                 return
             after = page[-1]["element"]

@@ -23,7 +23,7 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     SliceRequest,
-    identity,
+    ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.graph.neighbourhood import (
@@ -464,7 +464,7 @@ class _Reader:
                 f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
                 (rows_json, ends, *values, MAX_RELATIONS),
             )
-        return _sorted_relations(
+        return ordered(
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
             for source, kind, target, weight, uuid, chunk_id, start, stop in relations
         )
@@ -481,7 +481,7 @@ class _Reader:
             f" WHERE {chosen} LIMIT ?",
             (_array(keys), *values, MAX_RELATIONS),
         )
-        return _sorted_relations(SliceRelation(*row) for row in cursor)
+        return ordered(SliceRelation(*row) for row in cursor)
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""
@@ -506,10 +506,6 @@ class _Reader:
         """Read what the last finished load counted."""
         row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
         return GraphInfo.model_validate(json.loads(row[0]) if row else {})
-
-
-def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(sorted(relations, key=identity))
 
 
 def _array(values: Iterable[object] | Collection[object]) -> str:

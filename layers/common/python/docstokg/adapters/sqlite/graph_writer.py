@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
-from docstokg.adapters.sqlite.session import UPSERT, insert, opened, translated
+from docstokg.adapters.sqlite.session import UPSERT, insert, prepared, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import (
@@ -23,9 +23,8 @@ from docstokg.contracts.records import (
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
-from docstokg.errors import Misconfigured
 
-BUSY_MS = 30_000
+BUSY_S = 30.0
 BATCH = 500
 
 
@@ -375,36 +374,13 @@ class SqliteGraphWriter:
             raise translated(error, self._path) from error
 
     def _connection(self) -> sqlite3.Connection:
-        if self._opened is not None:
-            return self._opened
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            connection = opened(self._path, BUSY_MS / 1000)
-            connection.execute("PRAGMA cache_size = -65536")
-            version = _prepared(connection)
-        except sqlite3.Error as error:
-            raise translated(error, self._path) from error
-        if version != str(SCHEMA_VERSION):
-            connection.close()
-            raise Misconfigured(
-                f"{self._path} holds a graph of layout {version}, this version writes layout"
-                f" {SCHEMA_VERSION}: load into a new file"
-            )
-        self._opened = connection
-        return connection
-
-
-def _prepared(connection: sqlite3.Connection) -> str:
-    """Make the tables of a new file; give the layout."""
-    connection.execute("BEGIN IMMEDIATE")
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'graph_meta'").fetchone()
-    if known is None:
-        for statement in TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute("INSERT INTO graph_meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
-    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
-    connection.execute("COMMIT")
-    return str(row[0]) if row else "unknown"
+        if self._opened is None:
+            version = str(SCHEMA_VERSION)
+            try:
+                self._opened = prepared(self._path, BUSY_S, TABLES, "graph_meta", version)
+            except sqlite3.Error as error:
+                raise translated(error, self._path) from error
+        return self._opened
 
 
 _Run = Any

@@ -34,7 +34,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, insert, opened, translated
+from docstokg.adapters.sqlite.session import HOW, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -309,29 +309,8 @@ class SqliteIndexWriter:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = opened(self._path, BUSY_S)
-            try:
-                connection.row_factory = sqlite3.Row
-                connection.execute("PRAGMA cache_size = -65536")
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in TABLES.split(";"):
-                    if statement.strip():
-                        connection.execute(statement)
-                connection.execute(
-                    "INSERT OR IGNORE INTO index_meta (key, value) VALUES ('schema', ?)",
-                    (SCHEMA_VERSION,),
-                )
-                connection.execute("COMMIT")
-                schema = _notes(connection)["schema"]
-                if schema != SCHEMA_VERSION:
-                    raise Misconfigured(
-                        f"{self._path} was written by another version (schema {schema}): "
-                        f"load into a new file"
-                    )
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = prepared(self._path, BUSY_S, TABLES, "index_meta", SCHEMA_VERSION)
+            self._connection.row_factory = sqlite3.Row
         return self._connection
 
     @contextmanager

@@ -57,7 +57,7 @@ class StaleEntities:
     def changed(self, resolver: EntityResolver) -> Iterator[str]:
         """List those that are named otherwise now; what mentions them may stay as it is."""
         for identity, before in sorted(self.stored.items()):
-            now = resolver.find(identity)
+            now = resolver.entities.get(identity)
             if now is not None and now != before:
                 yield identity
 
