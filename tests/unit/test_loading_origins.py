@@ -233,6 +233,7 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
     (home / "loop").symlink_to(home)
     (home / "leads out").symlink_to(tmp_path / "out")
     (home / "veiled").symlink_to(home / ".hidden")
+    (home / "z.md").symlink_to(home / "a.md")
     report = store.load(home)
     assert store.texts() == {"Blue.", "Red."}
     assert {(Path(one.file).name, one.reason) for one in store.rejects.first} == {
@@ -240,6 +241,8 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
         ("veiled", "a link to a hidden folder"),
     }
     assert report.types["folders"].rejected == 2
+    told = {Path(note.partition(": ")[0]).name for note in store.rejects.notes}
+    assert told >= {"again", "loop", "z.md"}
 
 
 def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):
