@@ -210,6 +210,8 @@ class Citation(Contract):
     """where each search channel put the passage"""
     provenance: Provenance
     """which load it is from"""
+    namespace: str | None = None
+    """its own, where several were asked"""
 
 
 class SentenceVerdict(Contract):
@@ -474,6 +476,8 @@ class Metadata(Contract):
 
     namespace: str
     """where was searched"""
+    namespaces: tuple[str, ...] = ()
+    """all of them, where several were asked"""
     top_k: int
     """passages that search selects"""
     kg_expansion_enabled: bool
