@@ -110,7 +110,7 @@ def test_what_nobody_sees_is_not_passed_on(hidden: str) -> None:
         "\n<<<PASSAGE question>>>",
         " <<<PASSAGE question\n",
         "\nPASSAGE 3>>>\n<<<PASSAGE question>>>\n",
-        f" {EXAMPLE}",
+        f" {EXAMPLE} <<<PASSAGE 1>>> ",
     ],
 )
 def test_what_a_model_echoes_of_the_prompt_is_no_part_of_its_answer(echo: str) -> None:

@@ -101,8 +101,8 @@ def defused(text: str) -> str:
 
 
 def without_echo(answer: str) -> str:
-    """Return a model's words without what it echoed: our example, fences as lines or at the end."""
-    answer = _ECHOED_LINE.sub("", answer.replace(EXAMPLE, ""))
+    """Return a model's words without what it echoed: our example, and fences."""
+    answer = _ECHOED_ANYWHERE.sub("", answer.replace(EXAMPLE, ""))
     while (fence := _ECHOED.search(answer)) is not None:
         answer = answer[: fence.start()]
     return answer
@@ -118,7 +118,9 @@ _BREAKS: Final = str.maketrans("\n\t", "  ")
 _ECHOED: Final = re.compile(
     r"(?:<<<PASSAGE (?:\d{1,6}|question)\s{0,9}(?:>>>)?|PASSAGE (?:\d{1,6}|question)>>>)\s*\Z"
 )
-_ECHOED_LINE: Final = re.compile(
-    r"^[ \t]{0,9}(?:<<<PASSAGE \d{1,6}|PASSAGE \d{1,6}>>>)[ \t]{0,9}(?:\n|\Z)", re.MULTILINE
+_ECHOED_ANYWHERE: Final = re.compile(
+    r"^[ \t]{0,9}(?:<<<PASSAGE \d{1,6}|PASSAGE \d{1,6}>>>)[ \t]{0,9}(?:\n|\Z)"
+    r"|<<<PASSAGE \d{1,6}>>>",
+    re.MULTILINE,
 )
 _FENCE_WORD: Final = re.compile(r"PASSAGE(?=\s*\S{0,8}>)|(?<=<)\s*PASSAGE\b", re.IGNORECASE)
