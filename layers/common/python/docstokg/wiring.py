@@ -319,12 +319,20 @@ class Wiring:
 
     @once
     def languages(self) -> LanguageFinder | None:
-        """Give what tells languages apart at a load, or None: then every text counts as English."""
+        """Give what tells languages apart, or None: then every text counts as English."""
         if importlib.util.find_spec("py3langid") is None:
             return None
         from docstokg.adapters.languages import Recogniser
 
         return Recogniser()
+
+    def question_languages(self) -> LanguageFinder | None:
+        """Give what tells the language of a question, where an encoder here may cross languages."""
+        from docstokg.adapters import multilingual
+
+        embedder = self.embedder()
+        crosses = embedder is not None and multilingual.may_cross(embedder.model)
+        return self.languages() if crosses else None
 
     @once
     def piece_counter(self) -> PieceCounter:
@@ -347,9 +355,7 @@ class Wiring:
         if chosen.rerank_provider == "none":
             return None
         if chosen.rerank_provider == "local":
-            from docstokg.adapters.onnx.reranker import OnnxReranker
-
-            return OnnxReranker(chosen.rerank_model_path)
+            return self._local_reranker()
         from docstokg.adapters.http.reranker import HttpReranker
 
         return HttpReranker(
@@ -358,6 +364,17 @@ class Wiring:
             model=chosen.rerank_model,
             api_key=chosen.rerank_api_key,
         )
+
+    def _local_reranker(self) -> Reranker:
+        from docstokg.adapters.onnx.reranker import OnnxReranker
+
+        return OnnxReranker(self.settings.rerank_model_path)
+
+    @once
+    def fallback_reranker(self) -> Reranker | None:
+        """Give the local cross-encoder beside a remote one, where its file is configured."""
+        remote = self.settings.rerank_provider not in ("none", "local")
+        return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
     def language_model(self) -> LanguageModel:
