@@ -143,7 +143,9 @@ class RerankSettings(Contract):
     rerank_base_url: str | None = Field(None, description="another address of that provider's API")
     rerank_model: str | None = Field(None, description="default: the provider's")
     rerank_api_key: str | None = Field(None, description="key of the rerank provider")
-    rerank_model_path: str | None = Field(None, description="ONNX cross-encoder for `local`")
+    rerank_model_path: str | None = Field(
+        None, description="ONNX cross-encoder: `local`, or after a remote one"
+    )
 
 
 class RankingSettings(Contract):

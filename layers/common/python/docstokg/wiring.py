@@ -355,9 +355,7 @@ class Wiring:
         if chosen.rerank_provider == "none":
             return None
         if chosen.rerank_provider == "local":
-            from docstokg.adapters.onnx.reranker import OnnxReranker
-
-            return OnnxReranker(chosen.rerank_model_path)
+            return self._local_reranker()
         from docstokg.adapters.http.reranker import HttpReranker
 
         return HttpReranker(
@@ -366,6 +364,17 @@ class Wiring:
             model=chosen.rerank_model,
             api_key=chosen.rerank_api_key,
         )
+
+    def _local_reranker(self) -> Reranker:
+        from docstokg.adapters.onnx.reranker import OnnxReranker
+
+        return OnnxReranker(self.settings.rerank_model_path)
+
+    @once
+    def fallback_reranker(self) -> Reranker | None:
+        """Give the local cross-encoder beside a remote one, where its file is configured."""
+        remote = self.settings.rerank_provider not in ("none", "local")
+        return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
     def language_model(self) -> LanguageModel:
