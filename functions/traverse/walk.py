@@ -43,7 +43,6 @@ class WalkRequest:
     labels: tuple[str, ...] = LABELS
     relations: tuple[str, ...] | None = None
     entities: tuple[str, ...] | None = None
-    gated: bool = True
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,8 @@ def walk_graph(
     """Walk layer by layer within `time_s` seconds; what fails or runs out leaves what there is.
 
     A layer's candidates are scored; the best are kept, at most the layer's share of the remaining
-    nodes; of these the gate chooses which are expanded. Not `gated` is plain breadth-first, to
-    measure against: the first found are kept, in the order the stores give them, and all are
-    expanded. The graph's failure on the seeds is raised; later ones are noted by the call.
+    nodes; of these the gate chooses which are expanded. The graph's failure on the seeds is raised;
+    later ones are noted by the call.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -163,15 +161,14 @@ class _Walker:
             frontier = request.frontier
             delta = frontier.delta_threshold if depth <= request.soft_depth else 0.0
             gate = gate_layer(best_nodes, best if depth > 1 else None, frontier.top_k, delta)
-            expanded = gate.expand if request.gated else tuple(best_nodes)
-            result.pruned += len(best_nodes) - len(expanded)
+            result.pruned += len(best_nodes) - len(gate.expand)
             best = gate.best
             try:
-                layer = self._expand(expanded, depth + 1)
+                layer = self._expand(gate.expand, depth + 1)
             except DocsToKGError as error:
                 self._call.log("graph_walk", error, graph_reason)
                 break
-            result.expanded += len(expanded)
+            result.expanded += len(gate.expand)
         return result
 
     def _best_of(self, layer: dict[str, tuple[str, ...]], depth: int) -> dict[str, float]:
@@ -182,9 +179,7 @@ class _Walker:
         if depth:
             left = request.max_nodes - len(self._result.nodes)
             room = share_of(left, request.max_depth - depth + 1)
-        ranked = list(layer)
-        if request.gated:
-            ranked.sort(key=lambda name: (-scores[name], name))
+        ranked = sorted(layer, key=lambda name: (-scores[name], name))
         best = {name: scores[name] for name in ranked[:room]}
         self._result.skipped += len(ranked) - len(best)
         return best
