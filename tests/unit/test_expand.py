@@ -1,7 +1,5 @@
 """Expansion adds with evidence, orders by one walk, and fails into `selected`."""
 
-import json
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import Filters, Scope
-from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.records import Filters, MentionRecord, Scope
 from docstokg.contracts.state import (
     Candidate,
     Expansion,
@@ -19,7 +16,6 @@ from docstokg.contracts.state import (
     Plan,
     Restriction,
     Retrieval,
-    RetrievalPlan,
 )
 from docstokg.errors import (
     CircuitOpen,
@@ -36,8 +32,17 @@ from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from docstokg.usecases.run import Run
 from docstokg_functions.expand.expand import expand
 from docstokg_functions.expand.restrict import restrict
+from tests import plans
 from tests.contract.embedded import EmbeddedGraph
-from tests.contract.test_knowledge_graph import BRIDGE, SECRET, chunk, fill, number
+from tests.contract.test_knowledge_graph import (
+    BRIDGE,
+    SECRET,
+    chunk,
+    entity,
+    fill,
+    number,
+    relation,
+)
 
 NOW_S = 1_700_000_000.0
 
@@ -83,25 +88,9 @@ class Counting(EmbeddedGraph):
 
 
 def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
-    return Plan(
-        request_id="r",
-        route="answer",
-        caller_sub="s",
-        namespace="default",
-        groups=groups,
-        query=query,
-        top_k=2,
-        started_ms=int(NOW_S * 1000),
-        deadline_ms=int(NOW_S * 1000) + 5000,
-        retrieval=RetrievalPlan(channels={}, time_s=1.0),
-        expansion=ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion}),
-        verbosity="snippet",
-        snippet_chars=200,
-        diagnostics=True,
-        budget_limits=BudgetLimits(
-            max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
-        ),
-    )
+    now = int(NOW_S * 1000)
+    walk = ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion})
+    return plans.plan(query, groups=groups, started_ms=now, deadline_ms=now + 5000, expansion=walk)
 
 
 def step(plan: Plan, log: list[str] | None = None, clock: Any = lambda: NOW_S) -> Run:
@@ -236,9 +225,6 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     about: str, first: str
 ) -> None:
     """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
@@ -273,9 +259,6 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
 @pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
 def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
     """Three of the twenty chunks that were opened must mention what another is about."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     uuids = [number(f"c{i}") for i in range(20)]
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
@@ -290,9 +273,6 @@ def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> 
 
 def crowded() -> EmbeddedGraph:
     """Make a clinic where the best chunk of the pool is about something else than is asked."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("x", "d5")])
@@ -352,9 +332,6 @@ def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise() -> None
 
 @pytest.mark.parametrize(("hops", "reached"), [(1, 2), (2, 3), (3, 4)])
 def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity, relation
-
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, name) for name in "abcdxyz"])
     graph.put_entities([entity(f"X:{i}", f"link {i}") for i in range(7)])
@@ -446,12 +423,6 @@ def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
     assert found.seeds == ()
 
 
-def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "seizures", retrieved())
-    assert names(found) == ["a"] or "a" in names(found)
-    assert all(item.source == "kg_expansion" for item in found.ranking)
-
-
 def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
     kg: dict[str, Any] = {"seeds": ("MONDO:1", SECRET), "max_hops": 2}
     assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), **kg))
@@ -526,9 +497,6 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
 
 
 def big_graph() -> EmbeddedGraph:
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity, relation
-
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(240)])
     long = "\U0001f600" * 60
@@ -592,23 +560,3 @@ def test_routing_that_cannot_tell_restricts_nothing(clinic: EmbeddedGraph) -> No
     assert (broken.doc_ids, broken.degraded) == (None, ("kg_timeout",))
     rejected = routed(Breaking(PlanRejected("scan")), seeds=("MONDO:1",))
     assert rejected.degraded == ("kg_plan_rejected",)
-
-
-def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: EmbeddedGraph) -> None:
-    now = time.time()
-    fresh = plan("seizures").model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
-    found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic)
-    assert "a" in names(found)
-    assert found.took_ms > 0
-
-
-def test_a_failing_graph_is_logged_once_with_the_request_and_the_cause(
-    clinic: EmbeddedGraph,
-) -> None:
-    log: list[str] = []
-    refused = Misconfigured("the graph refuses the credential")
-    run(Breaking(refused), "seizures", retrieved("x"), log=log)
-    (line,) = [json.loads(text) for text in log]
-    assert (line["event"], line["request_id"]) == ("graph_slice_failed", "r")
-    assert (line["kind"], line["reason"]) == ("Misconfigured", "kg_unavailable")
-    assert line["error"] == "the graph refuses the credential"
