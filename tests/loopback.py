@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -53,12 +53,13 @@ class Loopback:
                 if here.reply is not None:
                     status, said = here.reply(self.path, self.headers, body)
                 raw = said if isinstance(said, bytes) else json.dumps(said).encode()
-                self.send_response(status)
                 known = {"content-type": "application/json", "content-length": str(len(raw))}
-                for name, value in (known | here.headers).items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(raw)
+                with suppress(ConnectionError):  # whoever asked may wait no longer
+                    self.send_response(status)
+                    for name, value in (known | here.headers).items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(raw)
 
             do_GET = do_POST = do_PUT = do_DELETE = _any
 

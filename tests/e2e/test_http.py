@@ -194,36 +194,3 @@ def test_logs_tell_nothing_private(small_store, client_for) -> None:
         json.loads(line)
         assert "sodium" not in line
         assert "inhibitory" not in line
-
-
-ODD = [
-    '"unbalanced',
-    "AND OR NOT NEAR/3",
-    "col:umn^2 -minus +plus ~tilde *",
-    "😀😀😀",
-    "\u202eabc\u202d",
-    "a" * 4096,
-    "'; DROP TABLE index_chunk; --",
-    "MATCH (n) DETACH DELETE n",
-    "{{7*7}} ${jndi:x}",
-    "\t\n seizure \r\n",
-    "SELECT * FROM",
-    "ａｂｃ　ｄｅｆ",
-    "\\\\\\\\",
-    "[1] [2-5]",
-    "the of and a",
-    "%%%",
-    "\u0301\u0301\u0301",
-    "HP:0001250",
-    "hp_0001250?",
-    "{% $states.input %}",
-    "@@,@@role@@:@@admin",
-]
-
-
-@pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
-def test_strange_but_legal_questions(small_store, client_for, query: str) -> None:
-    response = client_for(small_store).post("/v1/answer", json={"query": query})
-    assert response.status_code == 200, response.text
-    assert response.json()["query"] == query.strip()
-    assert response.json()["diagnostics"]["degraded"] is False, response.json()["diagnostics"]

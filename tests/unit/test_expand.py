@@ -74,19 +74,6 @@ class Breaking(EmbeddedGraph):
         raise self._error
 
 
-class Counting(EmbeddedGraph):
-    """A graph that counts its round trips."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        fill(self)
-        self.trips = 0
-
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        self.trips += 1
-        return super().slice(request, scope, timeout_s)
-
-
 def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
     now = int(NOW_S * 1000)
     walk = ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion})
@@ -203,16 +190,6 @@ def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: Embedd
     assert names(run(blank, "nothing known", pool)) == ["x", "y", "a", "d"]
 
 
-def test_a_boost_lifts_the_chunks_that_mention_a_named_entity() -> None:
-    graph = crowded()
-    fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0,
-                   evidence_uuid=number("b"))  # fmt: skip
-    pool = retrieved("x", "a", "d", selected=3, facts=(fact,))
-    plain, boosted = (names(run(graph, "bridge", pool, boost=boost)) for boost in (0.0, 3.0))
-    assert plain.index("x") < plain.index("d")
-    assert boosted.index("d") < boosted.index("x")
-
-
 def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
     """The words of a name found in texts were weighed by the search; a walk would do it twice."""
     graph = crowded()
@@ -303,54 +280,6 @@ def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     assert len(sources) - 1 - last <= 5
 
 
-def test_types_and_relations_bound_everything_that_is_added(clinic: EmbeddedGraph) -> None:
-    def added(query: str, **bounds: Any) -> set[str]:
-        found = run(clinic, query, retrieved("x"), max_hops=2, **bounds)
-        return {n for n, i in zip(names(found), found.ranking, strict=True) if i.source != "hybrid"}
-
-    assert added("Crohn's disease") == {"a", "b", "c"}
-    assert added("Crohn's disease", concept_types=("hp",)) == {"a"}
-    assert added("Crohn's disease", concept_types=("phenotype",)) == {"a"}
-    assert added("Crohn's disease", concept_types=("uberon",)) == set()
-    assert added("Crohn's disease", relations=("has_symptom",)) == {"a"}
-    assert added("Crohn's disease", relations=("nope",)) == set()
-
-
-def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise() -> None:
-    def trips(query: str, **expansion: Any) -> tuple[int, int]:
-        graph = Counting()
-        return run(graph, query, retrieved("x"), **expansion).kg_stats.hops_executed, graph.trips
-
-    two = "seizures in Crohn's disease"
-    assert trips(two) == (2, 2)
-    assert trips(two, two_hops=False) == (1, 1)
-    assert trips(two, max_hops=1) == (1, 1)
-    assert trips("seizures") == (1, 1)
-    assert trips("seizures", max_hops=2) == (2, 2)
-    assert trips("seizures", max_hops=3) == (3, 3)
-
-
-@pytest.mark.parametrize(("hops", "reached"), [(1, 2), (2, 3), (3, 4)])
-def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
-    graph = EmbeddedGraph()
-    graph.put_chunks([chunk(name, name) for name in "abcdxyz"])
-    graph.put_entities([entity(f"X:{i}", f"link {i}") for i in range(7)])
-    graph.put_mentions(
-        "default",
-        {
-            number(name): [MentionRecord(uuid=number(name), entity=f"X:{i}", about=True)]
-            for i, name in enumerate("abcdxyz")
-        },
-    )
-    graph.put_relations([relation(f"X:{i}", "leads_to", f"X:{i + 1}") for i in range(6)])
-    found = run(graph, "link 0", retrieved(), max_hops=hops)
-    assert names(found)[:1] == ["a"]
-    assert set(names(found)) == set("abcdxyz"[:reached])
-    assert found.kg_stats.hops_executed == hops
-    longest = max(len(item.evidence.path) for item in found.ranking if item.evidence)
-    assert longest == hops
-
-
 def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     fact = FactRef(
         source="MONDO:1",
@@ -367,20 +296,6 @@ def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     by_seed = run(clinic, "nothing known", retrieved("x"), seeds=("mondo:1", "no:1"))
     assert [seed.id for seed in by_seed.seeds] == ["MONDO:1"]
     assert any("no:1" in warning for warning in by_seed.warnings)
-
-
-@pytest.mark.parametrize("seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure"], ids=repr)
-def test_chunks_documents_and_topics_are_seeds(clinic: EmbeddedGraph, seed: str) -> None:
-    found = run(clinic, "nothing known", retrieved("x"), seeds=(seed,))
-    assert found.warnings == ()
-    assert "d" in names(found)
-    by_name = dict(zip(names(found), found.ranking, strict=True))
-    added = by_name["d"].evidence
-    assert added is not None
-    assert added.match_type is None
-    assert found.seeds == ()
-    unknown = run(clinic, "nothing known", retrieved("x"), seeds=("doc:none", seed))
-    assert unknown.warnings == ("kg_expansion.seeds not in the graph: doc:none",)
 
 
 def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
