@@ -9,7 +9,7 @@ COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 DEADLINES := tests/faults/test_deadlines.py
-# A quarter of an hour by itself, and nothing else may be timed beside it: `make deploy-local`.
+# Ten minutes by itself, as nothing else may be timed beside it: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
 MINUTES ?= 30
@@ -29,8 +29,8 @@ demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; 
 test: ## set up and run the tests of a change: rules, contracts, workflow, page, synth (six minutes)
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services and not slow"
 
-test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels
-	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES)
+test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels, the deploy guide
+	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES) && .venv/bin/python -m pytest $(DEPLOYED)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy

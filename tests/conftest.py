@@ -166,7 +166,10 @@ def write_corpus(folder: Path, corpus: dict[str, list[dict[str, Any]]]) -> Path:
     return folder
 
 
-def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, **settings: Any):
+def load_folder(
+    folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, namespace: str = "default",
+    **settings: Any,
+):  # fmt: skip
     """Load a folder into one embedded store, as `docstokg load` does."""
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load
@@ -178,7 +181,12 @@ def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = Tru
     url = f"sqlite:///{store}"
     wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))
     try:
-        return load([folder], LoadOptions(embed=embed), stores_of(wiring, embed), RejectLog(None))
+        return load(
+            [folder],
+            LoadOptions(namespace=namespace, embed=embed),
+            stores_of(wiring, embed),
+            RejectLog(None),
+        )
     finally:
         wiring.close()
 

@@ -57,11 +57,11 @@ def check(
     compare: Callable[[Call, float], Comparison],
     graph: AgainstGraph | None,
 ) -> Reply:
-    """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503.
+    """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
 
     With citations each sentence is held against what its markers mean; without, against the
     passages found for it. A lost graph (None, or failing) or embedder is a reason,
-    a lost index is 503. `compare`: makes what compares texts for so many seconds.
+    a lost index is 503, a late one 504. `compare`: makes what compares texts for so many seconds.
     """
     request = parse_body(envelope.body_b64, CheckRequest, envelope.request_id)
     if isinstance(request, Reply):
@@ -78,8 +78,9 @@ def check(
             )
         except DocsToKGError as error:
             call.log("check", error, level="ERROR")
-            detail = "The sources could not be read."
-            return problem_reply(503, "nothing_to_cite", detail, envelope.request_id)
+            late, detail = isinstance(error, Timeout), "The sources could not be read."
+            failed = (504, "deadline_exceeded") if late else (503, "nothing_to_cite")
+            return problem_reply(*failed, detail, envelope.request_id)
         with call.timed("consistency"):
             report = _consistent(call, request.text, graph)
     response = CheckResponse(

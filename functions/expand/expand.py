@@ -144,7 +144,7 @@ def _first_hop(
         return "no_time"
     plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
-    seeds = seeds_of(run.plan.namespace, plan.seeds)
+    seeds = seeds_of(run.scope.namespaces, plan.seeds)
     around = SliceRequest(
         alias_keys=tuple(dict.fromkeys([*question_keys(run.plan.query), *seeds.keys])),
         entity_ids=tuple(dict.fromkeys([*seeds.entities, *ends])),
@@ -296,7 +296,7 @@ def ranked(
     matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
     matches = with_other_names(matches, graph)
     shares = _shares(matches, graph)
-    seeds = seeds_of(plan.namespace, plan.expansion.seeds)
+    seeds = seeds_of((plan.namespace, *plan.others), plan.expansion.seeds)
     ids = {seed.casefold() for seed in seeds.names}
     named = seeds.named(part)
     chosen = {

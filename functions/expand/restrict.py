@@ -33,7 +33,7 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
         return run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
 
     plan, scope = run.plan.expansion, run.scope
-    client_seeds = seeds_of(run.plan.namespace, plan.seeds)
+    client_seeds = seeds_of(scope.namespaces, plan.seeds)
     seeds = domain.expand_seeds(graph, client_seeds.entities, scope, left_s())
     around = SliceRequest(
         entity_types=plan.concept_types,
@@ -66,7 +66,7 @@ def _documents(run: Run, part: GraphSlice | None) -> tuple[str, ...] | None:
         run.warnings.append("kg_expansion.route could not be followed.")
         return None
     client_seeds = run.plan.expansion.seeds
-    if len(seeds_of(run.plan.namespace, client_seeds).unknown(part)) == len(client_seeds):
+    if len(seeds_of(run.scope.namespaces, client_seeds).unknown(part)) == len(client_seeds):
         run.warnings.append("No seed of kg_expansion.route is in the graph; it was ignored.")
         return None
     doc_ids = tuple(sorted({chunk.doc_id for chunk in part.chunks}))

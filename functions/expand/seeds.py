@@ -58,8 +58,8 @@ class Seeds:
         return shares
 
 
-def seeds_of(namespace: str, names: Sequence[str]) -> Seeds:
-    """Say what each seed may be in a namespace; the graph tells what it is."""
+def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
+    """Say what each seed may be in these namespaces; the graph tells what it is."""
     entities, chunks, groups = [], [], []
     keys: list[str] = []
     for seed in names:
@@ -68,7 +68,7 @@ def seeds_of(namespace: str, names: Sequence[str]) -> Seeds:
             continue
         entities.append(seed)
         # A chunk's id may look like an entity's: `HP:0001250/with`.
-        chunks += [seed, chunk_uuid(namespace, seed)]
+        chunks += [seed, *(chunk_uuid(namespace, seed) for namespace in namespaces)]
         if not is_id(seed):
             groups += [DOCUMENT + seed, TOPIC + seed]
             keys += _keys(seed)

@@ -32,6 +32,7 @@ from docstokg.contracts.state import (
 from docstokg.domain import budget, mmr, near_duplicates, time_budget
 from docstokg.domain.answer import conflicts, extractive, prompt, relevance
 from docstokg.domain.fusion import RRF_K
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
@@ -65,7 +66,8 @@ def ground(
     if not ranking:
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
-        run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
+        names = ", ".join(run.scope.namespaces)
+        run.warnings.append(f"Nothing was found in namespace {names!r} for this question.")
     with run.timed("hydration"):
         hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
@@ -236,9 +238,16 @@ def _citations(
                 kg_evidence=evidence,
                 channels=channels.get(ranked.uuid, {}),
                 provenance=Provenance(run_id=chunk.run_id, retrieved_at=retrieved_at),
+                namespace=_home(plan, chunk) if plan.others else None,
             )
         )
     return citations
+
+
+def _home(plan: Plan, chunk: StoredChunk) -> str:
+    """Say which of the namespaces a passage is of: its uuid is made of that and of its id."""
+    names = (plan.namespace, *plan.others)
+    return next(name for name in names if chunk_uuid(name, chunk.chunk_id) == chunk.uuid)
 
 
 def _channels(

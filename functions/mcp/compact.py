@@ -97,7 +97,8 @@ def _citation(citation: Mapping[str, Any]) -> dict[str, Any]:
         "doc_id": citation["doc_id"],
         "uuid": citation["uuid"],
         "why": why(citation),
-        **_said(uri=citation["uri"], cited=citation["cited"] or None),
+        **_said(uri=citation["uri"], namespace=citation["namespace"]),
+        **_said(cited=citation["cited"] or None),
     }
 
 

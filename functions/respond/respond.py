@@ -94,6 +94,7 @@ def respond(
         diagnostics=_diagnostics(run, step_input, grounded, extraction_ms, now_ms),
         metadata=Metadata(
             namespace=plan.namespace,
+            namespaces=(plan.namespace, *plan.others) if plan.others else (),
             top_k=plan.top_k,
             kg_expansion_enabled=plan.expansion.enabled,
             synthesis_enabled=plan.synthesis is not None,

@@ -31,9 +31,9 @@ def followed(
         return retrieval
     scope = run.scope.model_copy(update=everything)
     if expect.chunk_id is not None:
-        uuid = chunk_uuid(run.plan.namespace, expect.chunk_id)
-        chunk = index.get([uuid], scope, time_s).chunks.get(uuid)
-        doc_id = None if chunk is None else chunk.doc_id
+        named = [chunk_uuid(name, expect.chunk_id) for name in scope.namespaces]
+        there = index.get(named, scope, time_s).chunks
+        doc_id = next((there[one].doc_id for one in named if one in there), None)
     else:
         doc_id = expect.doc_id
     if doc_id is None:
@@ -45,7 +45,7 @@ def followed(
     }  # fmt: skip
     uuids = {uuid for found in scores.values() for uuid in found}
     if expect.chunk_id is not None:
-        uuids = {uuid}
+        uuids = set(there)
     elif not uuids:  # it shares no word with the question: any of its own will do
         words = ChannelQuery(channel="bm25", size=1, text=doc_id)
         uuids = {hit.uuid for result in index.search([words], scope, time_s) for hit in result.hits}

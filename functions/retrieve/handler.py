@@ -17,6 +17,7 @@ def build(wiring: Wiring) -> Handler:
     stores = (chosen.index_url, chosen.index_name, chosen.graph_url)
     index = wiring.search_index()
     embedder, sparse_encoder = wiring.embedder(), wiring.sparse_encoder()
+    languages = wiring.question_languages()
     workers = ThreadPoolExecutor(4, thread_name_prefix="embed")
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def build(wiring: Wiring) -> Handler:
             embedder=embedder,
             sparse_encoder=sparse_encoder,
             workers=workers,
+            languages=languages,
         )
         return retrieval.model_dump(mode="json", exclude_defaults=True)
 

@@ -17,8 +17,9 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.text.spoken import LEAST, reads_many, word_weights
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, SearchIndex, SparseEncoder, encoder_of
+from docstokg.ports import Embedder, LanguageFinder, SearchIndex, SparseEncoder, encoder_of
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.expected import followed
 
@@ -43,9 +44,10 @@ class ChannelResults:
 
     by_channel: Results = field(default_factory=dict)
     index_model: str | None = None
+    languages: Mapping[str, float] = field(default_factory=dict)
 
 
-def retrieve(
+def retrieve(  # noqa: PLR0913 - one parameter a port
     run: Run,
     restriction: Restriction | None,
     *,
@@ -53,6 +55,7 @@ def retrieve(
     embedder: Embedder | None,
     sparse_encoder: SparseEncoder | None,
     workers: Executor,
+    languages: LanguageFinder | None = None,
 ) -> Retrieval:
     """Give `selected` and `pool`; a channel that fails is a reason, the others still fuse.
 
@@ -86,7 +89,8 @@ def retrieve(
         if sparse_encoder is not None and "splade" in answers.by_channel
         else None,
     )
-    retrieval = _fused(run, answers, vector, providers)
+    weights = _weights(run, answers, languages) if vector is not None else None
+    retrieval = _fused(run, answers, vector, providers, weights)
     if run.plan.expect is None or retrieval.failed:
         return retrieval
     if vector is not None and all(query.channel != "dense" for query in queries):
@@ -116,7 +120,12 @@ def _usable_embedder(
     if info is None:
         return None
     stored = answers.index_model = info.model_of(run.scope.namespace)
+    answers.languages = info.languages_of(run.scope.namespace)
     configured, embedder = embedder, encoder_of(embedder, stored)
+    if spaces := {info.model_of(name) for name in run.scope.others} - {stored}:
+        run.skip("embed", "embedding_unavailable", f"{stored} and {spaces} are different spaces")
+        run.warnings.append("The namespaces have different encoders: they were asked by word only.")
+        return None
     if info.unfinished_load:
         run.warnings.append("A load into this index is unfinished; run it again to complete it.")
     if configured is None or not run.plan.retrieval.embed:
@@ -232,8 +241,25 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
         run.warnings.append(f"filter: nothing here has {missing}; there is: {there_is}")
 
 
+def _weights(
+    run: Run, answers: ChannelResults, languages: LanguageFinder | None
+) -> dict[str, float] | None:
+    """Weigh words less where vectors cross languages and the question is in another one."""
+    found = answers.by_channel.get("dense")
+    if languages is None or found is None or not found.hits:
+        return None
+    if not reads_many(answers.index_model or ""):
+        return None
+    least = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
+    return word_weights(languages.probabilities(run.plan.query), answers.languages, least)
+
+
 def _fused(
-    run: Run, answers: ChannelResults, query_vector: bytes | None, providers: ProvidersUsed
+    run: Run,
+    answers: ChannelResults,
+    query_vector: bytes | None,
+    providers: ProvidersUsed,
+    weights: Mapping[str, float] | None,
 ) -> Retrieval:
     """Merge the channels' lists into one pool, and select from it."""
     plan, results = run.plan, answers.by_channel
@@ -247,7 +273,7 @@ def _fused(
         late = bool(results) and all(r.failure == "timeout" for r in results.values())
         run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
-    pool = list((fusion.reciprocal_rank if by_rank else fusion.minmax)(lists))[:POOL_LIMIT]
+    pool = list((fusion.reciprocal_rank if by_rank else fusion.minmax)(lists, weights))[:POOL_LIMIT]
     selected, mmr_ms = _selected(plan, pool, results)
     return Retrieval(
         selected=selected,

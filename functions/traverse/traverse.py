@@ -284,9 +284,9 @@ def view_of_citations(
     count(run.telemetry, result)
     nodes, edges = result.view()
     free = _view_room(plan, grounded)
-    # None where it repeats too much of question and filter.
+    # None where it repeats too much of question and filter; it is sent with one namespace alone.
     written = write_cursor(request, run.scope)
-    cursor = written if 2 * len(written) <= free else None
+    cursor = written if 2 * len(written) <= free and not plan.others else None
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
     if left_out or (cursor is None and result.skipped):

@@ -99,15 +99,16 @@ def validate(envelope: Envelope, *, rules: Rules, started_at: str, now_ms: float
     request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
-    if not envelope.caller.may_read(request.namespace):
-        detail = f"Namespace {request.namespace!r} is not granted to this caller."
+    namespaces = request.asked_namespaces
+    if refused := [name for name in namespaces if not envelope.caller.may_read(name)]:
+        detail = f"Namespace {refused[0]!r} is not granted to this caller."
         code = "namespace_not_granted"
         return Validated(reply=problem_reply(403, code, detail, envelope.request_id))
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
         plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat}),
-        scope=envelope.caller.scope(request.namespace, request.filter),
+        scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
     )
 
 
@@ -194,7 +195,8 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
-        namespace=request.namespace,
+        namespace=request.asked_namespaces[0],
+        others=request.asked_namespaces[1:],
         groups=envelope.caller.scope(request.namespace).groups,
         query=query,
         sent=request.query if request.query != query else None,
@@ -282,7 +284,7 @@ def _cache(envelope: Envelope, request: RAGRequest, rules: Rules) -> CachePlan |
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))
-    scope = [envelope.caller.sub, groups, request.namespace, request.cache_key]
+    scope = [envelope.caller.sub, groups, request.asked_namespaces, request.cache_key]
     canonical = request.model_dump_json(exclude={"cache_key"})
     return CachePlan(
         key=_digest(json.dumps(scope)),

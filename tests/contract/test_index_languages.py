@@ -69,7 +69,8 @@ def test_words_of_other_languages_are_found_as_they_are_written_there(
     ]
     fill(store, english, *rows)
     info = store.index.info(PATIENT_S)
-    assert info.languages == {language: (language,) for language in LANGUAGES}
+    every = {language: {language: 1.0} for language in LANGUAGES}
+    assert info.languages == every | {"de": {"de": 2 / 3, "en": 1 / 3}}
     for language, (_, _, question) in LANGUAGES.items():
         found = by_words(store, question, language)
         assert found == [uid("0", language)], language

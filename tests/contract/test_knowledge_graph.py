@@ -382,6 +382,14 @@ def test_namespaces_do_not_mix(store: Store) -> None:
     assert chunk_ids(part) == {"z"}
     assert [(item.id, item.name) for item in part.entities] == [("HP:0001250", "Elsewhere")]
     assert ask(store, Scope(namespace="nobody"), alias_keys=("seizures",)) == GraphSlice()
+    both = Scope(namespace=SPACE, others=("other",))
+    alone, joined = (ask(store, s, entity_ids=("HP:0001250",)) for s in (EVERYBODY, both))
+    assert chunk_ids(joined) == chunk_ids(alone) | {"z"}
+    counts = [next(e.mentions for e in p.entities if e.id == "HP:0001250") for p in (alone, joined)]
+    assert counts[1] == counts[0] + 1
+    assert set(joined.relations) == set(alone.relations)
+    names = store.graph.names(["HP:0001250"], both, PATIENT_S)
+    assert names == store.graph.names(["HP:0001250"], EVERYBODY, PATIENT_S)
 
 
 def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) -> None:

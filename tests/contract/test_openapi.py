@@ -88,6 +88,23 @@ def test_the_published_document_is_the_generated_one() -> None:
     validate_openapi(json.loads(document_text()))
 
 
+def named(node: Any) -> list[tuple[str, Any]]:
+    """Give every property and parameter of a document, at any depth."""
+    if isinstance(node, list):
+        return [found for item in node for found in named(item)]
+    if not isinstance(node, dict):
+        return []
+    fields = [*node.get("properties", {}).items()] if "type" in node else []
+    own = [(item["name"], item) for item in node.get("parameters", ())]
+    return [*fields, *own, *(found for item in node.values() for found in named(item))]
+
+
+def test_every_field_says_what_it_is() -> None:
+    fields = named(json.loads(PUBLISHED.read_text("utf-8")))
+    assert len(fields) > 440
+    assert not [name for name, field in fields if not field.get("description")]
+
+
 def test_the_served_document_is_the_published_one(client) -> None:
     assert client.get("/openapi.json").json() == json.loads(PUBLISHED.read_text("utf-8"))
 

@@ -274,6 +274,15 @@ def test_namespaces_never_meet(store: Store) -> None:
     assert everywhere(store) == [{uid("a")}] * 3
     assert everywhere(store, namespace="other") == [{uid("a", "other")}] * 3
     assert [hit.source for hit in ask(store, namespace="other")["facts"].facts] == ["ent:other"]
+    both = {uid("a"), uid("a", "other")}
+    assert everywhere(store, others=("other",)) == [both] * 3
+    assert {hit.source for hit in ask(store, others=("other",))["facts"].facts} == {
+        "ent:a",
+        "ent:other",
+    }
+    assert len(seen(ask(store, others=("other",), size=1)["bm25"])) == 1
+    read = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), PATIENT_S)
+    assert (set(read.chunks), read.missing) == (both, (uid("b"),))
     assert store.writer.fingerprints("other", [uid("a")]) == {}
     assert store.writer.delete("other", None) == 1
     store.writer.close_load()

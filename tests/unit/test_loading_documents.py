@@ -238,7 +238,7 @@ def test_a_text_file_has_no_headings_and_its_relative_path_as_id(tmp_path):
     assert chunks[0].text == text
 
 
-@pytest.mark.parametrize("wrong", ["../etc", "a" * 600])
+@pytest.mark.parametrize("wrong", ["../etc", "a" * 600, '""'])
 def test_front_matter_may_not_name_what_http_refuses(tmp_path, wrong):
     with pytest.raises(Rejected, match="doc_id must"):
         chunks_of(tmp_path / "a.md", f"---\ndoc_id: {wrong}\n---\nWords.\n".encode())

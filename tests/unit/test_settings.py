@@ -32,7 +32,7 @@ def test_a_setting_is_read_from_its_variable(field: str) -> None:
         value = getattr(Settings.from_environment({variable(field): text}), field)
     except Misconfigured as wrong:  # one of a few words: the message names the variable
         assert variable(field) in str(wrong)
-        assert "Input should be '" in str(wrong) or "greater" in str(wrong)
+        assert "must be '" in str(wrong) or "greater" in str(wrong)
     else:
         assert value != default
     assert getattr(Settings.from_environment({field.upper() + "_X": text}), field) == default

@@ -115,6 +115,13 @@ def test_namespace_must_be_granted() -> None:
     made = run({"query": "abc", "namespace": "mine"}, caller=caller)
     assert made.plan is not None
     assert made.plan.groups == ("g",)
+    several = {"query": "abc", "namespaces": ["mine", "other", "mine"]}
+    assert "'other'" in problem(run(several, caller=caller))["detail"]
+    caller = caller.model_copy(update={"namespaces": ("mine", "other")})
+    scope = run(several, caller=caller).scope
+    assert scope is not None
+    assert (scope.namespaces, scope.groups) == (("mine", "other"), ("g",))
+    assert problem(run({"query": "abc", "namespaces": []}))["errors"][0]["path"] == "$.namespaces"
 
 
 def test_a_large_body_is_413() -> None:
@@ -144,9 +151,10 @@ def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
         key(groups=()),
         key(groups=("*",)),
         key({"query": "abc", "cache_key": "k", "namespace": "other"}),
+        key({"query": "abc", "cache_key": "k", "namespaces": ["default", "other"]}),
         key({"query": "abc", "cache_key": "l"}),
     ]
-    assert len({place for place, _ in places}) == 7
+    assert len({place for place, _ in places}) == 8
     other = key({"query": "abcd", "cache_key": "k"})
     assert other[0] == key()[0]
     assert other[1] != key()[1]

@@ -119,6 +119,16 @@ def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
     assert len(inner.computed) < 3, "a new cache takes over"
 
 
+def test_a_lock_passes_and_nobody_is_told(tmp_path: Path, caplog) -> None:
+    cached = CachedEmbedder(CountingEncoder(), tmp_path)
+    cached.embed(["one"], None)
+    other = sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    assert len(cached.embed(["one", "two"], None)) == 2
+    assert not caplog.records
+    other.close()
+
+
 def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:
     cache, ends = VectorCache(tmp_path), threading.Event()
 

@@ -244,18 +244,21 @@ def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "reasons"),
-    [(Timeout("late"), " Reasons: deadline_exceeded."), (NothingToCite("gone"), "")],
+    ("error", "code", "reasons"),
+    [
+        (Timeout("late"), (504, "deadline_exceeded"), " Reasons: deadline_exceeded."),
+        (NothingToCite("gone"), (503, "nothing_to_cite"), ""),
+    ],
 )
 def test_a_deadline_that_passes_is_told_from_a_broken_index(
-    error: Exception, reasons: str, ask: Ask, handlers: dict[str, Any]
+    error: Exception, code: tuple[int, str], reasons: str, ask: Ask, handlers: dict[str, Any]
 ) -> None:
     def fail(event: dict[str, Any], context: object) -> dict[str, Any]:
         raise error
 
     handlers["GroundFunction"] = fail
     _, body = ask(ASL)
-    assert (body["status"], body["code"]) == (503, "nothing_to_cite")
+    assert (body["status"], body["code"]) == code
     assert body["detail"].endswith(f"read.{reasons}")
 
 

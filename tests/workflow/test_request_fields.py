@@ -8,6 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from docstokg.contracts.request import ExplainRequest, RAGRequest
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.verify import verify_response
 from tests.conftest import load_folder, write_corpus
 from tests.model_server import serving
 
@@ -24,6 +27,15 @@ SENDS = [
      "evidence": {"chunk_id": f"c{(i + 1) % 8}"}}
     for i in range(8)
 ]  # fmt: skip
+MORE = [
+    {
+        "id": "c1",
+        "doc_id": "d1",
+        "title": "Ledger",
+        "text": "Rye goes from Quist Mill to Zell Mill.",
+    },
+    {"id": "x", "doc_id": "x", "title": "Zell Mill", "text": f"Zell Mill buys salt. {LONG}"},
+]
 BASE: dict[str, Any] = {"query": "Which mill sends rye to Zell Mill?", "top_k": 3}
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 90, "timeout_s": 25}}
 VIEW = {"verbosity": "graph"}
@@ -39,6 +51,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "top_k": ({}, 1),
     "namespace": ({}, "elsewhere"),
+    "namespaces": ({}, ["default", "more"]),
     "filter": ({}, {"year": 1904}),
     "budget.max_chunks": ({}, 1),
     "budget.max_tokens_context": (WRITTEN, 300),
@@ -110,6 +123,8 @@ def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     rows = {"chunks.jsonl": PAGES, "entities.jsonl": MILLS, "relations.jsonl": SENDS}
     write_corpus(folder / "corpus", rows)
     load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
+    write_corpus(folder / "more", {"chunks.jsonl": MORE})
+    load_folder(folder / "more", folder / "store.sqlite", cache_dir, namespace="more")
     return folder / "store.sqlite"
 
 
@@ -163,6 +178,22 @@ def test_verbosity_full_gives_title_and_metadata(mills: Path, client_for: Any) -
     assert {(c["title"], c["metadata"]["year"]) for c in citations} <= {
         (page["title"], page["metadata"]["year"]) for page in PAGES
     }
+
+
+def test_several_namespaces_are_one_question(mills: Path, client_for: Any) -> None:
+    client = client_for(mills)
+    body = {**BASE, "namespaces": ["more", "default"], "verbosity": "full"}
+    answer = client.post("/v1/answer", json=body).json()
+    assert answer["metadata"]["namespaces"] == ["more", "default"]
+    found = {(c["namespace"], c["chunk_id"]): c for c in answer["citations"]}
+    assert {"more", "default"} == {namespace for namespace, _ in found}
+    assert found["more", "c1"]["full_text"] == MORE[0]["text"]
+    wiring = Wiring(Settings(index_url=f"sqlite:///{mills}"))
+    assert verify_response(answer, None, lambda: wiring) == ([], len(found))
+    answer["metadata"]["namespaces"] = []
+    assert verify_response(answer, None, lambda: wiring)[0]
+    kept = explained(client, namespaces=["default", "more"], expect={"chunk_id": "x"})
+    assert kept["doc_id"] == "x"
 
 
 def explained(client: Any, status: int = 200, **more: Any) -> dict[str, Any]:

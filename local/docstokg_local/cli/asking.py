@@ -229,7 +229,7 @@ def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
     """After an empty result: where there would have been something to find."""
     namespace = request.get("namespace", "default")
     info = wiring.search_index().info(5.0)
-    if namespace in info.namespaces:
+    if namespace in info.namespaces or request.get("namespaces"):
         if request.get("filter"):
             say(
                 "nothing fits the filter; `docstokg list --documents` names what is there", err=True

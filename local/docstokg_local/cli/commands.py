@@ -118,6 +118,10 @@ def load(  # noqa: PLR0913 - one parameter an option
             help="Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Stay, and load what changes; with --sync, remove what goes."),
+    ] = False,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -138,6 +142,7 @@ def load(  # noqa: PLR0913 - one parameter an option
     from docstokg_local.cli.documents import agree_to_remove
     from docstokg_local.cli.extracting import extractor_of
     from docstokg_local.cli.moving import is_export, read_export
+    from docstokg_local.cli.watching import changes
     from docstokg_local.loading.stores import stores_with_workers, workers_for
 
     check_namespace(namespace)
@@ -157,14 +162,13 @@ def load(  # noqa: PLR0913 - one parameter an option
         extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )
     try:
-        with (
-            RejectLog(rejects) as log,
-            stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores,
-        ):
-            report = run_load(sources, options, stores, log, TerminalProgress())
+        with stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores:
+            for _ in changes(sources, wiring, rejects) if watch else (None,):
+                with RejectLog(rejects) as log:
+                    report = run_load(sources, options, stores, log, TerminalProgress())
+                show_load(report, log)
     except OSError as broken:
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
-    show_load(report, log)
     raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
 
 

@@ -63,7 +63,7 @@ def _summary(name: str, records: Sequence[DocumentRecord], index: IndexInfo) -> 
         "count": len(records),
         "chunks": sum(record.chunks for record in records),
         "encoder": index.model_of(name),
-        "languages": list(index.languages.get(name, ())),
+        "languages": [code for code in index.languages.get(name, {}) if code != "en"],
         "last_load": {"run_id": last.run_id, "at": last.loaded_at},
     }
 

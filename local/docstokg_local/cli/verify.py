@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Citation, Grounding, KgEvidence, RAGResponse, Span
 from docstokg.contracts.state import Block
@@ -65,13 +66,17 @@ Sources = Callable[[Sequence[str]], dict[str, SourceChunk]]
 
 
 def stored_chunks(
-    index: SearchIndex, register: DocumentRegister, namespace: str, uuids: Sequence[str]
+    index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
 ) -> dict[str, SourceChunk]:
     """Read the index the response came from; every acl is visible on this machine."""
-    chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
-    doc_ids = sorted({chunk.doc_id for chunk in chunks.values()})
-    texts = {doc_id: register.text(namespace, doc_id) for doc_id in doc_ids}
-    return {u: SourceChunk(one.chunk_id, one, texts[one.doc_id]) for u, one in chunks.items()}
+    found: dict[str, SourceChunk] = {}
+    for namespace in namespaces:
+        chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
+        texts = {
+            name: register.text(namespace, name) for name in {c.doc_id for c in chunks.values()}
+        }
+        found |= {u: SourceChunk(one.chunk_id, one, texts[one.doc_id]) for u, one in chunks.items()}
+    return found
 
 
 class FileSources:
@@ -90,7 +95,7 @@ class FileSources:
     ) -> None:
         """`store`: where the files were loaded, for the texts that it keeps."""
         self.notes: list[str] = []
-        self._stored = None if store is None else partial(stored_chunks, *store, namespace)
+        self._stored = None if store is None else partial(stored_chunks, *store, [namespace])
         self._differing: set[str] = set()
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
@@ -157,11 +162,12 @@ def verify_response(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise LoadError(f"not a RAGResponse: {place}: {first['msg']}") from error
+        raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
     namespace, ports = response.metadata.namespace, wiring()
     if source is None:
         store = ports.search_index(), ports.register()
-        return check_response(response, partial(stored_chunks, *store, namespace))
+        asked = response.metadata.namespaces or [namespace]
+        return check_response(response, partial(stored_chunks, *store, asked))
     files = FileSources(source, namespace, readers_of(ports), _stored(ports))
     for note in files.notes:
         tell(note)
@@ -184,7 +190,11 @@ def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Findin
     proven = 0
     for place, citation in enumerate(response.citations):
         where = f"$.citations[{place}]"
-        wrong = list(_check_citation(citation, place, chunks, response.metadata.namespace))
+        wrong = list(
+            _check_citation(
+                citation, place, chunks, citation.namespace or response.metadata.namespace
+            )
+        )
         findings += [Finding(where + at, what) for at, what in wrong]
         proven += not wrong
     findings += _check_counts(response)

@@ -1,19 +1,23 @@
 """The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
 
+import ast
 import json
 from collections import defaultdict
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from docstokg import __version__
+from docstokg import __version__, contracts
 from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
 from docstokg.contracts.response import Health, Problem
 from docstokg.contracts.routes import ROUTES, Route
 from docstokg_local.server.openapi_documents import (
     MODELS,
+    Json,
     body_of,
     document_operations,
     problem,
@@ -40,10 +44,14 @@ _JSON_RPC: dict[str, Any] = {
         "type": "object",
         "required": ["jsonrpc", "method"],
         "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer"]},
-            "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
-            "params": {"type": "object"},
+            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
+            "id": {"type": ["string", "integer"], "description": "what the reply repeats"},
+            "method": {
+                "type": "string",
+                "description": "what is wanted",
+                "examples": ["tools/list", "tools/call"],
+            },
+            "params": {"type": "object", "description": "as the method wants them"},
         },
     },
     "JsonRpcResponse": {
@@ -53,13 +61,17 @@ _JSON_RPC: dict[str, Any] = {
         "required": ["jsonrpc", "id"],
         "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
         "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer", "null"]},
-            "result": {"type": "object"},
+            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
+            "id": {"type": ["string", "integer", "null"], "description": "that of the request"},
+            "result": {"type": "object", "description": "what the method gives"},
             "error": {
                 "type": "object",
+                "description": "why there is no result",
                 "required": ["code", "message"],
-                "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+                "properties": {
+                    "code": {"type": "integer", "description": "JSON-RPC's number"},
+                    "message": {"type": "string", "description": "what is wrong, in a sentence"},
+                },
             },
         },
     },
@@ -79,6 +91,7 @@ def document() -> dict[str, Any]:
         [(model, mode) for model, mode in models.items()],
         ref_template="#/components/schemas/{model}",
     )
+    _describe_fields(schemas["$defs"])
     own = {"chat": _chat(), "models": _models(), "mcp": _mcp(), "health": _health()}
     own |= document_operations(_PROBLEMS)
     paths: dict[str, Any] = defaultdict(dict)
@@ -117,6 +130,19 @@ def document() -> dict[str, Any]:
             },
         },
     }
+
+
+def _describe_fields(schemas: Json) -> None:
+    """Put the docstring below each field beside it; read here, so that no function pays for it."""
+    for path in Path(contracts.__path__[0]).glob("*.py"):
+        for model in ast.parse(path.read_text("utf-8")).body:
+            if not isinstance(model, ast.ClassDef) or model.name not in schemas:
+                continue
+            for pair in pairwise(model.body):
+                match pair:
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                        field = schemas[model.name]["properties"][name.rstrip("_")]
+                        field["description"] = said
 
 
 def _model(name: str) -> type[BaseModel]:

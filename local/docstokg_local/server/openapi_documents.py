@@ -61,6 +61,7 @@ def document_operations(common: dict[int, str]) -> dict[str, Json]:
     namespace = _in_query(
         "namespace", {"type": "string", "pattern": NAMESPACE_PATTERN, "default": "default"}
     )
+    namespace["description"] = "where it is"
     job, page = _path("id", "the `job_id`"), _path("n", "the page, from 1")
     queued = "The job is queued; GET /v1/jobs/{job_id} follows it"
     posted = (400, 403, 404, 409, 413, 415, 429, 503, 504)

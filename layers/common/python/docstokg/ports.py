@@ -364,10 +364,13 @@ def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
 
 
 class LanguageFinder(Protocol):
-    """Texts to the languages they are written in; used by loads only."""
+    """Texts to the languages they are written in."""
 
     def language(self, text: str) -> str:
         """Give an ISO 639-1 code, "" for English and where it cannot say."""
+
+    def probabilities(self, text: str) -> dict[str, float]:
+        """Give how likely a question is in each language that indexes know, English too."""
 
 
 class NameFinder(Protocol):

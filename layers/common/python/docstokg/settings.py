@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from docstokg.contracts.language_models import facts_table
-from docstokg.contracts.model import Contract
+from docstokg.contracts.model import Contract, wrong_in_words
 from docstokg.contracts.request import EmbedderName, RerankerName
 from docstokg.contracts.response import Channel
 from docstokg.errors import Misconfigured
@@ -280,10 +280,8 @@ class Settings(
         try:
             return cls.model_validate(values)
         except ValidationError as exc:
-            wrong = "; ".join(
-                f"{variable(str(error['loc'][0]))}: {error['msg']}" for error in exc.errors()
-            )
-            raise Misconfigured(f"wrong setting: {wrong}") from exc
+            wrong = [f"{variable(str(e['loc'][0]))}: {wrong_in_words(e)}" for e in exc.errors()]
+            raise Misconfigured(f"wrong setting: {'; '.join(wrong)}") from exc
 
 
 def variable(field: str) -> str:

@@ -319,12 +319,20 @@ class Wiring:
 
     @once
     def languages(self) -> LanguageFinder | None:
-        """Give what tells languages apart at a load, or None: then every text counts as English."""
+        """Give what tells languages apart, or None: then every text counts as English."""
         if importlib.util.find_spec("py3langid") is None:
             return None
         from docstokg.adapters.languages import Recogniser
 
         return Recogniser()
+
+    def question_languages(self) -> LanguageFinder | None:
+        """Give what tells the language of a question, where an encoder here may cross languages."""
+        from docstokg.adapters import multilingual
+
+        embedder = self.embedder()
+        crosses = embedder is not None and multilingual.may_cross(embedder.model)
+        return self.languages() if crosses else None
 
     @once
     def piece_counter(self) -> PieceCounter:

@@ -7,6 +7,7 @@ from typing import Any
 
 from docstokg.domain.text import other_words
 from docstokg.domain.text.other_words import Analysis
+from docstokg.domain.text.spoken import ENGLISH
 from docstokg.domain.text.words import WORD, english_share
 from docstokg.errors import Misconfigured
 
@@ -41,6 +42,10 @@ class Recogniser:
         self._lock = threading.Lock()
         self._model: Any = None
 
+    def warm(self) -> None:
+        """Load the model (1 s)."""
+        self._opened()
+
     def language(self, text: str) -> str:
         """Give the ISO 639-1 code, "" for English and for what is too short or too mixed to say."""
         words = [word.casefold() for word in WORD.findall(text)]
@@ -48,14 +53,26 @@ class Recogniser:
             return ""
         if english_share(words) >= ENGLISH_SHARE:
             return ""
+        found, probability = self._opened().classify(text)
+        sure = probability >= LEAST_PROBABILITY or SAME.get(found, found) == "zh"
+        return "" if found == "en" or not sure else SAME.get(found, found)
+
+    def probabilities(self, text: str) -> dict[str, float]:
+        """Share the probability among English and the languages that indexes are asked for."""
+        among = dict.fromkeys((ENGLISH, *ANALYSED), 0.0)
+        for found, probability in self._opened().rank(text):
+            if SAME.get(found, found) in among:
+                among[SAME.get(found, found)] += float(probability)
+        every = sum(among.values()) or 1.0
+        return {language: probability / every for language, probability in among.items()}
+
+    def _opened(self) -> Any:
         with self._lock:
             if self._model is None:
                 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
                 self._model = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        found, probability = self._model.classify(text)
-        sure = probability >= LEAST_PROBABILITY or SAME.get(found, found) == "zh"
-        return "" if found == "en" or not sure else SAME.get(found, found)
+            return self._model
 
 
 @cache

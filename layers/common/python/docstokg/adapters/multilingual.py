@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from docstokg.domain.text.spoken import reads_many
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Misconfigured, Timeout
 from docstokg.ports import Parts, Spans
@@ -19,6 +20,11 @@ DIMENSION = 512
 AT_ONCE = 16
 LONGEST = 2000
 """Characters: its reading is an average, and of a longer text it tells less and less."""
+
+
+def may_cross(configured: str) -> bool:
+    """Tell whether this encoder, or one a namespace may have here, knows several languages."""
+    return reads_many(configured) or MultilingualEncoder.installed()
 
 
 class MultilingualEncoder:

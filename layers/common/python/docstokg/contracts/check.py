@@ -78,39 +78,56 @@ class ConsistencyIssue(Contract):
     """One thing the draft gets wrong about the domain, at text[start:end]."""
 
     code: str
+    """the kind of issue"""
     message: str
+    """what is wrong, in a sentence"""
     start: int
+    """where it begins in the draft"""
     end: int
+    """where it ends in the draft, exclusive"""
 
 
 class Consistency(Contract):
     """What the domain says; `ok` is true when there is no issue."""
 
     ok: bool
+    """whether there is no issue"""
     issues: tuple[ConsistencyIssue, ...] = ()
+    """what is wrong"""
 
 
 class Source(Contract):
     """A passage a sentence was compared with; `rank` is what `citations` of a sentence name."""
 
     rank: int
+    """what `citations` of a sentence name"""
     uuid: str
+    """the passage"""
 
 
 class CheckDiagnostics(Contract):
     """What the check took; `missing` are given citations that cannot be read."""
 
     timings_ms: dict[str, float] = {}
+    """milliseconds by step"""
     sources: tuple[Source, ...] = ()
+    """the passages that sentences were compared with"""
     missing: tuple[str, ...] = ()
+    """uuids of given citations that cannot be read"""
     embedding: str | None = None
+    """the encoder that compared texts; null: words alone did"""
     degraded: bool = False
+    """whether a part did not answer"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
+    """which part did not answer"""
 
 
 class CheckResponse(Contract):
     """Whether the sources carry the draft, and whether the draft is consistent with the graph."""
 
     grounding: Grounding
+    """what the sources say of each sentence"""
     consistency: Consistency
+    """what the graph says of the draft"""
     diagnostics: CheckDiagnostics
+    """what the check took"""

@@ -100,6 +100,7 @@ class PostedDocument(StrictContract):
         None, description="; ".join(MEDIA_TYPES)
     )
     title: str | None = Field(None, max_length=512)
+    """its title; wins over the one it gives itself"""
     metadata: dict[str, Any] = Field({}, max_length=100, description="filters can ask for it")
     acl: Annotated[Many[Name], Field(max_length=100)] | None = Field(
         None, description="groups that may read it; empty: everybody of the namespace"
@@ -124,12 +125,15 @@ class DocumentsRequest(StrictContract):
     """Documents to load into a namespace, at most 100; an id that exists needs `replace`."""
 
     namespace: Namespace = "default"
+    """where they go"""
     documents: Annotated[
         Many[PostedDocument],
         AfterValidator(_some),
         Field(json_schema_extra={"minItems": 1, "maxItems": MAX_DOCUMENTS}),
     ]
+    """at most a hundred, each id once"""
     replace: bool = False
+    """whether documents of these ids that are loaded already are replaced"""
 
 
 class DocumentsQuery(StrictContract):
@@ -178,13 +182,16 @@ class JobAccepted(Contract):
     """A job was queued; `GET /v1/jobs/{job_id}` tells how it goes."""
 
     job_id: str
+    """ask `GET /v1/jobs/{job_id}` how it goes"""
 
 
 class DocumentRejected(Contract):
     """A document that was not loaded, or not removed, and why."""
 
     doc_id: str
+    """the document"""
     reason: str
+    """why, in a sentence"""
 
 
 class Job(Contract):
@@ -194,13 +201,21 @@ class Job(Contract):
     """
 
     job_id: str
+    """the job"""
     namespace: str
+    """where"""
     kind: JobKind
+    """what it does"""
     state: JobState
+    """how it goes"""
     loaded: int = 0
+    """documents loaded, or unchanged"""
     removed: int = 0
+    """documents removed"""
     rejected: tuple[DocumentRejected, ...] = ()
+    """documents that were not loaded or not removed, with the reason"""
     reason: str = ""
+    """why it failed as a whole"""
 
 
 CANCELLED: Final = "it was cancelled; what it had loaded stays"
@@ -228,10 +243,15 @@ class ListedDocument(Contract):
     """A document as a list shows it. `loaded_at`: ISO 8601; `run_id`: the load that changed it."""
 
     doc_id: str
+    """the document"""
     title: str
+    """its title, or empty"""
     chunks: int
+    """passages made of it"""
     run_id: str
+    """the load that changed it"""
     loaded_at: str
+    """when it was last changed, ISO 8601"""
 
 
 class DocumentPage(Contract):
@@ -241,31 +261,42 @@ class DocumentPage(Contract):
     """
 
     documents: tuple[ListedDocument, ...]
+    """by id, a hundred at most"""
     cursor: str | None = None
+    """of the next page; null on the last"""
     may_load: bool = False
+    """whether the caller may load into this namespace and remove from it"""
 
 
 class LastLoad(Contract):
     """The latest load that changed a document."""
 
     run_id: str
+    """the load"""
     at: str
+    """when, ISO 8601"""
 
 
 class ListedNamespace(Contract):
     """A namespace with what the caller may read of it."""
 
     namespace: str
+    """its name"""
     documents: int
+    """documents the caller may read"""
     chunks: int
+    """passages the caller may read"""
     last_load: LastLoad
+    """the latest change"""
     may_load: bool = False
+    """whether the caller may load into it and remove from it"""
 
 
 class NamespaceList(Contract):
     """The namespaces that hold something the caller may read."""
 
     namespaces: tuple[ListedNamespace, ...]
+    """by name"""
 
 
 class Passage(Contract):

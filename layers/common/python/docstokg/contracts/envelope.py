@@ -31,10 +31,10 @@ class Caller(Contract):
         acl_groups = set(acl)
         return not acl_groups or "*" in self.groups or not acl_groups.isdisjoint(self.groups)
 
-    def scope(self, namespace: str, filters: Filters | None = None) -> Scope:
-        """Give what of a granted namespace this caller may see."""
+    def scope(self, namespace: str, filters: Filters | None = None, *others: str) -> Scope:
+        """Give what of granted namespaces this caller may see."""
         groups = None if "*" in self.groups else self.groups
-        return Scope(namespace=namespace, groups=groups, filter=filters)
+        return Scope(namespace=namespace, others=others, groups=groups, filter=filters)
 
 
 class Envelope(Contract):

@@ -1,6 +1,7 @@
 """The two kinds of message: what strangers send is strict, what our own steps pass on is frozen."""
 
-from typing import Annotated, Any, TypeVar
+import re
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -10,7 +11,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     WrapSerializer,
 )
-from pydantic_core import from_json, to_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
 Item = TypeVar("Item")
 
@@ -46,3 +47,23 @@ class StrictContract(BaseModel):
     """A frozen message from a stranger: JSON types are taken literally, never converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+_WORDS: Final = {
+    "extra_forbidden": "there is no such field",
+    "missing": "this field is required",
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+    **dict.fromkeys(("model_type", "dict_type"), "must be an object"),
+    **dict.fromkeys(("string_type", "string_sub_type"), "must be a string"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    "none_required": "must be null",
+}
+"""What the library says in words of Python."""
+
+
+def wrong_in_words(error: ErrorDetails) -> str:
+    """Say what is wrong with one field, in words of JSON."""
+    said = _WORDS.get(error["type"], error["msg"].removeprefix("Value error, "))
+    return re.sub(r"^\w+ should", "must", said)

@@ -16,13 +16,23 @@ class Scope(Contract):
 
     `groups` None sees every `acl`; otherwise a chunk is visible iff its `acl` is empty or
     shares a group. `filter` keys are joined by AND, values by OR. `doc_ids` (not None) further
-    restricts to these documents.
+    restricts to these documents. `others`: namespaces that are asked at once with `namespace`.
     """
 
     namespace: str
+    others: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     filter: Filters | None = None
     doc_ids: tuple[str, ...] | None = None
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """List all that is asked."""
+        return (self.namespace, *self.others)
+
+    def each(self) -> "list[Scope]":
+        """Give the scope of each of them."""
+        return [self.model_copy(update={"namespace": n, "others": ()}) for n in self.namespaces]
 
 
 class ChunkText(Contract):
@@ -150,9 +160,9 @@ class StoredChunk(ChunkText):
 class IndexInfo(Contract):
     """What an index says of itself; the embedding model fixes its vector space.
 
-    `open_run`: the run_id of the load that is open or unfinished. `languages`: by namespace, those
-    beside English. `spaces`: model and dimension of namespaces with another than `embedding_model`,
-    which an index that `is_one_space` cannot hold.
+    `open_run`: the run_id of the load that is open or unfinished. `languages`: by namespace with
+    others than English, the share of its passages in each. `spaces`: model and dimension of
+    namespaces with another than `embedding_model`, which an index that `is_one_space` cannot hold.
     """
 
     embedding_model: str | None = None
@@ -163,7 +173,7 @@ class IndexInfo(Contract):
     unfinished_load: bool = False
     open_run: str = ""
     namespaces: tuple[str, ...] = ()
-    languages: dict[str, tuple[str, ...]] = {}
+    languages: dict[str, dict[str, float]] = {}
     spaces: dict[str, tuple[str, int]] = {}
     is_one_space: bool = False
 
@@ -174,6 +184,10 @@ class IndexInfo(Contract):
     def model_of(self, namespace: str) -> str | None:
         """Name the encoder of a namespace's vectors."""
         return self.space_of(namespace)[0]
+
+    def languages_of(self, namespace: str) -> dict[str, float]:
+        """Give the share of a namespace's passages in each language; all are English by default."""
+        return self.languages.get(namespace, {"en": 1.0})
 
 
 class EntityRecord(Contract):

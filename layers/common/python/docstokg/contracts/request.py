@@ -218,6 +218,9 @@ class SearchRequest(StrictContract):
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
     namespace: Namespace = Field("default", description="which corpus is asked")
+    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
+        None, description="several at once, instead of `namespace`; every one must be granted"
+    )
     filter: Filter | None = Field(
         None,
         description="only passages that fit: keys doc_id, document_name, section, topic or one of "
@@ -240,6 +243,11 @@ class SearchRequest(StrictContract):
         max_length=128,
         description="under it the same request of the same caller gives the stored response",
     )
+
+    @property
+    def asked_namespaces(self) -> tuple[str, ...]:
+        """List what is asked, each once."""
+        return tuple(dict.fromkeys(self.namespaces or (self.namespace,)))
 
 
 class RAGRequest(SearchRequest):

@@ -104,6 +104,7 @@ class Plan(Contract):
     route: RouteName
     caller_sub: str
     namespace: str
+    others: tuple[str, ...] = ()
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None

@@ -45,6 +45,7 @@ class ToolCitation(Contract):
     uuid: str = Field(description="the passage's id, for read_passage and check_grounding")
     why: str = Field(description="why it was found: by which search, and what the graph knows")
     uri: str | None = Field(None, description="the source's address, when it has one")
+    namespace: str | None = Field(None, description="its own, where several were asked")
     cited: bool = Field(False, description="true when the answer cites it")
 
 

@@ -74,39 +74,61 @@ class Scoring(Contract):
     """How nodes were scored; `embedding` null = by shared words."""
 
     formula: str = "cosine(query, node) - novelty_penalty * max cosine(node, collected)"
+    """how a node is scored"""
     embedding: str | None = None
+    """the encoder; null: shared words are counted"""
     top_k: int
+    """nodes of each layer that may be expanded"""
     delta_threshold: float
+    """how far below the best of the layer before an expanded node may score"""
     novelty_penalty: float
+    """how much a node loses by being like one collected before"""
 
 
 class Caps(Contract):
     """The caps in force."""
 
     max_depth: int
+    """edges between a seed and the farthest node"""
     max_nodes: int
+    """nodes collected at most"""
     time_s: float
+    """seconds for the walk"""
     labels: tuple[str, ...]
+    """kinds of nodes that were walked over"""
     relations: tuple[str, ...] | None = None
+    """relations that were followed; null: all"""
 
 
 class Explain(Contract):
     """What the walk did: nodes expanded, gated off (pruned), left out by caps (skipped)."""
 
     scoring: Scoring
+    """how nodes were scored"""
     caps: Caps
+    """the limits of the walk"""
     expanded: int = 0
+    """nodes whose neighbours were looked at"""
     pruned: int = 0
+    """nodes that were not expanded: too far from the question, or not among the best"""
     skipped: int = 0
+    """nodes left out by the limits"""
     depth_reached: int = 0
+    """edges between a seed and the farthest node reached"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
+    """which part did not answer"""
 
 
 class TraverseResponse(Contract):
     """A page of the walk: nodes by depth, then score; edges between the nodes of the whole walk."""
 
     nodes: tuple[GraphNode, ...] = ()
+    """by depth, then score"""
     edges: tuple[GraphViewEdge, ...] = ()
+    """between the nodes of the whole walk"""
     explain: Explain
+    """what the walk did"""
     cursor: str | None = None
+    """of the next page; null on the last"""
     warnings: tuple[str, ...] = ()
+    """what a reader should know"""

@@ -3,11 +3,11 @@
 import base64
 import binascii
 import json
-from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
 from docstokg.contracts.envelope import Reply
+from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.response import FieldProblem
 from docstokg.usecases.problems import problem_reply
@@ -28,20 +28,6 @@ def decode_body(
     return body
 
 
-WORDS: Final = {
-    "extra_forbidden": "there is no such field",
-    "missing": "this field is required",
-    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
-    **dict.fromkeys(("model_type", "dict_type"), "must be an object"),
-    **dict.fromkeys(("string_type", "string_sub_type"), "must be a string"),
-    "bool_type": "must be true or false",
-    **dict.fromkeys(("int_type", "int_from_float"), "must be a whole number"),
-    "float_type": "must be a number",
-    "none_required": "must be null",
-}
-"""What the library says in words of Python."""
-
-
 def parse[Message: BaseModel](
     body: bytes, model: type[Message]
 ) -> tuple[Message | None, list[FieldProblem]]:
@@ -53,7 +39,7 @@ def parse[Message: BaseModel](
             FieldProblem(
                 path=json_path(error["loc"]),
                 code=error["type"],
-                message=WORDS.get(error["type"], error["msg"].removeprefix("String should have ")),
+                message=wrong_in_words(error),
             )
             for error in exc.errors(include_url=False, include_input=False, include_context=False)
         ]

@@ -116,7 +116,7 @@ class Run(Call):
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
         """Begin the step an event starts; a step that gets no scope sees what its caller may."""
         plan = Plan.model_validate(event["plan"])
-        seen = {"namespace": plan.namespace, "groups": plan.groups}
+        seen = {"namespace": plan.namespace, "others": plan.others, "groups": plan.groups}
         scope = Scope.model_validate(event.get("scope") or seen)
         return cls(plan=plan, scope=scope, telemetry=telemetry)
 

@@ -30,6 +30,7 @@ from docstokg.contracts.graph import (
     identity,
 )
 from docstokg.contracts.records import GraphInfo, Scope
+from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.identity import entity_key, namespaced
@@ -100,6 +101,7 @@ class Neo4jGraph:
         verdicts = (self._verdicts.get(template.digest) for template in cypher.READS)
         return tuple(verdict for verdict in verdicts if verdict is not None)
 
+    @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Aliases, what is opened, one hop around it and all edges in it, in one query."""
         groups = dict.fromkeys(request.groups)
@@ -119,6 +121,7 @@ class Neo4jGraph:
         parameters |= _common(request.entity_ids, request, scope)
         return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
 
+    @across(slices)
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
@@ -126,6 +129,7 @@ class Neo4jGraph:
         parameters = _common(frontier, request, scope)
         return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
+    @across(entities)
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
@@ -142,6 +146,7 @@ class Neo4jGraph:
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
         )
 
+    @across(mappings)
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
@@ -151,11 +156,13 @@ class Neo4jGraph:
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
         }
 
+    @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map each visible id to the stored vector of its name; those without are left out."""
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
+    @across(relations)
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:

@@ -23,6 +23,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, H
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
@@ -98,7 +99,8 @@ class OpenSearchIndex:
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
-            held = () if query.channel == "facts" else self._languages.get(scope.namespace, ())
+            of = () if query.channel == "facts" else scope.namespaces
+            held = tuple({code for name in of for code in self._languages.get(name, ())})
             words = _words(query.text, held)
             lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
@@ -209,7 +211,8 @@ class OpenSearchIndex:
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
-            self._languages = {space["key"]: held for space in buckets if (held := _held(space))}
+            held = {space["key"]: _held(space) for space in buckets if space["held"]["buckets"]}
+            self._languages = {key: tuple(own.keys() - {ENGLISH}) for key, own in held.items()}
         info = IndexInfo(
             embedding_model=notes.get("embedding_model"),
             dimension=notes.get("dimension"),
@@ -219,7 +222,7 @@ class OpenSearchIndex:
             unfinished_load=notes.get("unfinished_load") is not None,
             open_run=notes.get("unfinished_load") or "",
             namespaces=namespaces,
-            languages=self._languages,
+            languages=held,
             is_one_space=True,
         )
         if not info.unfinished_load:
@@ -353,7 +356,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:
     """Namespace, acl and, for chunks, the request's filter, as filter clauses."""
-    clauses: list[Json] = [{"term": {"namespace": scope.namespace}}]
+    clauses: list[Json] = [{"terms": {"namespace": list(scope.namespaces)}}]
     if scope.groups is not None:
         free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
         shared: Json = {"terms": {"acl": list(scope.groups)}}
@@ -382,10 +385,11 @@ def _words(text: str, languages: Sequence[str]) -> str:
     return text
 
 
-def _held(space: Json) -> tuple[str, ...]:
-    return tuple(
-        sorted(json.loads(one["key"].partition("=")[2]) for one in space["held"]["buckets"])
-    )
+def _held(space: Json) -> dict[str, float]:
+    held = {
+        json.loads(b["key"].partition("=")[2]): b["doc_count"] for b in space["held"]["buckets"]
+    }
+    return shares(held | {ENGLISH: space["doc_count"] - sum(held.values())})
 
 
 def _kinds(error: object) -> set[str]:
@@ -472,7 +476,7 @@ def _compact(text: str | None) -> bytes | None:
 def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
     own = set(source.get("facets", ()))
     return (
-        source["namespace"] == scope.namespace
+        source["namespace"] in scope.namespaces
         and may_see(source.get("acl", ()), scope.groups)
         and (scope.doc_ids is None or source["doc_id"] in scope.doc_ids)
         and all(not own.isdisjoint(group) for group in groups)

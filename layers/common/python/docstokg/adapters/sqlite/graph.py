@@ -27,6 +27,7 @@ from docstokg.contracts.graph import (
     identity,
 )
 from docstokg.contracts.records import GraphInfo, Scope
+from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
 from docstokg.domain.graph.neighbourhood import (
     COUNT_LIMIT,
     LEAST_MENTIONS,
@@ -74,11 +75,13 @@ class SqliteGraph:
     def __init__(self, path: str | Path) -> None:
         self._sessions = Sessions(Path(path), READING)
 
+    @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Alias look-up and one hop around what is opened, all from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.slice(request)
 
+    @across(slices)
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
@@ -86,6 +89,7 @@ class SqliteGraph:
         with self._reading(scope, timeout_s) as reader:
             return reader.widen(frontier, request)
 
+    @across(entities)
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
@@ -93,6 +97,7 @@ class SqliteGraph:
         with self._reading(scope, timeout_s) as reader:
             return tuple(sorted(reader.entities(reader.rows_of_ids(ids))))
 
+    @across(mappings)
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
@@ -100,11 +105,13 @@ class SqliteGraph:
         with self._reading(scope, timeout_s) as reader:
             return reader.names(ids)
 
+    @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map each visible id to the stored vector of its name; those without are left out."""
         with self._reading(scope, timeout_s) as reader:
             return reader.vectors(ids)
 
+    @across(relations)
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:

@@ -40,7 +40,9 @@ from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.across_namespaces import across, mappings, passages, results
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -71,6 +73,7 @@ class SqliteIndex:
         self._arrays = ArrayFiles(self._path)
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
+    @across(results)
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
@@ -104,10 +107,12 @@ class SqliteIndex:
                 results.append(_failed(query, exc, timeout_s * 1000))
         return tuple(results)
 
+    @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read chunks by uuid in one query; what the scope hides is missing."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
+    @across(mappings)
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
@@ -173,7 +178,7 @@ class SqliteIndex:
                 generation=notes.get("generation"),
                 embedded=space[0] is not None,
                 dense=dense_section(space[1], int(notes.get("dimension") or 0)),
-                languages=_languages(notes.get(LANGUAGES + scope.namespace)),
+                languages=_others(counts(notes.get(LANGUAGES + scope.namespace))),
             )
 
     def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
@@ -424,9 +429,9 @@ class SqliteIndex:
                 for model, size in (space_of(notes, name),)
             },
             languages={
-                key.removeprefix(LANGUAGES): _languages(note)
+                key.removeprefix(LANGUAGES): shares(held)
                 for key, note in notes.items()
-                if key.startswith(LANGUAGES)
+                if key.startswith(LANGUAGES) and _others(held := counts(note))
             },
         )
 
@@ -454,8 +459,8 @@ def _notes(db: sqlite3.Connection, key: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _languages(note: str | None) -> tuple[str, ...]:
-    return tuple((note or "").split())
+def _others(held: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(code for code in held if code != ENGLISH)
 
 
 def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:

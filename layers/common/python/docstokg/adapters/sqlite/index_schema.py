@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS index_facts (
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
 LANGUAGES = "languages/"
-"""Before a namespace: the note of the languages it holds beside English."""
+"""Before a namespace: the note `LANGUAGE=PASSAGES ...` of all that were written there."""
 SPACE = "space/"
 """Before a namespace: the note `DIMENSION MODEL`, where it has not those of the index."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'

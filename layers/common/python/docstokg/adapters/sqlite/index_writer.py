@@ -6,6 +6,7 @@ import json
 import secrets
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -36,6 +37,7 @@ from docstokg.adapters.sqlite.index_schema import (
 )
 from docstokg.adapters.sqlite.session import HOW, insert, opened, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
+from docstokg.domain.text.spoken import ENGLISH, counts
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -388,6 +390,7 @@ class SqliteIndexWriter:
                 )
             self._remove_chunks(db, [chunk.uuid])
             self._insert(db, chunk, fingerprint)
+        _note_languages(db, Counter((one.namespace, one.language or ENGLISH) for one, _ in chunks))
 
     def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
         ns = _namespace(db, chunk.namespace)
@@ -396,8 +399,6 @@ class SqliteIndexWriter:
         own = {key: getattr(chunk, key) for key in _OWN}
         own |= {"fingerprint": fingerprint, "headings": headings, "rest": rest_of(chunk)}
         insert(run, "index_chunks", id=row, **own)
-        if chunk.language:
-            _note_language(db, chunk.namespace, chunk.language)
         searched = searched_words(chunk.title, headings, chunk.text, chunk.language)
         words = zip(_WORDS, searched, strict=True)
         insert(run, words_table(ns), rowid=row, **dict(words))
@@ -566,11 +567,13 @@ def _has_own_space(
     return SPACE + namespace in notes
 
 
-def _note_language(db: sqlite3.Connection, namespace: str, language: str) -> None:
-    key = f"{LANGUAGES}{namespace}"
-    held = _notes(db).get(key, "").split()
-    if language not in held:
-        _note(db, key, " ".join(sorted([*held, language])))
+def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
+    """Add passages to the note, from which none is taken: it serves for shares."""
+    for namespace in {name for name, _ in written}:
+        key = LANGUAGES + namespace
+        own = Counter({code: n for (name, code), n in written.items() if name == namespace})
+        held = counts(_notes(db).get(key)) + own
+        _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(held.items())))
 
 
 def _note_change(db: sqlite3.Connection, rows: int) -> None:

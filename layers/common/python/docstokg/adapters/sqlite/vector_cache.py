@@ -91,7 +91,9 @@ class VectorCache:
         return connection
 
     def _give_up(self, verb: str, broken: Exception) -> None:
-        _log.warning("vector cache %s could not be %s: %s", self._path, verb, broken)
+        # A lock passes by itself, and nobody has to do anything about it.
+        level = logging.DEBUG if _is_busy(broken) else logging.WARNING
+        _log.log(level, "vector cache %s could not be %s: %s", self._path, verb, broken)
         self._local.owner = None
         # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
         if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
@@ -235,6 +237,11 @@ class CachedNames(_Cached[NameFinder]):
             return self.inner.find(some)
 
         return self._through(f"names:{NAMES_VERSION}", texts, compute, _names, None)
+
+
+def _is_busy(broken: Exception) -> bool:
+    code = getattr(broken, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _digest(text: str) -> str:

@@ -119,7 +119,9 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
                 kind, name = kind_of(path), inner.as_posix()
                 if real := _readable(path, kind, source, rejects):
                     assert kind is not None
-                    files.setdefault(real, SourceFile(path, kind, name, source, name))
+                    first = files.setdefault(real, SourceFile(path, kind, name, source, name))
+                    if first.path != path and (_is_link(path) or _is_link(first.path)):
+                        rejects.notes.append(f"{path}: the same file as {first.path}, read once")
             continue
         if not source.is_file():
             raise LoadError(f"{source} is not there")
@@ -148,7 +150,7 @@ def check_readable(path: Path) -> None:
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
     """List what lies below a folder and is none, in path order; hidden folders are passed over.
 
-    Links to folders are not followed: one that leads to a folder of `source` adds nothing, any
+    Links to folders are not followed: one that leads to a folder of `source` is a note, any
     other is rejected, as is a folder that cannot be listed.
     """
 
@@ -168,6 +170,8 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
                 rejects.add_file(link, "a link that leads out of the folder", FOLDERS)
             elif is_passed_over(target.relative_to(top)):
                 rejects.add_file(link, "a link to a hidden folder", FOLDERS)
+            else:
+                rejects.notes.append(f"{link}: a link to a folder that is read itself")
     return sorted(paths, key=lambda path: path.as_posix())
 
 

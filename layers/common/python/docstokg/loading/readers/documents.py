@@ -175,7 +175,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         raise Rejected(f"NUL character in line {text.count(chr(10), 0, text.index(chr(0))) + 1}")
     front, body = front_matter(text)
     fields, metadata = understood(front)
-    _check_id(fields.get("doc_id") or doc_id)
+    _check_id(fields.get("doc_id", doc_id))
     # Blank lines in place of the front matter, so that places count in the whole file.
     shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
     if suffix == ".txt":
@@ -186,7 +186,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
     blocks = _filled(shown, outline.blocks, body)
     return Document(
-        doc_id=fields.get("doc_id") or doc_id,
+        doc_id=fields.get("doc_id", doc_id),
         outline=Outline(text, blocks, outline.title, encoding),
         body=body,
         fields=fields,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from docstokg.contracts.model import StrictContract
+from docstokg.contracts.model import StrictContract, wrong_in_words
 from docstokg.loading.read.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -101,7 +101,7 @@ def reasons(error: ValidationError) -> str:
     messages = []
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
+        message = wrong_in_words(problem)
         messages.append(f"{place}: {message}" if place else message)
     return "; ".join(dict.fromkeys(messages))
 

@@ -1,0 +1,41 @@
+"""The languages of a namespace, and what words say of a question in another one."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+ENGLISH = "en"
+LEAST = 0.1
+"""What words weigh at least. Of 510 of our own questions in another language than the passages
+vectors alone had .782 first; with words at 0 to .2 it was .775 to .788, at .5 .720, at 1 .445."""
+
+_MANY = re.compile("multilingual|jina-embeddings-v[34]|bge-m3|labse", re.IGNORECASE)
+
+
+def counts(note: str | None) -> Counter[str]:
+    """Read `LANGUAGE=PASSAGES ...`."""
+    words = (word.partition("=") for word in (note or "").split())
+    return Counter({code: int(count or 1) for code, _, count in words})
+
+
+def shares(held: Mapping[str, int]) -> dict[str, float]:
+    """Give the share of each language that is there."""
+    every = sum(held.values())
+    return {code: count / every for code, count in sorted(held.items()) if count > 0}
+
+
+def reads_many(model: str) -> bool:
+    """Tell by its name whether an encoder has one space for several languages."""
+    return _MANY.search(model) is not None
+
+
+def word_weights(
+    asked: Mapping[str, float], held: Mapping[str, float], least: float
+) -> dict[str, float]:
+    """Weigh word channels by the share of passages that are in the question's language.
+
+    `asked`: how likely the question is in each. The learned sparse encoder knows English alone.
+    """
+    share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
+    english = share.get(ENGLISH, 0.0)
+    return {"bm25": max(least, sum(share.values())), "splade": max(least, english)}
