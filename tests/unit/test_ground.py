@@ -92,6 +92,28 @@ def test_a_lost_reranker_leaves_the_order_and_one_line() -> None:
     )
 
 
+class Liking(Refusing):
+    """A cross-encoder that likes one word, and remembers how much it was given."""
+
+    model = "local"
+
+    def rank(self, query: str, passages: Any, timeout_s: float) -> tuple[float, ...]:
+        self.given = len(passages)
+        return tuple(float("Delta" in text) for text in passages)
+
+
+def test_the_next_reranker_brings_up_what_search_had_behind_top_k() -> None:
+    names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
+    retrieval = found(*names).model_copy(update={"selected": names[:2]})
+    run, liking = step(), Liking()
+    made = ground(run, retrieval, None, index=index(*names), reranker=Refusing(), fallback=liking)
+    assert (liking.given, made.report.providers.reranker) == (6, "local")
+    assert [citation.uuid for citation in made.citations] == ["delta", "alpha"]
+    assert made.degraded == ("reranker_unavailable",)
+    down = ground(step(), retrieval, None, index=index(*names), reranker=Refusing())
+    assert [citation.uuid for citation in down.citations] == ["alpha", "beta"]
+
+
 @pytest.mark.parametrize(("fusion", "method"), [("rrf", "RRF+MMR"), ("minmax", "minmax+MMR")])
 def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
     fusion: str, method: str

@@ -141,6 +141,7 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
         server = servers[0]
         model, where = f"gateway/{server.models[0]}", f" ({server.name} at {server.base_url})"
         more = {"llm_base_url": server.base_url, "models": (*settings.models, model)}
+        more["llm_fallback_model"] = settings.llm_fallback_model or EXTRACTIVE
         wiring = Wiring(settings.model_copy(update=more), wiring.telemetry)
     say(f"answered by {model}{where}", err=True)
     return wiring, model

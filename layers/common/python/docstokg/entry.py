@@ -134,9 +134,5 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
 
     entry = Entry(build, Settings.from_environment(os.environ))
     around_snapshot(entry.before_snapshot, entry.after_restore)
-
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return entry(event, context)
-
-    module["handler"] = handler
-    return handler
+    module["handler"] = entry
+    return entry

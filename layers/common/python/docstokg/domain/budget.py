@@ -20,14 +20,9 @@ def tokens(text: str) -> int:
     return -(-len(text.encode("utf-8")) // 4)
 
 
-def json_bytes(value: object) -> int:
-    """Count the UTF-8 bytes of compact JSON without ASCII escapes."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8"))
-
-
 def nested_json_bytes(text: str) -> int:
     """Count the UTF-8 bytes that JSON `text` takes once it is itself a JSON string."""
-    return json_bytes(text)
+    return len(json.dumps(text, ensure_ascii=False).encode())
 
 
 def fitting(sizes: Iterable[int], budget: int) -> int:
