@@ -71,7 +71,7 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
     flow = LocalWorkflow(wiring)
     first = three = proven = findings = 0
     questions = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
-    stored = partial(stored_chunks, wiring.search_index(), wiring.register(), namespace)
+    stored = partial(stored_chunks, wiring.search_index(), wiring.register(), [namespace])
     for question in questions:
         body = ask(flow, {"query": question["question"], "namespace": namespace,
                           "budget": {"timeout_s": 30}}).body  # fmt: skip

@@ -278,7 +278,7 @@ class Cloud:
         template = templates.request_workflow(route, "arn:alias", self._caller())
         request = render_request(template, json.dumps(body), self._context())
         outcome = said(self.machine.execute(json.loads(request["input"])))
-        return render_response(templates.response_workflow(), outcome)
+        return render_response(templates.response("workflow"), outcome)
 
     def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
         """A route that one function serves, or the sandbox of it that is given.
@@ -289,7 +289,7 @@ class Cloud:
         template = templates.request_function(name, self._caller(), route.parameters)
         event = render_request(template, json.dumps(body), self._context(), body)
         reply = self.call(route.function, event) if sandbox is None else sandbox.invoke(event)
-        return render_response(templates.response_function(), reply)
+        return render_response(templates.response("function"), reply)
 
     def _caller(self) -> str:
         return templates.caller(self.ours.auth, self.ours.iam_namespaces)

@@ -55,7 +55,7 @@ class Deployment:
         template = templates.request_function(name, templates.caller("jwt"))
         context = {"requestId": "req-9", "authorizer": {"caller": encode_caller(caller)}}
         event = render_request(template, "" if body is None else json.dumps(body), context)
-        return render_response(templates.response_function(), self.invoke(name, event))
+        return render_response(templates.response("function"), self.invoke(name, event))
 
     def post(self, route: str, body: str, caller: Caller = EVERYTHING) -> Answer:
         """Answer a POST to /v1/answer or /v1/search as the deployed gateway would."""
@@ -72,7 +72,7 @@ class Deployment:
             said["output"] = json.dumps(execution.output, ensure_ascii=False)
         elif execution.status == "FAILED":
             said |= {"error": execution.error, "cause": execution.cause}
-        return render_response(templates.response_workflow(), said)
+        return render_response(templates.response("workflow"), said)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Every setting can be deployed: who reads it is given it, and models, keys and rights follow."""
 
+import base64
 import importlib
 import json
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 
 from benchmarks.cloud_costs import counted
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import NAMES, Settings, variable
 from docstokg.wiring import Wiring
-from docstokg_functions.validate.validate import Rules
+from docstokg_functions.validate.validate import validate
 from infra import variables
 from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec
@@ -113,7 +115,10 @@ def test_a_function_is_given_what_it_reads(
     finally:
         wiring.close()
     if spec.name == "validate":
-        Rules.from_settings(wiring.settings)
+        caller = Caller(sub="a", namespaces=("*",))
+        body = base64.b64encode(b'{"query": "Which valves?"}').decode()
+        asked = Envelope(route="answer", request_id="r", caller=caller, body_b64=body)
+        assert validate(asked, rules=wiring.settings, started_at="", now_ms=0.0).plan is not None
     reads = set(READ) & set(NAMES)
     given = variables.EVERY | variables.BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:

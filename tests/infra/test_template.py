@@ -112,7 +112,9 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         responses = integration["IntegrationResponses"]
         chat = {"/v1/chat/completions": "chat", "/v1/models": "models"}.get(path, "")
         workflow = chat or path in ("/v1/answer", "/v1/search", "/v1/explain")
-        wanted = templates.response_workflow(chat) if workflow else templates.response_function()
+        wanted = (
+            templates.response("workflow", chat) if workflow else templates.response("function")
+        )
         assert responses[0]["ResponseTemplates"] == {"application/json": wanted}
         assert [r.get("SelectionPattern") is None for r in responses] == [True, False]
         if method == "POST":
