@@ -3,9 +3,6 @@
 import base64
 import importlib
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -19,7 +16,7 @@ from docstokg_functions.validate.validate import validate
 from infra import variables
 from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template, synthesised
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import Call, Policies
 
@@ -43,28 +40,13 @@ MODELS = (
     "bedrock/amazon.nova-micro-v1:0",
     "extractive",
 )
-SCRIPT = """
-import dataclasses, sys
-from pathlib import Path
-from infra.app import build
-from infra.settings import ENVIRONMENTS
-ours = dataclasses.replace(ENVIRONMENTS["staging"], models={models!r}, settings={given!r})
-build(ours, out=Path(sys.argv[1]) / "staging").synth()
-"""
 
 
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Staging with models of four providers, a reranker and a gateway; both rule packs hold."""
     folder = tmp_path_factory.mktemp("chosen")
-    code = SCRIPT.format(models=MODELS, given=GIVEN)
-    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return Template(folder, "staging")
+    return synthesised(folder, "staging", f"models={MODELS!r}, settings={GIVEN!r}")
 
 
 def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
