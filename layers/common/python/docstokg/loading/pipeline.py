@@ -319,7 +319,8 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     resolve_edges(context, resolver.names, frozenset(gone))
     resolver.write_listed()
     resolver.rewrite(stale.changed(resolver))
-    aliases = list(resolver.aliases.for_linking(resolver.names, labels, resolver.forgotten()))
+    forgotten = stale.ids - resolver.entities.keys()
+    aliases = list(resolver.aliases.for_linking(resolver.names, labels, forgotten))
     fresh = [
         *resolver.aliases.new(aliases),
         *resolver.aliases.lost(stale.ids, aliases),
