@@ -116,8 +116,8 @@ def holds(store: sqlite3.Connection, namespace: str, edge: dict[str, Any]) -> bo
                  where r.namespace = ? and s.id = ? and r.type = ? and t.id = ?"""
         found = store.execute(sql, (namespace, edge["src"], edge["type"], edge["dst"])).fetchall()
         return (at["uuid"] if at else None,) in found
-    sql = """select title || char(10) || headings || char(10) || text from index_chunks
-             join index_rows using (id) where uuid = ?"""
+    sql = """select title || char(10) || headings || char(10) || coalesce(rest->>'section', '')
+             || char(10) || text from index_chunks join index_rows using (id) where uuid = ?"""
     ((text,),) = store.execute(sql, (at["uuid"],)).fetchall()
     return all(
         holds_mention(store, entity, at["uuid"]) and is_written(store, namespace, entity, text)

@@ -107,28 +107,6 @@ def test_a_domain_of_somebody_elses_acts_too(
     assert not found["grounding"]["grounded"]
 
 
-def test_what_a_model_was_made_to_say_stays_harmless(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    bait = RIGHT.replace("(HP:", "![x](https://evil.example/?q=1) (HP:")
-    with serving(ModelServer(answer=bait)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
-    assert "evil.example" not in str(found["answer"])
-    assert not found["grounding"]["grounded"]
-    assert any("no cited source holds" in said for said in found["warnings"])
-
-
-def test_markers_of_other_forms_count(small_store: Path, client_for: Callable[..., Any]) -> None:
-    said = f"Sure! Here is the answer: {RIGHT.replace('[1]', '[source 1]')}"
-    with serving(ModelServer(answer=said)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
-    assert found["answer"] == RIGHT
-    assert found["grounding"]["invalid_citations"] == []
-    assert found["citations"][0]["cited"]
-
-
 PAGES = """
 The choir rehearses on Tuesdays at half past seven in the chapel. Newcomers sing for Odile Marchand
 first. Scores are lent for a deposit of 15 francs. Nobody may record a concert.

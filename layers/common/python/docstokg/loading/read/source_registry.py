@@ -1,6 +1,5 @@
 """Where documents come from: two folders must not fight for one id, and a gone file can go."""
 
-import base64
 import datetime
 import hashlib
 import hmac
@@ -90,17 +89,19 @@ class SourceRegistry:
         root, stored = self.root(file.root), self.stored.get(document.doc_id)
         if stored is not None and not document.named and stored.sha256 == document.digest:
             self._same[root, stored.root] += 1
-        record = {
-            "sha256": document.digest,
-            "converter": document.converter,
-            "root": root,
-            "path": file.inner,
-            "named": document.named,
-            "text": document.text,
-            "title": document.title,
-            "original": base64.b64encode(document.original or b"").decode(),
-        }
-        staging.add_origin(document.doc_id, json.dumps(record))
+        record = DocumentRecord(
+            namespace=self._namespace,
+            doc_id=document.doc_id,
+            title=document.title,
+            sha256=document.digest,
+            converter=document.converter,
+            root=root,
+            path=file.inner,
+            named=document.named,
+            text=document.text,
+            original=document.original,
+        )
+        staging.add_origin(document.doc_id, record.model_dump_json())
 
     def settle(self) -> list[str]:
         """Find out which folders have moved, once all files were read, and say so.
@@ -144,18 +145,9 @@ class SourceRegistry:
         self, staging: Staging, doc_id: str, line: str, run_id: str, now: str
     ) -> DocumentRecord:
         chunks, title, acl = staging.document_facts(doc_id)
-        fields = json.loads(line)
-        fields["title"] = fields["title"] or title
-        fields["original"] = base64.b64decode(fields["original"]) or None
-        return DocumentRecord(
-            namespace=self._namespace,
-            doc_id=doc_id,
-            acl=acl,
-            chunks=chunks,
-            run_id=run_id,
-            loaded_at=now,
-            **fields,
-        )
+        record = DocumentRecord.model_validate_json(line)
+        known = {"chunks": chunks, "title": record.title or title, "acl": acl}
+        return record.model_copy(update={**known, "run_id": run_id, "loaded_at": now})
 
     def _is_changed(self, record: DocumentRecord) -> bool:
         stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text", "original"}

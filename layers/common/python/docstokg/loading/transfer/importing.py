@@ -9,6 +9,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from docstokg.loading.readers.export_lines import (
     MentionRow,
     RelationRow,
 )
-from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
+from docstokg.loading.readers.lines import LONGEST_LINE, checked, parse_object
 from docstokg.loading.transfer.exporting import FORMAT, MANIFEST, PARTS
 from docstokg.loading.write.edges import fact_id
 from docstokg.loading.write.removal import exclusive_load, remove
@@ -168,17 +169,11 @@ def _loaded(
 def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
     """Put ROW_BATCH rows together; the mentions of a chunk stay together, they replace others."""
     batch: list[tuple[str, int, StrictContract]] = []
-    for item in rows:
-        row, last = item[2], batch[-1][2] if batch else None
-        more = (
-            isinstance(row, MentionRow)
-            and isinstance(last, MentionRow)
-            and (row.chunk == last.chunk)
-        )
-        if len(batch) >= ROW_BATCH and not more:
+    for _, together in groupby(rows, lambda item: getattr(item[2], "chunk", item[1])):
+        batch += together
+        if len(batch) >= ROW_BATCH:
             yield batch
             batch = []
-        batch.append(item)
     if batch:
         yield batch
 
@@ -201,8 +196,8 @@ def _others(path: Path, run: _Import) -> list[str]:
             if isinstance(row, ChunkRow)
         }
     # The writer is asked: what the reader says was counted by the last load that ended.
-    stored = run.stores.graph_writer.chunk_uuids(run.namespace)
-    return [uuid for uuid in stored if uuid not in mine]
+    stored = run.stores.graph_writer.labels(run.namespace)
+    return [uuid for uuid, *_ in stored if uuid not in mine]
 
 
 def _rows(
@@ -217,16 +212,9 @@ def _rows(
             if len(raw) > LONGEST_LINE:
                 raise LoadError(f"{shown}:{number}: the line is longer than {LONGEST_LINE} bytes")
             try:
-                yield shown, number, _checked(name, raw)
+                yield shown, number, checked(_PARTS[name][0], parse_object(raw))
             except Rejected as rejected:
                 rejects.add(shown, number, str(rejected))
-
-
-def _checked(name: str, raw: bytes) -> StrictContract:
-    try:
-        return _PARTS[name][0].model_validate(parse_object(raw))
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
 
 
 def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
