@@ -233,5 +233,8 @@ def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_
     client = client_for(mills)
     assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
     assert explained(client, 404, expect={"chunk_id": "nope"})["code"] == "not_found"
+    unlike = {"query": "Zyx quux wvut?", "providers": {"embedding": "openai"}}
+    found = explained(client, namespace="more", expect={"doc_id": "x"}, **unlike)
+    assert found["lost_at"] == "search"
     assert explained(client, 400, expect={})["errors"][0]["path"] == "$.expect"
     assert set(ExplainRequest.model_fields) - set(RAGRequest.model_fields) == {"expect"}
