@@ -18,6 +18,8 @@ from docstokg.adapters.onnx.splade import OnnxSplade, token_name
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer, package_folder
 from docstokg.domain.vectors import packed, unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
 from training import onnx_graphs
 
 SEIZURES = "The child has recurrent epileptic seizures."
@@ -370,6 +372,13 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
     first = FolderEncoder(folder)
     assert first.embed([SEIZURES], None) != told.embed([SEIZURES], None)
+    settings = Settings(embed_model=str(folder), cache_dir=str(folder / "cache"))
+    chosen = Wiring(settings).embedder()
+    assert chosen is not None
+    # The cache keeps what a text is as a question apart from what it is as a passage.
+    assert chosen.embed([SEIZURES], None) == first.embed([SEIZURES], None)
+    assert chosen.embed([SEIZURES], 60.0) == first.embed([SEIZURES], 60.0)
+    assert chosen.embed([SEIZURES], 60.0) != chosen.embed([SEIZURES], None)
     # What was stored by one is not compared with what another one reads.
     assert len({plain.model, told.model, first.model}) == 3
 

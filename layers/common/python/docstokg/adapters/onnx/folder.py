@@ -61,7 +61,7 @@ class FolderEncoder(OnnxMiniLm):
         self._folder = folder
 
     @cached_property
-    def model(self) -> str:  # type: ignore[override]
+    def model(self) -> str:
         """Name the space by folder, weights and what goes before a text."""
         digest = hashlib.sha256(self._model().read_bytes())
         digest.update(repr(self._reads).encode())
