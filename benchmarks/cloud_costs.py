@@ -264,13 +264,17 @@ def idle_table(counts: Mapping[str, Counts]) -> str:
         for name in counts
         for machines in (1, KEPT_MACHINES)
     }
-    lines = dict.fromkeys(line for bill in bills.values() for line in bill)
     titles = [f"{name}, {'first deploy' if machines == 1 else 'tenth'}" for name, machines in bills]
-    rows = ["| USD a month, idle | " + " | ".join(titles) + " |", "|---" * (len(bills) + 1) + "|"]
-    for line in lines:
-        cells = [f"{bill[line]:.2f}" if line in bill else "" for bill in bills.values()]
-        rows.append(f"| {line} | " + " | ".join(cells) + " |")
-    totals = [f"**{sum(bill.values()):.2f}**" for bill in bills.values()]
+    return _columns("USD a month, idle", titles, list(bills.values()))
+
+
+def _columns(head: str, titles: Sequence[str], bills: Sequence[Mapping[str, float]]) -> str:
+    """Bills side by side with their totals, as Markdown."""
+    rows = [f"| {head} | " + " | ".join(titles) + " |", "|---" * (len(bills) + 1) + "|"]
+    for name in dict.fromkeys(name for bill in bills for name in bill):
+        cells = [f"{bill[name]:.2f}" if name in bill else "" for bill in bills]
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    totals = [f"**{sum(bill.values()):.2f}**" for bill in bills]
     rows.append("| **total** | " + " | ".join(totals) + " |")
     return "\n".join(rows) + "\n"
 
@@ -278,17 +282,7 @@ def idle_table(counts: Mapping[str, Counts]) -> str:
 def table(report: Mapping[str, Any], assumed: Assumed) -> str:
     """The bill per million requests, a column per kind of request, as Markdown."""
     bills = [lines_of(profile, report, assumed) for profile in PROFILES]
-    names = dict.fromkeys(name for bill in bills for name in bill)
-    rows = [
-        "| USD per million requests | " + " | ".join(p.title for p in PROFILES) + " |",
-        "|---" * (len(PROFILES) + 1) + "|",
-    ]
-    for name in names:
-        cells = [f"{bill[name]:.2f}" if name in bill else "" for bill in bills]
-        rows.append(f"| {name} | " + " | ".join(cells) + " |")
-    totals = [f"**{sum(bill.values()):.2f}**" for bill in bills]
-    rows.append("| **total** | " + " | ".join(totals) + " |")
-    return "\n".join(rows) + "\n"
+    return _columns("USD per million requests", [p.title for p in PROFILES], bills)
 
 
 def prices() -> str:

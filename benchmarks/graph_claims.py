@@ -52,7 +52,8 @@ def main() -> None:
     else:
         measure = evidence if chosen.what == "evidence" else missed
         for one in map(LoadedSet.read, chosen.sets):
-            measure(one, rows_of(one.folder / "questions.jsonl")[: chosen.questions])
+            (file,) = [*one.folder.glob("questions.jsonl"), *one.folder.glob("answers.jsonl")]
+            measure(one, rows_of(file)[: chosen.questions])
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -91,7 +92,7 @@ def evidence(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
                 seen["not so"] += 1
                 print("not so:", row["question"], wrong or stated)
         brought = [c for c in answer["citations"] if c["source"] == "kg_expansion"]
-        gold = [c for c in brought if c["doc_id"] in row["gold"]]
+        gold = [c for c in brought if c["doc_id"] in row.get("gold", ())]
         seen.update(
             {"gold brought": len(gold), "of these with evidence": sum(c in told for c in gold)}
         )
@@ -115,8 +116,8 @@ def holds(store: sqlite3.Connection, namespace: str, edge: dict[str, Any]) -> bo
                  where r.namespace = ? and s.id = ? and r.type = ? and t.id = ?"""
         found = store.execute(sql, (namespace, edge["src"], edge["type"], edge["dst"])).fetchall()
         return (at["uuid"] if at else None,) in found
-    sql = """select title || char(10) || headings || char(10) || text from index_chunks
-             join index_rows using (id) where uuid = ?"""
+    sql = """select title || char(10) || headings || char(10) || coalesce(rest->>'section', '')
+             || char(10) || text from index_chunks join index_rows using (id) where uuid = ?"""
     ((text,),) = store.execute(sql, (at["uuid"],)).fetchall()
     return all(
         holds_mention(store, entity, at["uuid"]) and is_written(store, namespace, entity, text)
@@ -128,7 +129,9 @@ def is_written(store: sqlite3.Connection, namespace: str, entity: str, text: str
     """Tell whether a text holds one of the names of an entity."""
     sql = "select name, synonyms from graph_entities where namespace = ? and id = ?"
     name, synonyms = store.execute(sql, (namespace, entity)).fetchone()
-    return any(plain(one) in plain(text) for one in (name, *json.loads(synonyms)))
+    names, there = [plain(one) for one in (name, *json.loads(synonyms))], plain(text)
+    joined = {one.replace(" ", "") for one in names if any(c.isdigit() for c in one)}
+    return any(one in there for one in names) or not joined.isdisjoint(there.split())
 
 
 def plain(text: str) -> str:

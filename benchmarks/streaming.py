@@ -64,7 +64,8 @@ def main() -> None:
         try:
             _wait(port)
             _times(port, options.questions)
-            _leave(port, server.pid, model, options.leavers, options.at_once)
+            for _ in range(2):  # pools of threads grow once
+                _leave(port, server.pid, model, options.leavers, options.at_once)
         finally:
             server.terminate()
             server.wait(60)

@@ -16,7 +16,7 @@ from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function
 from infra.nag import acknowledge, acknowledge_stars, logical_id
-from infra.page import PATHS, integration
+from infra.page import PATHS
 from infra.removal import RETAIN, log_group
 from infra.settings import Environment
 from infra.specs import BODY_BYTES, ROOT, gateway_path
@@ -42,6 +42,12 @@ NOT_COGNITO = (
 VALIDATED_BY_VALIDATE = (
     "A model check at the gateway lists one error in its own form; validate lists all of them as "
     "problem+json, and the template passes the body on as base64, never as text."
+)
+LOG_POLICY = (
+    "arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+)
+LOG_ROLE = (
+    "The gateway's own policy for the account's log role, which every API of the account shares."
 )
 
 NOT_JSON = "The body must be application/json."
@@ -115,7 +121,7 @@ class Api(Construct):
                 method_options=_open_limits("page" in functions),
             ),
         )
-        acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})
+        acknowledge(self.api, VALIDATED_BY_VALIDATE, "AwsSolutions-APIG2")
         self._execution_logs(key)
         gateway = iam.ServicePrincipal("apigateway.amazonaws.com")
         self._starter = iam.Role(self, "Starter", assumed_by=gateway)
@@ -123,7 +129,7 @@ class Api(Construct):
         self._caller = templates.caller(
             environment.auth, environment.iam_namespaces, environment.iam_load
         )
-        self._authorizer = None
+        self._authorizer, self._authorization = None, apigateway.AuthorizationType.IAM
         if environment.auth == "jwt":
             self._authorizer = apigateway.RequestAuthorizer(
                 self,
@@ -132,6 +138,7 @@ class Api(Construct):
                 identity_sources=[apigateway.IdentitySource.header("Authorization")],
                 results_cache_ttl=cdk.Duration.seconds(60),
             )
+            self._authorization = apigateway.AuthorizationType.CUSTOM
         for route in ROUTES:
             self._add(route)
         self._contract()
@@ -142,26 +149,15 @@ class Api(Construct):
         self._meter()
         if environment.domain_name:
             self._domain()
-        acknowledge(
-            self.api,
-            {
-                "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
-                "AmazonAPIGatewayPushToCloudWatchLogs]": "The gateway's own policy for the "
-                "account's log role, which every API of the account shares."
-            },
-        )
+        acknowledge(self.api, LOG_ROLE, f"AwsSolutions-IAM4[Policy::{LOG_POLICY}]")
         self.callers = self._callers("Callers", "ask questions of", loads=False)
         self.senders = self._callers("Senders", "send documents to", loads=True)
         how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
-        acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
+        acknowledge(self.api, NOT_COGNITO.format(how=how), "AwsSolutions-COG4")
         if environment.waf_requests_per_5_minutes is None:
-            acknowledge(
-                self.api,
-                {
-                    "AwsSolutions-APIG3": f"{environment.name} has no WAF by setting; the "
-                    "stage and the usage plan limit the rate."
-                },
-            )
+            instead = "the stage and the usage plan limit the rate."
+            why = f"{environment.name} has no WAF by setting; {instead}"
+            acknowledge(self.api, why, "AwsSolutions-APIG3")
 
     def _execution_logs(self, key: kms.IKey) -> None:
         """The gateway's error log, made before the gateway would make it without key and end."""
@@ -194,24 +190,18 @@ class Api(Construct):
 
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
+        authorization = apigateway.AuthorizationType
         integrated = self._to_function if route.function else self._to_workflow
         method = self.api.root.resource_for_path(gateway_path(route)).add_method(
             route.method,
             integrated(route, caller),
             authorizer=None if route.open else self._authorizer,
-            authorization_type=self._authorization(route),
+            authorization_type=authorization.NONE if route.open else self._authorization,
             api_key_required=bool(self._environment.metering) and not route.open,
             method_responses=[_declared(code, self._cors) for code in STATUSES],
         )
         if route.open:
-            acknowledge(method, {"AwsSolutions-APIG4": OPEN})
-
-    def _authorization(self, route: Route) -> apigateway.AuthorizationType:
-        if route.open:
-            return apigateway.AuthorizationType.NONE
-        if self._authorizer is not None:
-            return apigateway.AuthorizationType.CUSTOM
-        return apigateway.AuthorizationType.IAM
+            acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _to_workflow(self, route: Route, caller: str) -> apigateway.Integration:
         return apigateway.AwsIntegration(
@@ -224,10 +214,10 @@ class Api(Construct):
                     route, templates.request_workflow(route.name, self._workflow.alias_arn, caller)
                 ),
                 integration_responses=[
-                    _mapped("200", None, templates.response_workflow(route.name), self._cors),
+                    _mapped("200", None, templates.response("workflow", route.name), self._cors),
                     # For an AWS service the pattern is matched against its HTTP status.
                     _mapped(
-                        "500", r"[45]\d{2}", templates.response_refused(route.name), self._cors
+                        "500", r"[45]\d{2}", templates.response("refused", route.name), self._cors
                     ),
                 ],
             ),
@@ -242,9 +232,9 @@ class Api(Construct):
                 route, templates.request_function(route.name, caller, route.parameters, most)
             ),
             integration_responses=[
-                _mapped("200", None, templates.response_function(), self._cors),
+                _mapped("200", None, templates.response("function"), self._cors),
                 # For a function the pattern is matched against its error message.
-                _mapped("500", r"(\n|.)+", templates.response_function(), self._cors),
+                _mapped("500", r"(\n|.)+", templates.response("function"), self._cors),
             ],
         )
 
@@ -278,13 +268,14 @@ class Api(Construct):
 
     def _page(self, function: Function) -> None:
         """The page's files: open, for what they call needs a token."""
-        files = integration(function)
+        # Event and reply pass as they are: a file is no template's business.
+        files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
             method = resource.add_method(
                 "GET", files, authorization_type=apigateway.AuthorizationType.NONE
             )
-            acknowledge(method, {"AwsSolutions-APIG4": OPEN_PAGE})
+            acknowledge(method, OPEN_PAGE, "AwsSolutions-APIG4")
             if path != "/":
                 self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
@@ -316,7 +307,7 @@ class Api(Construct):
             authorization_type=apigateway.AuthorizationType.NONE,
             method_responses=[_declared(str(status), headers)],
         )
-        acknowledge(method, {"AwsSolutions-APIG4": OPEN})
+        acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
         """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
@@ -345,19 +336,12 @@ class Api(Construct):
             plan = self.api.add_usage_plan(
                 f"{name}Plan",
                 name=f"docstokg-{self._environment.name}-{caller}",
-                throttle=apigateway.ThrottleSettings(
-                    rate_limit=metering.rate, burst_limit=metering.burst
-                ),
-                quota=apigateway.QuotaSettings(
-                    limit=metering.daily_quota, period=apigateway.Period.DAY
-                ),
+                throttle={"rate_limit": metering.rate, "burst_limit": metering.burst},
+                quota={"limit": metering.daily_quota, "period": apigateway.Period.DAY},
             )
             plan.add_api_stage(stage=self.api.deployment_stage)
-            plan.add_api_key(
-                self.api.add_api_key(
-                    f"{name}Key", description=f"Meters {caller}; it does not authenticate"
-                )
-            )
+            about = f"Meters {caller}; it does not authenticate"
+            plan.add_api_key(self.api.add_api_key(f"{name}Key", description=about))
 
     def _domain(self) -> None:
         name = apigateway.DomainName(

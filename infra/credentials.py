@@ -85,5 +85,5 @@ class Secrets(Construct):
             ),
             removal_policy=self._policy,
         )
-        acknowledge(secret, {"AwsSolutions-SMG4": ROTATED_BY_VENDOR})
+        acknowledge(secret, ROTATED_BY_VENDOR, "AwsSolutions-SMG4")
         return secret

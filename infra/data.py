@@ -30,10 +30,6 @@ OWN_INDICES = "The indices of one environment: their names begin with its own."
 class SearchData(Construct):
     """The index: its URL, how requests to it are signed, and who may read or load it."""
 
-    url: str
-    auth: str
-    domain_name: str
-
     def __init__(
         self,
         scope: Construct,
@@ -44,24 +40,17 @@ class SearchData(Construct):
         network: Network | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._environment = environment
-        self._arn_as_reported = environment.index.arn
-        self.domain_name = environment.index.arn.rpartition("/")[2]
-        self.auth = "sigv4-es"
-        index = environment.index
-        match index.kind:
-            case "existing":
-                self.url, self.arn = index.endpoint, index.arn
-            case "managed":
-                domain = self._domain(key, network)
-                self.url = f"https://{domain.attr_domain_endpoint}"
-                self.arn = domain.attr_arn
-                self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
-                self.domain_name = domain.ref
-        index_arn = Shared(self.arn, self.arn)
-        if index.kind == "managed":
-            index_arn = shared_arn(self, "IndexArn", self.arn)
-        self._shared = index_arn
+        index, self._environment, self.auth = environment.index, environment, "sigv4-es"
+        if index.kind == "existing":
+            self.url, self.arn = index.endpoint, index.arn
+            self.domain_name = index.arn.rpartition("/")[2]
+            self._arn_as_reported, self._shared = index.arn, Shared(index.arn, index.arn)
+        else:
+            domain = self._domain(key, network)
+            self.url = f"https://{domain.attr_domain_endpoint}"
+            self.arn, self.domain_name = domain.attr_arn, domain.ref
+            self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
+            self._shared = shared_arn(self, "IndexArn", self.arn)
         self.loader = self._loader()
 
     def grant_read(self, role: iam.Role) -> None:
@@ -175,20 +164,18 @@ class SearchData(Construct):
             "The domain has no resource policy, so only roles of this account whose own policy "
             "names a path of it are let in, each request signed (SigV4); no address is trusted."
         )
-        reasons = {"AwsSolutions-OS3": iam_only, "AwsSolutions-OS5": iam_only}
+        acknowledge(domain, iam_only, "AwsSolutions-OS3", "AwsSolutions-OS5")
         if network is None:
-            reasons["AwsSolutions-OS1"] = (
-                f"{environment.name} has no VPC, so that an empty account can run it; "
-                "set `network` to move functions and domain into one."
-            )
+            set_one = "set `network` to move functions and domain into one."
+            why = f"{environment.name} has no VPC, so that an empty account can run it; {set_one}"
+            acknowledge(domain, why, "AwsSolutions-OS1")
         if index.managers == 0:
-            reasons["AwsSolutions-OS4"] = (
+            why = (
                 f"{environment.name} has {index.data_nodes} data nodes and keeps its quorum among "
                 "them; nodes for management alone would cost more than the data's."
             )
+            acknowledge(domain, why, "AwsSolutions-OS4")
         if index.zones == 1:
-            reasons["AwsSolutions-OS7"] = (
-                f"{environment.name} may be down for a zone outage; its content is reloadable."
-            )
-        acknowledge(domain, reasons)
+            why = f"{environment.name} may be down for a zone outage; its content is reloadable."
+            acknowledge(domain, why, "AwsSolutions-OS7")
         return domain

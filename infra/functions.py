@@ -1,6 +1,7 @@
 """The Lambda functions: one table says what each may reach, and nothing else is granted."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -99,22 +100,11 @@ class Function(Construct):
             self, "Live", alias_name="live", version=self.function.current_version
         )
         if snap_start:
-            acknowledge(
-                self.function,
-                {
-                    "@aws-cdk/aws-lambda:snapStartRequirePublish": "A version is published with "
-                    "every change, and only versions are invoked."
-                },
-            )
+            acknowledge(self.function, PUBLISHED, "@aws-cdk/aws-lambda:snapStartRequirePublish")
         acknowledge_stars(self.role, XRAY, "*")
-        acknowledge(
-            self.function,
-            {
-                "AwsSolutions-L1": ONE_PYTHON,
-                "Serverless-LambdaLatestVersion": ONE_PYTHON,
-                "Serverless-LambdaDLQ": SYNCHRONOUS,
-            },
-        )
+        newest = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion")
+        acknowledge(self.function, ONE_PYTHON, *newest)
+        acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
         """Let this function call others, by name, at their aliases."""
@@ -122,11 +112,6 @@ class Function(Construct):
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))
         for other in others.values():
             other.live.grant_invoke(self.role)
-
-    @property
-    def version_arn(self) -> str:
-        """ARN of the version published with this very code and configuration."""
-        return self.function.current_version.function_arn
 
 
 INTERFACES = [
@@ -137,6 +122,7 @@ INTERFACES = [
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 ]
+PUBLISHED = "A version is published with every change, and only versions are invoked."
 XRAY = (
     "X-Ray's PutTraceSegments and PutTelemetryRecords have no resource; in a VPC so have the "
     "network interfaces of a function, which do not exist before it runs."
@@ -234,12 +220,8 @@ class Functions(Construct):
             "trace": {"DOCSTOKG_TRACES": self._traces.queue.queue_url},
         }
         if environment.tokens is not None:
-            per_use["tokens"] = {
-                "DOCSTOKG_JWT_ISSUER": environment.tokens.issuer,
-                "DOCSTOKG_JWT_AUDIENCE": environment.tokens.audience,
-                "DOCSTOKG_JWT_JWKS_URL": environment.tokens.jwks_url,
-                "DOCSTOKG_JWT_CLAIMS": environment.tokens.claims,
-            }
+            tokens: dict[str, str] = asdict(environment.tokens)
+            per_use["tokens"] = {f"DOCSTOKG_JWT_{k.upper()}": v for k, v in tokens.items()}
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
         if mine := secrets.of(spec.uses):

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
@@ -27,6 +26,7 @@ ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 6
 WATCH_LOADS = {"job": "watch_loads"}
 SAVE = {"job": "snapshot"}
+FOLLOW = ["states:DescribeExecution", "states:StopExecution"]
 CHILDREN = (
     "A map's children are executions of this very machine under names that Step Functions makes."
 )
@@ -61,35 +61,24 @@ class Ingestion(Construct):
         # Composed: its own ARN in its own role's policy would be a circle.
         self.arn = states_arn(stack, "stateMachine", name).arn
         self._executions = states_arn(stack, "execution", name)
-        for statement in self._children():
-            self.machine.add_to_role_policy(statement)
+        # What a distributed map does: children of its own machine, watched and begun again.
+        runs, shards = f"{self._executions.arn}:*", f"{self._executions.arn}/*:*"
+        allow(self.machine.role, ["states:StartExecution"], self.arn)
+        allow(self.machine.role, FOLLOW, runs, shards)
+        allow(self.machine.role, ["states:RedriveExecution"], shards)
         for statement in intake.rights(
             reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
         ):
             self.machine.add_to_role_policy(statement)
         intake.acknowledge(self.machine, {RUNS})
-        runs = self._executions.reported
-        acknowledge_stars(self.machine, CHILDREN, f"{runs}:*", f"{runs}/*:*")
-
-    def _children(self) -> list[iam.PolicyStatement]:
-        """What a distributed map does: children of its own machine, watched and begun again."""
-        return [
-            iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.arn]),
-            iam.PolicyStatement(
-                actions=["states:DescribeExecution", "states:StopExecution"],
-                resources=[f"{self._executions.arn}:*", f"{self._executions.arn}/*:*"],
-            ),
-            iam.PolicyStatement(
-                actions=["states:RedriveExecution"], resources=[f"{self._executions.arn}/*:*"]
-            ),
-        ]
+        told = self._executions.reported
+        acknowledge_stars(self.machine, CHILDREN, f"{told}:*", f"{told}/*:*")
 
     def let_start(self, function: Function) -> None:
         """Let the documents function begin runs and ask how they go."""
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
         allow(function.role, ["states:ListExecutions", "states:StartExecution"], self.arn)
-        follow = ["states:DescribeExecution", "states:StopExecution"]
-        allow(function.role, follow, f"{self._executions.arn}:*")
+        allow(function.role, FOLLOW, f"{self._executions.arn}:*")
         acknowledge_stars(function.role, RUNS_OF, f"{self._executions.reported}:*")
 
     def watch(self, observability: Observability, documents: Function) -> None:

@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.nag import acknowledge_stars, logical_id, shared_arn
-from infra.rights import key_use
+from infra.rights import allow, key_use
 from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
@@ -82,15 +82,9 @@ class Intake(Construct):
         through = f"s3.{cdk.Stack.of(self).region}.amazonaws.com"
         return [*statements, key_use(self._key, through, actions)]
 
-    def clearing(self) -> iam.PolicyStatement:
-        """Say what a role needs to end a run: its turn, its texts, and what was sent in vain."""
-        below = [f"{self._shared.arn}/{prefix}*" for prefix in (INBOX, POSTED, RUNS)]
-        return iam.PolicyStatement(actions=["s3:DeleteObject"], resources=below)
-
-    def ending_a_turn(self) -> iam.PolicyStatement:
-        """Say what a role needs to let the next run begin."""
-        lease = f"{self._shared.arn}/{RUNS}lease.json"
-        return iam.PolicyStatement(actions=["s3:DeleteObject"], resources=[lease])
+    def let_delete(self, role: iam.Role, *below: str) -> None:
+        """Let a role of the other stack delete objects."""
+        allow(role, ["s3:DeleteObject"], *(f"{self._shared.arn}/{name}" for name in below))
 
     def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
         """Record why rights of the other stack below a prefix end with a star."""
@@ -136,14 +130,15 @@ def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     for statement in intake.rights(reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
     if name == "ingest_close":
-        role.add_to_policy(intake.clearing())
+        # A run ends with its turn, its texts, and what was sent in vain.
+        intake.let_delete(role, f"{INBOX}*", f"{POSTED}*", f"{RUNS}*")
         reads = (*reads, INBOX, POSTED)
     intake.acknowledge(role, {*reads, RUNS})
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
     """Let the documents function post for a run, read its report, and end its turn."""
-    role.add_to_policy(intake.ending_a_turn())
+    intake.let_delete(role, f"{RUNS}lease.json")
     for statement in intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
         role.add_to_policy(statement)
     intake.acknowledge(role, {INBOX, POSTED, RUNS})

@@ -93,7 +93,7 @@ def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
         if (prefix := _PROFILE.match(model)) or "inference-profile/" in model
     }
     if wild:
-        acknowledge(role, dict.fromkeys(sorted(wild), ANY_REGION))
+        acknowledge(role, ANY_REGION, *sorted(wild))
 
 
 def bedrock_endpoint(

@@ -40,12 +40,12 @@ def states_arn(stack: cdk.Stack, kind: str, name: str) -> Shared:
     return Shared(arn, f"arn:aws:states:{stack.region}:{account}:{kind}:{name}")
 
 
-def acknowledge(construct: IConstruct, reasons: dict[str, str]) -> None:
-    """Record why each rule id does not apply to `construct` and what is below it."""
-    for rule, reason in reasons.items():
+def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
+    """Record why rules do not apply to `construct` and what is below it."""
+    for rule in rules:
         cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_stars(construct: IConstruct, reason: str, *resources: str) -> None:
     """Record why rights of `construct` name resources with a star, as findings spell them."""
-    acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{one}]": reason for one in resources})
+    acknowledge(construct, reason, *(f"AwsSolutions-IAM5[Resource::{one}]" for one in resources))

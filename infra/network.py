@@ -6,6 +6,8 @@ from constructs import Construct
 from infra import settings
 from infra.nag import acknowledge
 
+NO_ROUTES = "Nothing here adds routes: the VPC and its way out belong to whoever made it."
+
 
 class Network(Construct):
     """An existing VPC and one security group shared by functions and domain."""
@@ -19,31 +21,18 @@ class Network(Construct):
             availability_zones=list(network.zones),
             private_subnet_ids=list(network.private_subnets),
         )
-        acknowledge(
-            self.vpc,
-            {
-                "@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing here adds routes: the VPC and "
-                "its way out belong to whoever made it."
-            },
-        )
-        self.group = ec2.SecurityGroup(
-            self,
-            "Inside",
-            vpc=self.vpc,
-            description="DocsToKG functions and search domain",
-            allow_all_outbound=False,
-        )
+        acknowledge(self.vpc, NO_ROUTES, "@aws-cdk/aws-ec2:noSubnetRouteTableId")
+        self.group = self._group("Inside", "DocsToKG functions and search domain")
         self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS APIs and models")
         self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(7687), "Bolt to the graph")
         self.group.add_ingress_rule(self.group, ec2.Port.tcp(443), "Functions to the domain")
 
         # Of what reads strangers' files: S3 and nothing else can be reached.
-        self.reading = ec2.SecurityGroup(
-            self,
-            "Reading",
-            vpc=self.vpc,
-            description="DocsToKG: readers of documents",
-            allow_all_outbound=False,
-        )
+        self.reading = self._group("Reading", "DocsToKG: readers of documents")
         addresses = ec2.Peer.prefix_list(network.s3_prefix_list)
         self.reading.add_egress_rule(addresses, ec2.Port.tcp(443), "S3")
+
+    def _group(self, construct_id: str, about: str) -> ec2.SecurityGroup:
+        return ec2.SecurityGroup(
+            self, construct_id, vpc=self.vpc, description=about, allow_all_outbound=False
+        )

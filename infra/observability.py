@@ -64,7 +64,7 @@ def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
     if email:
         topic.add_subscription(subscriptions.EmailSubscription(email))
         by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
-        acknowledge(topic, {"Serverless-SNSRedrivePolicy": by_mail})
+        acknowledge(topic, by_mail, "Serverless-SNSRedrivePolicy")
     return topic
 
 

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from struct import unpack_from as unpack
 from typing import Literal
@@ -75,6 +76,7 @@ PRUNE = (
     "*.pth",
     "pkg_resources",
 )
+NO_BYTECODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 # Part of the stamp: raise it when the recipe changes.
 RECIPE = "3"
 
@@ -93,7 +95,8 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _layer(folder / "layer")
+        layer = folder / "layer"
+        _once(layer, layer.with_suffix(".stamp"), _digest(OWN), lambda: _layer(layer))
         if target == "host":
             _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
         for spec in specs:
@@ -132,16 +135,20 @@ def _recipe(lock: str, keeps: tuple[str, ...] = ()) -> str:
 
 def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()) -> None:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
-    recipe = _recipe(lock, keeps)
-    stamp = folder.with_suffix(".stamp")
-    if _is_fresh(folder, stamp, recipe):
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    stamp.unlink(missing_ok=True)
+
+    def install() -> None:
+        _install(folder, lock, target, keeps)
+
+    _once(folder, folder.with_suffix(".stamp"), _recipe(lock, keeps), install)
+
+
+def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> None:
     folder.mkdir(parents=True)
     pins = folder.with_suffix(".lock")
     pins.write_text(lock, encoding="utf-8")
-    command = [_uv(), "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
+    finding = [str(ROOT / "scripts" / "find-uv")]
+    uv = subprocess.check_output(finding, text=True).strip()  # noqa: S603 - our own script
+    command = [uv, "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
     command += ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
     command += ["--python", sys.executable, "--link-mode", "copy", "-r", str(pins)]
     if target == "aarch64":
@@ -154,7 +161,6 @@ def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()
     _strip(folder)
     _compile(folder)
     _share(folder)
-    stamp.write_text(recipe, encoding="utf-8")
 
 
 def _share(folder: Path) -> None:
@@ -217,33 +223,36 @@ def _strip(folder: Path) -> None:
         path.write_bytes(header + library[64:end])
 
 
+def _once(folder: Path, stamp: Path, digest: str, make: Callable[[], None]) -> None:
+    """Make a folder anew unless its stamp says that it is made of just this."""
+    if not _is_fresh(folder, stamp, digest):
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        make()
+        stamp.write_text(digest, encoding="utf-8")
+
+
 def _is_fresh(folder: Path, stamp: Path, digest: str) -> bool:
     return folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest
 
 
 def _layer(folder: Path) -> None:
-    digest, stamp = _digest(OWN), folder.with_suffix(".stamp")
-    if _is_fresh(folder, stamp, digest):
-        return
-    stamp.unlink(missing_ok=True)
-    _copy(OWN, folder / "python" / "docstokg")
+    shutil.copytree(OWN, folder / "python" / "docstokg", ignore=NO_BYTECODE)
     _compile(folder)
-    stamp.write_text(digest, encoding="utf-8")
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
     """The handler has one import name in the zip, in a wheel and in the repository."""
     own, *around = _own_sources(spec)
-    current, stamp = _digest(own, *around), bundle.with_suffix(".own.stamp")
-    if _is_fresh(bundle / IMPORT_NAME, stamp, current):
-        return
-    stamp.unlink(missing_ok=True)
-    shutil.rmtree(bundle / IMPORT_NAME, ignore_errors=True)
-    _copy(own, bundle / spec.package)
-    for module in around:
-        shutil.copy2(module, bundle / IMPORT_NAME / module.relative_to(ROOT / "functions"))
-    _compile(bundle / IMPORT_NAME, below=bundle)
-    stamp.write_text(current, encoding="utf-8")
+    mine = bundle / IMPORT_NAME
+
+    def copy() -> None:
+        shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
+        for module in around:
+            shutil.copy2(module, mine / module.relative_to(ROOT / "functions"))
+        _compile(mine, below=bundle)
+
+    _once(mine, bundle.with_suffix(".own.stamp"), _digest(own, *around), copy)
 
 
 def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
@@ -263,11 +272,6 @@ def _digest(*sources: Path) -> str:
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(ROOT)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
-
-
-def _copy(source: Path, to: Path) -> None:
-    shutil.rmtree(to, ignore_errors=True)
-    shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
 
 
 def _compile(folder: Path, below: Path | None = None) -> None:
@@ -292,13 +296,6 @@ def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
     pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"
-
-
-def _uv() -> str:
-    result = subprocess.run(  # noqa: S603 - our own script
-        [str(ROOT / "scripts" / "find-uv")], check=True, capture_output=True, text=True
-    )
-    return result.stdout.strip()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,7 +5,6 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -43,8 +42,3 @@ def page_function(
         key=key,
         variables={"SIGN_IN": json.dumps(asdict(sign_in))} if sign_in else {},
     )
-
-
-def integration(function: Function) -> apigateway.LambdaIntegration:
-    """Pass event and reply through as they are: a file is no template's business."""
-    return apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)

@@ -9,7 +9,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from infra.settings import environment
@@ -19,19 +18,12 @@ KEPT_MACHINES = 3
 FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """ARNs of what may go, machines before the functions they name."""
-
-    machines: tuple[str, ...]
-    functions: tuple[str, ...]
-
-
 def leftovers(
     machine: str, names: Sequence[str], states: Any, functions: Any, loading: str = ""
-) -> Leftovers:
-    """Find what nothing in use refers to; `names`: the environment's functions.
+) -> tuple[list[str], list[str]]:
+    """Find the ARNs of machines and functions that nothing in use refers to, machines first.
 
+    `names`: the environment's functions.
     `loading`: the machine that loads, which has versions and no alias; "" where there is none.
     """
     versions = list(_machine_versions(machine, states))
@@ -59,7 +51,7 @@ def leftovers(
             )
             if item["Version"] != "$LATEST" and item["FunctionArn"] not in in_use
         ]
-    return Leftovers(tuple(old), tuple(gone))
+    return old, gone
 
 
 def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
@@ -73,14 +65,14 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
     return arns
 
 
-def prune(rest: Leftovers, states: Any, functions: Any) -> None:
+def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
     """Remove them; each must carry its version's number, or nothing is called."""
-    for arn in rest.functions:
+    for arn in versions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")
-    for arn in rest.machines:
+    for arn in machines:
         states.delete_state_machine_version(stateMachineVersionArn=arn)
-    for arn in rest.functions:
+    for arn in versions:
         functions.delete_function(FunctionName=_unqualified(arn), Qualifier=arn.rpartition(":")[2])
 
 
@@ -131,15 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine = f"arn:aws:states:{target.region}:{account}:stateMachine:{stack}"
     specs = (*FUNCTIONS, PAGE) if target.page else FUNCTIONS
     names = [f"{stack}-{spec.name}" for spec in specs]
-    rest = leftovers(machine, names, states, functions, f"{machine}-ingest")
-    for arn in (*rest.machines, *rest.functions):
+    machines, versions = leftovers(machine, names, states, functions, f"{machine}-ingest")
+    for arn in (*machines, *versions):
         sys.stdout.write(f"{arn}\n")
     if not options.dry_run:
-        prune(rest, states, functions)
+        prune(machines, versions, states, functions)
     done = "would go" if options.dry_run else "removed"
-    sys.stdout.write(
-        f"{len(rest.machines)} state machine and {len(rest.functions)} function versions {done}\n"
-    )
+    counts = f"{len(machines)} state machine and {len(versions)} function versions"
+    sys.stdout.write(f"{counts} {done}\n")
 
 
 if __name__ == "__main__":

@@ -29,19 +29,13 @@ def obstacles(environment: Environment) -> list[str]:
     network = environment.network
     if network and network.s3_prefix_list == S3_LIST and environment.region != "eu-central-1":
         problems.append(f"network.s3_prefix_list {S3_LIST} is of eu-central-1, not of this region")
-    beside = [
-        other
-        for other in ENVIRONMENTS.values()
-        if other.account == environment.account and other.region == environment.region
-    ]
-    together = environment.reserved + sum(
-        other.reserved for other in beside if other.name != environment.name
-    )
-    if environment.account and together > max(environment.function_quota - UNRESERVED, 0) >= (
-        environment.reserved
-    ):
+    here, room = (environment.account, environment.region), environment.function_quota - UNRESERVED
+    others = (other for other in ENVIRONMENTS.values() if other.name != environment.name)
+    beside = (other for other in others if (other.account, other.region) == here)
+    together = environment.reserved + sum(other.reserved for other in beside)
+    if environment.account and together > max(room, 0) >= environment.reserved:
         problems.append(f"the environments of this account reserve {together} together")
-    if environment.reserved and environment.reserved > environment.function_quota - UNRESERVED:
+    if environment.reserved and environment.reserved > room:
         problems.append(
             f"concurrency reserves {environment.reserved}; with {UNRESERVED} left unreserved the "
             f"account needs a quota of {environment.reserved + UNRESERVED} concurrent executions, "

@@ -8,9 +8,10 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 
-def allow(role: iam.Role, actions: Sequence[str], *resources: str) -> None:
+def allow(role: iam.IRole, actions: Sequence[str], *resources: str) -> None:
     """Let `role` do `actions` to `resources`."""
-    role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
+    role.add_to_principal_policy(statement)
 
 
 def use_key(role: iam.Role, key: kms.IKey, service: str, actions: Sequence[str]) -> None:

@@ -176,6 +176,7 @@ _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
 
 _ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
+_SUBNET = "subnet-0123456789abcdef"
 _LOGIN = {
     "issuer": "https://login.example.com/",
     "jwks_url": "https://login.example.com/.well-known/jwks.json",
@@ -217,11 +218,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         network=Network(
             vpc_id="vpc-0123456789abcdef0",
             zones=_ZONES,
-            private_subnets=(
-                "subnet-0123456789abcdef0",
-                "subnet-0123456789abcdef1",
-                "subnet-0123456789abcdef2",
-            ),
+            private_subnets=(f"{_SUBNET}0", f"{_SUBNET}1", f"{_SUBNET}2"),
         ),
         waf_requests_per_5_minutes=2_000,
         alarm_email="docstokg-staging@example.com",
@@ -251,11 +248,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         network=Network(
             vpc_id="vpc-0123456789abcdef1",
             zones=_ZONES,
-            private_subnets=(
-                "subnet-0123456789abcdef3",
-                "subnet-0123456789abcdef4",
-                "subnet-0123456789abcdef5",
-            ),
+            private_subnets=(f"{_SUBNET}3", f"{_SUBNET}4", f"{_SUBNET}5"),
         ),
         waf_requests_per_5_minutes=10_000,
         alarm_email="docstokg@example.com",

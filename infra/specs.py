@@ -134,7 +134,7 @@ STAGES: tuple[FunctionSpec, ...] = (
     _stage("names", 1769, 900, "intake"),
     # These three read the names of entities with the embedder.
     # On disk a chunk takes 1.5 kB with its text and a third of that without it, a name in memory
-    # 1.6 kB: two million and a million fit (docs/decisions/cloud-ingestion.md).
+    # 1.6 kB: two million and a million fit (docs/operations.md, how large a load).
     _stage("resolve", 3008, 900, *_STORES, storage_mb=10240),
     _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
     _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),

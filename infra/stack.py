@@ -6,6 +6,7 @@ A failed or a rolled-back deploy of code never touches a domain that took half a
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -32,7 +33,7 @@ from infra.specs import ROLLBACK_ALARMS
 from infra.state import State
 from infra.storage import Storage
 from infra.tracequeue import TraceQueue
-from infra.traces import TraceRecording
+from infra.traces import record_traces
 from infra.workflow import Workflow
 
 
@@ -77,7 +78,10 @@ class DataStack(_Stack):
             self, "Search", environment=environment, key=self.key, network=self.network
         )
         self.storage = Storage(self, "Storage", key=self.key, retain=retain)
-        self.search.loader.add_statements(self.storage.handing_over())
+        # Who registers the repository of snapshots gives the domain this one role.
+        roles = [self.storage.snapshots.role_arn]
+        handing_over = iam.PolicyStatement(actions=["iam:PassRole"], resources=roles)
+        self.search.loader.add_statements(handing_over)
         self.intake = Intake(self, "Intake", key=self.key, retain=retain)
         cdk.CfnOutput(self, "IndexUrl", value=self.search.url)
         cdk.CfnOutput(self, "IndexName", value=environment.index_name)
@@ -146,9 +150,7 @@ class RunStack(_Stack):
         api = Api(
             self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )
-        recording = TraceRecording(
-            self, "Recording", queue=traces, record=functions["record"], key=key
-        )
+        missed = record_traces(self, traces, functions["record"], key)
         observability = Observability(
             self,
             "Observability",
@@ -156,7 +158,7 @@ class RunStack(_Stack):
             api=api,
             workflow=workflow,
             functions=functions,
-            dead_letters=[traces.dead, recording.missed],
+            dead_letters=[traces.dead, missed],
             topic=topic,
         )
         ingestion.watch(observability, functions["documents"])

@@ -46,5 +46,5 @@ class State(Construct):
             time_to_live_attribute="expires_at",
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        acknowledge(table, {"AwsSolutions-DDB3": NO_BACKUP})
+        acknowledge(table, NO_BACKUP, "AwsSolutions-DDB3")
         return table

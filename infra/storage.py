@@ -1,7 +1,6 @@
 """A bucket for the index's own snapshots, and the role with which the domain writes them."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -42,7 +41,7 @@ def private_bucket(
         lifecycle_rules=[old, *rules],
         removal_policy=removal(retain=retain),
     )
-    acknowledge(bucket, {"AwsSolutions-S1": unlogged})
+    acknowledge(bucket, unlogged, "AwsSolutions-S1")
     return bucket
 
 
@@ -59,7 +58,3 @@ class Storage(Construct):
         use_key(self.snapshots, key, "s3", ["kms:Decrypt", "kms:GenerateDataKey"])
         reported = f"<{logical_id(self.bucket)}.Arn>/{SNAPSHOTS}/*"
         acknowledge_stars(self.snapshots, ANY_OBJECT, reported)
-
-    def handing_over(self) -> iam.PolicyStatement:
-        """What who registers the repository needs: to give the domain this one role."""
-        return iam.PolicyStatement(actions=["iam:PassRole"], resources=[self.snapshots.role_arn])

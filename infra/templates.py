@@ -53,27 +53,15 @@ def request_function(
     return _fill(_read("request_function"), BODY=body, ROUTE=route, CALLER=caller_vtl)
 
 
-def _response(name: str, route: str = "") -> str:
-    form = "part_error" if route in CHAT_ROUTES else "part_problem"
-    return _fill(_read(name), REPLY=_read("part_reply"), PROBLEM=_read(form))
+def response(name: str, route: str = "") -> str:
+    """The template of an outcome; clients of a chat route read errors in a form of their own.
 
-
-def response_workflow(route: str = "") -> str:
-    """Outcome of StartSyncExecution, which is HTTP 200 also when the execution failed.
-
-    Clients of a chat route read errors in a form of their own.
+    `workflow`: of StartSyncExecution, which is HTTP 200 also when the execution failed.
+    `function`: a function's {statusCode, body, headers?}, or its error, which is HTTP 200 as well.
+    `refused`: the service refused the call itself: throttled, or misconfigured.
     """
-    return _response("response_workflow", route)
-
-
-def response_function() -> str:
-    """A function's {statusCode, body, headers?}, or its error, which is HTTP 200 as well."""
-    return _response("response_function")
-
-
-def response_refused(route: str = "") -> str:
-    """The service refused the call itself: throttled, or misconfigured."""
-    return _response("response_refused", route)
+    form = "part_error" if route in CHAT_ROUTES else "part_problem"
+    return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=_read(form))
 
 
 def response_unrouted(status: int, code: str, detail: str) -> str:

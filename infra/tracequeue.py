@@ -26,7 +26,7 @@ def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
     """A queue of what could not be done, encrypted with `key`, kept for two weeks."""
     queue = _queue(scope, construct_id, key, days=14)
-    acknowledge(queue, {"Serverless-SQSRedrivePolicy": LAST_STOP})
+    acknowledge(queue, LAST_STOP, "Serverless-SQSRedrivePolicy")
     return queue
 
 

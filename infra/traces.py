@@ -16,62 +16,51 @@ from infra.tracequeue import LAST_STOP, TraceQueue, dead_letters
 
 CLEAN_UP = {"job": "remove_expired_traces"}
 
+BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after three tries."
 
-class TraceRecording(Construct):
-    """The consumer, and the nightly job that removes traces past their time."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        queue: TraceQueue,
-        record: Function,
-        key: kms.IKey,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        acknowledge(
+def record_traces(
+    scope: Construct, queue: TraceQueue, record: Function, key: kms.IKey
+) -> sqs.Queue:
+    """Make the consumer, and the nightly job that removes old traces; give what that missed."""
+    made = Construct(scope, "Recording")
+    acknowledge(record.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
+    record.live.add_event_source(
+        sources.SqsEventSource(
+            _keyless(made, "Source", queue.queue),
+            batch_size=50,
+            max_batching_window=cdk.Duration.seconds(5),
+            report_batch_item_failures=True,
+            max_concurrency=2,
+        )
+    )
+    missed_ones = dead_letters(made, "Missed", key)
+    acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
+    role = service_role(made, "Scheduler", "scheduler")
+    missed = _keyless(made, "Letters", missed_ones)
+    # Writing an encrypted letter needs the key for both, reading the queue for the function.
+    for writer in (role, record.role):
+        use_key(writer, key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
+    # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
+    record.live.configure_async_invoke(
+        on_failure=destinations.SqsDestination(missed),
+        retry_attempts=2,
+        max_event_age=cdk.Duration.hours(6),
+    )
+    scheduler.Schedule(
+        made,
+        "CleanUp",
+        description="Remove retrieval traces older than DOCSTOKG_TRACE_DAYS",
+        schedule=scheduler.ScheduleExpression.cron(hour="3", minute="17"),
+        target=targets.LambdaInvoke(
             record.live,
-            {
-                "Serverless-LambdaEventSourceMappingDestination": "The queue itself moves a "
-                "message to its dead letter queue after three tries."
-            },
-        )
-        record.live.add_event_source(
-            sources.SqsEventSource(
-                _keyless(self, "Source", queue.queue),
-                batch_size=50,
-                max_batching_window=cdk.Duration.seconds(5),
-                report_batch_item_failures=True,
-                max_concurrency=2,
-            )
-        )
-        self.missed = dead_letters(self, "Missed", key)
-        acknowledge(self.missed, {"AwsSolutions-SQS3": LAST_STOP})
-        role = service_role(self, "Scheduler", "scheduler")
-        missed = _keyless(self, "Letters", self.missed)
-        # Writing an encrypted letter needs the key for both, reading the queue for the function.
-        for writer in (role, record.role):
-            use_key(writer, key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
-        # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
-        record.live.configure_async_invoke(
-            on_failure=destinations.SqsDestination(missed),
+            input=scheduler.ScheduleTargetInput.from_object(CLEAN_UP),
             retry_attempts=2,
-            max_event_age=cdk.Duration.hours(6),
-        )
-        scheduler.Schedule(
-            self,
-            "CleanUp",
-            description="Remove retrieval traces older than DOCSTOKG_TRACE_DAYS",
-            schedule=scheduler.ScheduleExpression.cron(hour="3", minute="17"),
-            target=targets.LambdaInvoke(
-                record.live,
-                input=scheduler.ScheduleTargetInput.from_object(CLEAN_UP),
-                retry_attempts=2,
-                dead_letter_queue=missed,
-                role=role,
-            ),
-        )
+            dead_letter_queue=missed,
+            role=role,
+        ),
+    )
+    return missed_ones
 
 
 def _keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:

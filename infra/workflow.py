@@ -16,6 +16,7 @@ from constructs import Construct
 from infra.functions import Function
 from infra.nag import acknowledge_stars, logical_id
 from infra.removal import RETAIN, log_group
+from infra.rights import allow
 from infra.settings import Environment
 from infra.specs import ROOT
 
@@ -117,7 +118,9 @@ def state_machine(
         state_machine_name=name,
         state_machine_type=kind,
         definition_body=stepfunctions.DefinitionBody.from_string(text),
-        definition_substitutions={f.spec.substitution: f.version_arn for f in used},
+        definition_substitutions={
+            f.spec.substitution: f.function.current_version.function_arn for f in used
+        },
         tracing_enabled=True,
         logs=stepfunctions.LogOptions(
             destination=log, level=stepfunctions.LogLevel.ALL, include_execution_data=False
@@ -143,10 +146,7 @@ def state_machine(
 def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
     """Let a machine call any version: an older version of the machine still names its own."""
     for function in functions:
-        arn = f"{function.function.function_arn}:*"
-        machine.add_to_role_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arn])
-        )
+        allow(machine.role, ["lambda:InvokeFunction"], f"{function.function.function_arn}:*")
     wild = (f"<{logical_id(function.function)}.Arn>:*" for function in functions)
     acknowledge_stars(machine, OLDER, *wild)
     acknowledge_stars(machine, NO_RESOURCE, "*")

@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,87 +85,72 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-CORPUS = {
+def passage(name: str, title: str, text: str, **more: Any) -> dict[str, Any]:
+    """A line of `chunks.jsonl`, of a document of its own."""
+    return {"id": name, "doc_id": f"d-{name}", "title": title, "text": text, **more}
+
+
+CORPUS: dict[str, list[dict[str, Any]]] = {
     "chunks.jsonl": [
-        {
-            "id": "seizure",
-            "doc_id": "d-seizure",
-            "title": "Seizure",
-            "section": "Definition",
-            "text": "Seizures are sudden, uncontrolled electrical events in the brain "
+        passage(
+            *("seizure", "Seizure"),
+            "Seizures are sudden, uncontrolled electrical events in the brain "
             "(HP:0001250). A seizure may follow a high fever in young children. "
             "Anticonvulsants reduce the frequency of seizures by 50 percent.",
-            "topics": ["neurology"],
-            "metadata": {"year": 2020, "tags": ["brain", "acute"]},
-        },
-        {
-            "id": "dravet",
-            "doc_id": "d-dravet",
-            "title": "Dravet syndrome",
-            "text": "Dravet syndrome is a severe epilepsy of infancy. It begins with prolonged "
+            section="Definition",
+            topics=["neurology"],
+            metadata={"year": 2020, "tags": ["brain", "acute"]},
+        ),
+        passage(
+            *("dravet", "Dravet syndrome"),
+            "Dravet syndrome is a severe epilepsy of infancy. It begins with prolonged "
             "febrile seizures. Most patients carry a variant of SCN1A.",
-            "topics": ["genetics"],
-            "metadata": {"year": 2021},
-        },
-        {
-            "id": "scn1a",
-            "doc_id": "d-scn1a",
-            "title": "SCN1A",
-            "text": "SCN1A encodes the alpha subunit of a sodium channel. Loss of function "
+            topics=["genetics"],
+            metadata={"year": 2021},
+        ),
+        passage(
+            *("scn1a", "SCN1A"),
+            "SCN1A encodes the alpha subunit of a sodium channel. Loss of function "
             "disturbs inhibitory neurons.",
-            "metadata": {"year": 2019},
-        },
-        {
-            "id": "asthma",
-            "doc_id": "d-asthma",
-            "title": "Asthma",
-            "text": "Asthma is a chronic inflammation of the airways. Wheezing and breathlessness "
+            metadata={"year": 2019},
+        ),
+        passage(
+            *("asthma", "Asthma"),
+            "Asthma is a chronic inflammation of the airways. Wheezing and breathlessness "
             "come in attacks.",
-            "topics": ["pulmonology"],
-        },
+            topics=["pulmonology"],
+        ),
+        passage(
+            *("bridge", "Golden Gate Bridge"),
+            "The Golden Gate Bridge spans a strait in California. It opened in 1937.",
+        ),
+        passage(
+            *("secret", "Trial 77"),
+            "Trial 77 tested a secret anticonvulsant against seizures. It is not public.",
+            acl=["staff"],
+        ),
         {
-            "id": "bridge",
-            "doc_id": "d-bridge",
-            "title": "Golden Gate Bridge",
-            "text": "The Golden Gate Bridge spans a strait in California. It opened in 1937.",
-        },
-        {
-            "id": "secret",
-            "doc_id": "d-secret",
-            "title": "Trial 77",
-            "text": "Trial 77 tested a secret anticonvulsant against seizures. It is not public.",
-            "acl": ["staff"],
-        },
-        {
-            "id": "plain",
-            "doc_id": "d-plain",
-            "char_start": 1000,
+            **{"id": "plain", "doc_id": "d-plain", "char_start": 1000},
             "text": "Fever above 38 degrees is common in children. \U0001f600 Most fevers pass.",
         },
     ],
     "entities.jsonl": [
-        {
-            "id": "HP:0001250",
-            "name": "Seizure",
-            "type": "Phenotype",
-            "synonyms": ["Seizures", "Fits"],
-        },
-        {"id": "HP:0002099", "name": "Asthma", "type": "Phenotype"},
-        {"id": "MONDO:0100135", "name": "Dravet syndrome", "type": "Disease"},
-        {"id": "HGNC:10585", "name": "SCN1A", "type": "Gene"},
+        {"id": one, "name": name, "type": kind, **({"synonyms": more} if more else {})}
+        for one, name, kind, more in (
+            ("HP:0001250", "Seizure", "Phenotype", ["Seizures", "Fits"]),
+            ("HP:0002099", "Asthma", "Phenotype", None),
+            ("MONDO:0100135", "Dravet syndrome", "Disease", None),
+            ("HGNC:10585", "SCN1A", "Gene", None),
+        )
     ],
     "relations.jsonl": [
         {
-            "source": "MONDO:0100135",
-            "type": "has_phenotype",
-            "target": "HP:0001250",
+            **{"source": "MONDO:0100135", "type": "has_phenotype", "target": "HP:0001250"},
             "frequency": "HP:0040280",
             "evidence": {"chunk_id": "dravet", "start": 45, "end": 86},
         },
         {
-            "source": "HGNC:10585",
-            "type": "causes",
-            "target": "MONDO:0100135",
+            **{"source": "HGNC:10585", "type": "causes", "target": "MONDO:0100135"},
             "evidence": {"chunk_id": "dravet"},
         },
     ],
@@ -218,8 +204,6 @@ def small_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Pa
 @pytest.fixture
 def copied_store(small_store: Path, tmp_path: Path) -> Path:
     """A store of its own for a test that breaks it."""
-    import shutil
-
     target = tmp_path / "store.sqlite"
     for path in small_store.parent.glob("store.sqlite*"):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / path.name)
@@ -253,11 +237,9 @@ def models(cache_dir: Path) -> dict[str, Any]:
     return {"embedder": wiring.embedder(), "sparse_encoder": wiring.sparse_encoder()}
 
 
-@pytest.fixture
-def client_for(
-    settings_for: Callable[..., Any], models: dict[str, Any]
-) -> Iterator[Callable[..., Any]]:
-    """Make an HTTP client of the real application over a store file."""
+@contextmanager
+def opened(settings: Any, made: Any = None, write: Callable[[str], object] | None = None) -> Any:
+    """An HTTP client of the real application; `made`: ports that are given; `write`: its log."""
     from starlette.testclient import TestClient
 
     from docstokg.observability import Telemetry
@@ -265,20 +247,27 @@ def client_for(
     from docstokg_local.server.application import application
     from docstokg_local.server.prometheus import PrometheusSink
 
-    opened = []
-
-    def make(store: Path, log: list[str] | None = None, **more: Any) -> TestClient:
-        settings = settings_for(store, **more)
-        sink = PrometheusSink()
-        write = (log if log is not None else []).append
-        telemetry = Telemetry(sink, write, reveal=settings.rag_log_snippets)
-        shared = {} if {"embed_provider", "sparse"} & more.keys() else models
-        wiring = Wiring(settings, telemetry, shared)
-        client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
-        opened.append((client, wiring))
-        return client
-
-    yield make
-    for client, wiring in opened:
+    sink = PrometheusSink()
+    telemetry = Telemetry(sink, write or [].append, reveal=settings.rag_log_snippets)
+    wiring = Wiring(settings, telemetry, made)
+    client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
+    try:
+        yield client
+    finally:
         client.close()
         wiring.close()
+
+
+@pytest.fixture
+def client_for(
+    settings_for: Callable[..., Any], models: dict[str, Any]
+) -> Iterator[Callable[..., Any]]:
+    """Make an HTTP client of the real application over a store file."""
+    with ExitStack() as stack:
+
+        def make(store: Path, log: list[str] | None = None, **more: Any) -> Any:
+            shared = {} if {"embed_provider", "sparse"} & more.keys() else models
+            write = None if log is None else log.append
+            return stack.enter_context(opened(settings_for(store, **more), shared, write))
+
+        yield make

@@ -160,19 +160,27 @@ def choose(rows: Sequence[Asked], choice: Mapping[str, float]) -> list[Chosen]:
     return chosen
 
 
+def newton(matrix: Floats, right: Floats, importance: Floats, ridge: Floats) -> Floats:
+    """Give the weights of a logistic regression by Newton's method; `ridge`: of each weight."""
+    weights = np.zeros(matrix.shape[1])
+    for _ in range(40):
+        likely = 1 / (1 + np.exp(-matrix @ weights))
+        slope = matrix.T @ (importance * (likely - right)) + ridge * weights
+        curve = (matrix * (importance * likely * (1 - likely))[:, None]).T @ matrix
+        step = np.linalg.solve(curve + np.diag(ridge), slope)
+        weights -= step
+        if np.abs(step).max() < 1e-7:
+            break
+    return weights
+
+
 def fit_logistic(
     values: Floats, right: Floats, importance: Floats, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Fit a logistic model by Newton's method with a small ridge."""
+    """Fit a logistic model with a small ridge."""
     mean, deviation = values.mean(0), values.std(0) + 1e-9
     matrix = np.column_stack([(values - mean) / deviation, np.ones(len(values))])
-    ridge = np.diag([1e-4] * len(names) + [1e-9])
-    weights = np.zeros(len(names) + 1)
-    for _ in range(30):
-        likely = 1 / (1 + np.exp(-matrix @ weights))
-        slope = matrix.T @ (importance * (likely - right)) + ridge @ weights
-        curve = (matrix * (importance * likely * (1 - likely))[:, None]).T @ matrix + ridge
-        weights -= np.linalg.solve(curve, slope)
+    weights = newton(matrix, right, importance, np.array([1e-4] * len(names) + [1e-9]))
     own = weights[:-1] / deviation
     return {
         "bias": round(float(weights[-1] - own @ mean), 4),

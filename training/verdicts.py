@@ -38,6 +38,8 @@ from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 from docstokg.domain.answer import verdicts
 from docstokg.domain.text.sentences import sentences
 from docstokg.domain.text.wording import content_stems
+from docstokg_local.evaluation.calibration import roc_area
+from training.answers import newton
 from training.false_claims import RULES
 from training.leaks import kept_texts, refuse_shared
 
@@ -327,9 +329,11 @@ class Study:
                     continue
                 scores = np.array([fitted.support(self.rows[i]) for i in held])
                 right = self.supported[held]
+                area = roc_area(scores.tolist(), right.astype(bool).tolist()) or 0.0
+                error = auc_error(area, right.sum(), len(held) - right.sum())
                 left_out[f"{name}{', found' if found else ''}"] = {
-                    "auc": round(auc(scores, right), 3),
-                    "error": round(auc_error(scores, right), 3),
+                    "auc": round(area, 3),
+                    "error": round(error, 3),
                     "balanced": round(balanced((scores >= 0.5) & ~self.fatal[held], right), 3),
                     "n": len(held),
                 }
@@ -409,21 +413,11 @@ def sides_of(one: verdicts.Examination, vectors: Mapping[str, Any]) -> tuple[flo
 def logistic(
     rows: Sequence[Mapping[str, float]], names: Sequence[str], wanted: Any, weights: Any
 ) -> verdicts.Scorer:
-    """Fit a ridge (5) logistic regression by Newton's method on standardised features."""
+    """Fit a ridge (5) logistic regression on standardised features."""
     matrix = np.array([[row[name] for name in names] for row in rows])
     means, scales = matrix.mean(0), matrix.std(0) + 1e-9
     design = np.c_[(matrix - means) / scales, np.ones(len(matrix))]
-    penalty = np.eye(design.shape[1]) * 5.0
-    penalty[-1, -1] = 0
-    beta = np.zeros(design.shape[1])
-    for _ in range(40):
-        chance = 1 / (1 + np.exp(-design @ beta))
-        gradient = design.T @ (weights * (chance - wanted)) + penalty @ beta
-        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design + penalty
-        step = np.linalg.solve(curvature, gradient)
-        beta -= step
-        if np.abs(step).max() < 1e-7:
-            break
+    beta = newton(design, wanted, weights, np.array([5.0] * len(names) + [0.0]))
     rounded = [[float(f"{x:.4g}") for x in part] for part in (means, scales, beta)]
     fitted = {
         name: (mean, scale, weight)
@@ -432,21 +426,8 @@ def logistic(
     return verdicts.Scorer(features=fitted, bias=rounded[2][-1], supported_from=1.0, weak_from=0.0)
 
 
-def auc(scores: Any, positive: Any) -> float:
-    """Return the chance that a positive scores above a negative, ties counting half."""
-    order = np.argsort(scores, kind="stable")
-    ranks = np.empty(len(scores))
-    ranks[order] = np.arange(1, len(scores) + 1)
-    count = positive.sum()
-    return float(
-        (ranks[positive == 1].sum() - count * (count + 1) / 2) / (count * (len(scores) - count))
-    )
-
-
-def auc_error(scores: Any, positive: Any) -> float:
-    """Return the standard error of an AUC (Hanley and McNeil)."""
-    area, right = auc(scores, positive), positive.sum()
-    wrong = len(scores) - right
+def auc_error(area: float, right: float, wrong: float) -> float:
+    """Return the standard error of an AUC (Hanley and McNeil) of so many right and wrong."""
     first, second = area / (2 - area), 2 * area * area / (1 + area)
     return math.sqrt(
         (area * (1 - area) + (right - 1) * (first - area**2) + (wrong - 1) * (second - area**2))

@@ -25,7 +25,8 @@ def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None
     encoded = "" if caller is None else encode_caller(caller)
-    stage = _stage(str(event["methodArn"]))
+    # `arn:aws:execute-api:R:A:API/STAGE/METHOD/...` without the method and path.
+    stage = "/".join([*str(event["methodArn"]).split("/")[:2], "*"])
     if caller is None or len(encoded) > MAX_CALLER_BYTES:
         return _policy("Deny", NOBODY, stage)
     return _policy("Allow", caller.sub, stage) | {"context": {"caller": encoded}}
@@ -50,9 +51,3 @@ def _token(headers: Mapping[str, str]) -> str:
         if name.lower() == "authorization" and value.lower().startswith(SCHEME):
             return value[len(SCHEME) :].strip()
     return ""
-
-
-def _stage(method_arn: str) -> str:
-    """`arn:aws:execute-api:R:A:API/STAGE/METHOD/...` without the method and path."""
-    api, stage = method_arn.split("/")[:2]
-    return f"{api}/{stage}/*"

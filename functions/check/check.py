@@ -1,6 +1,6 @@
 """Check a draft: markers and sentences against sources, ids and relations against the graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from docstokg.contracts.check import (
@@ -17,14 +17,14 @@ from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
-from docstokg.domain.answer.grounding import Statement, statements
+from docstokg.domain.answer.grounding import statements
 from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import parse_body
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 
 SOURCES_PER_SENTENCE = 3
@@ -63,26 +63,21 @@ def check(
     passages found for it. A lost graph (None, or failing) or embedder is a reason,
     a lost index is 503, a late one 504. `compare`: makes what compares texts for so many seconds.
     """
-    request = parse_body(envelope.body_b64, CheckRequest, envelope.request_id)
+    request = parse_body(envelope, CheckRequest)
     if isinstance(request, Reply):
         return request
-    if not envelope.caller.may_read(request.namespace):
-        detail = f"Namespace {request.namespace!r} is not granted to this caller."
-        return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
+    draft = _Draft(call, request, index, embedder, compare, graph)
     with call.timed("total"):
         try:
-            facts = _facts(call, request.text, graph)
-            grounding, sources, missing = _grounded(
-                call, request, (index, embedder), compare, facts
-            )
+            grounding, sources, missing = draft.grounded(draft.facts())
         except DocsToKGError as error:
             call.log("check", error, level="ERROR")
             late, detail = isinstance(error, Timeout), "The sources could not be read."
             failed = (504, "deadline_exceeded") if late else (503, "nothing_to_cite")
             return problem_reply(*failed, detail, envelope.request_id)
         with call.timed("consistency"):
-            report = _consistent(call, request.text, graph)
+            report = draft.consistency()
     response = CheckResponse(
         grounding=grounding,
         consistency=report,
@@ -95,77 +90,129 @@ def check(
             degraded_reasons=tuple(call.degraded),
         ),
     )
-    _record(call, response)
-    return Reply(
-        statusCode=200,
-        body=response.model_dump_json(),
-        headers={"Content-Type": "application/json"},
-    )
+    call.telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
+    told = {"grounded": grounding.grounded, "consistent": report.ok}
+    call.answered("check", **told, timings_ms=call.timings_ms)
+    return json_reply(response)
 
 
-def _record(call: Call, response: CheckResponse) -> None:
-    telemetry, grounding = call.telemetry, response.grounding
-    telemetry.count("rag_requests_total", route="check", status="200")
-    telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
-    telemetry.log(
-        "INFO",
-        "request",
-        request_id=call.request_id,
-        route="check",
-        namespace=call.scope.namespace,
-        status=200,
-        grounded=grounding.grounded,
-        consistent=response.consistency.ok,
-        degraded_reasons=list(call.degraded),
-        timings_ms=call.timings_ms,
-    )
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A draft under check, and what it is held against."""
 
+    _call: Call
+    _request: CheckRequest
+    _index: SearchIndex
+    _embedder: Embedder | None
+    _compare: Callable[[Call, float], Comparison]
+    _graph: AgainstGraph | None
 
-def _grounded(
-    call: Call,
-    request: CheckRequest,
-    search: tuple[SearchIndex, Embedder | None],
-    compare: Callable[[Call, float], Comparison],
-    facts: Facts,
-) -> Checked:
-    index, embedder = search
-    if request.citations is not None:
-        return _with_citations(call, request, index, compare, facts)
-    factual = [statement for statement in statements(request.text) if statement.factual]
-    with call.timed("retrieval"):
-        sources = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
-    with call.timed("grounding"):
-        comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-        grounding = ground_sentences(request.text, sources, comparison, facts)
-    uuids = {block.rank: block.uuid for blocks in sources for block in blocks}
-    return grounding, tuple(Source(rank=rank, uuid=uuids[rank]) for rank in sorted(uuids)), ()
+    def grounded(self, facts: Facts) -> Checked:
+        """Hold each sentence against what its markers mean, or against what is found for it."""
+        call, request = self._call, self._request
+        cited, sources, missing = request.citations, list[list[Block]](), tuple[str, ...]()
+        with call.timed("retrieval"):
+            if cited is None:
+                sources = self._sources()
+                blocks = [block for found in sources for block in found]
+            else:
+                chunks = self._read(citation.uuid for citation in cited)
+                blocks = [_cited_block(c, chunks[c.uuid]) for c in cited if c.uuid in chunks]
+                uuids = dict.fromkeys(citation.uuid for citation in cited)
+                missing = tuple(uuid for uuid in uuids if uuid not in chunks)
+        with call.timed("grounding"):
+            compare = self._compare(call, call.left_s(*time_budget.CHECK_VECTORS))
+            if cited is None:
+                grounding = ground_sentences(request.text, sources, compare, facts)
+                blocks = sorted({one.rank: one for one in blocks}.values(), key=lambda b: b.rank)
+            else:
+                grounding = ground_text(request.text, blocks, compare, facts)
+        named = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
+        return grounding, named, missing
 
+    def _claims(self) -> list[str]:
+        return [one.claim for one in statements(self._request.text) if one.factual]
 
-def _with_citations(
-    call: Call,
-    request: CheckRequest,
-    index: SearchIndex,
-    compare: Callable[[Call, float], Comparison],
-    facts: Facts,
-) -> Checked:
-    citations = request.citations or ()
-    with call.timed("retrieval"):
-        uuids = list(dict.fromkeys(citation.uuid for citation in citations))
-        hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
-        chunks = hydrated.chunks if hydrated is not None else {}
-        if hydrated is not None and hydrated.failed:
-            call.mark_degraded("hydration_incomplete")
-        blocks = [
-            _cited_block(citation, chunks[citation.uuid])
-            for citation in citations
-            if citation.uuid in chunks
-        ]
-    with call.timed("grounding"):
-        comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-        grounding = ground_text(request.text, blocks, comparison, facts)
-    missing = tuple(uuid for uuid in uuids if uuid not in chunks)
-    sources = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
-    return grounding, sources, missing
+    def _left_s(self) -> float:
+        return self._call.left_s(time_budget.CHECK_S)
+
+    def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
+        """Read chunks, each once; those that failed are a reason."""
+        wanted = list(dict.fromkeys(uuids))
+        if not wanted:
+            return {}
+        hydrated = self._index.get(wanted, self._call.scope, self._left_s())
+        if hydrated.failed:
+            self._call.mark_degraded("hydration_incomplete")
+        return hydrated.chunks
+
+    def _sources(self) -> list[list[Block]]:
+        """Find the passages of each sentence: the first three of every channel, read in one go."""
+        query = self._request.query
+        claims = self._claims()[:MOST_SENTENCES]
+        texts = [f"{claim} {query}" if query else claim for claim in claims]
+        hit_lists = self._searched(texts, self._vectors(texts))
+        uuids = dict.fromkeys(uuid for hits in hit_lists for uuid in hits)
+        chunks = self._read(uuids)
+        blocks = {
+            uuid: _block(rank, chunks[uuid], 0, len(chunks[uuid].text))
+            for rank, uuid in enumerate((one for one in uuids if one in chunks), 1)
+        }
+        return [[blocks[uuid] for uuid in hits if uuid in blocks] for hits in hit_lists]
+
+    def _searched(self, texts: list[str], vectors: tuple[bytes, ...] | None) -> list[list[str]]:
+        """Give for each text the uuids its channels found; `Timeout` when time runs out."""
+        hit_lists: list[list[str]] = []
+        size = SOURCES_PER_SENTENCE
+        for place, text in enumerate(texts):
+            queries = [ChannelQuery(channel="bm25", size=size, text=text)]
+            if vectors is not None:
+                queries.append(ChannelQuery(channel="dense", size=size, vector=vectors[place]))
+            if (left_s := self._left_s()) <= 0:
+                raise Timeout("no time was left to look for sources")
+            hits: dict[str, None] = {}
+            for result in self._index.search(queries, self._call.scope, left_s):
+                if result.failure is not None:
+                    self._call.mark_degraded(LOST.get(result.channel, "retrieval_unavailable"))
+                hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
+            hit_lists.append(list(hits))
+        return hit_lists
+
+    def _vectors(self, texts: list[str]) -> tuple[bytes, ...] | None:
+        """Embed the sentences when the index holds the embedder's own vector space."""
+        call, embedder = self._call, self._embedder
+        if embedder is None or not texts:
+            return None
+        stored = self._index.info(self._left_s()).model_of(call.scope.namespace)
+        encoder = encoder_of(embedder, stored) if stored is not None else None
+        if encoder is None:
+            if stored is not None:
+                other = f"the index was embedded by {stored}, not by {embedder.model}"
+                call.skip("embed", "embedding_unavailable", other)
+            return None
+        time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
+        return call.attempt("embed", lambda: encoder.embed(texts, time_s), "embedding_unavailable")
+
+    def facts(self) -> Facts:
+        """Read what the graph says of the relations a draft states; a lost one says nothing."""
+        call, graph = self._call, self._graph
+        if graph is None:
+            return NO_FACTS
+        claims, time_s = self._claims(), call.left_s(*time_budget.CHECK_GRAPH)
+        found = call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason)
+        return NO_FACTS if found is None else found
+
+    def consistency(self) -> Consistency:
+        """Hold ids, labels and relations against the graph; a lost one finds nothing."""
+        call, graph, text = self._call, self._graph, self._request.text
+        if graph is None:
+            call.mark_degraded("kg_unavailable")
+            return Consistency(ok=True)
+        time_s = call.left_s(*time_budget.CHECK_GRAPH)
+        report = call.attempt(
+            "consistency", lambda: graph.consistency(text, call.scope, time_s), graph_reason
+        )
+        return report if report is not None else Consistency(ok=True)
 
 
 def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
@@ -190,92 +237,3 @@ def _block(rank: int, chunk: StoredChunk, start: int, end: int) -> Block:
         page=chunk.page,
         relevance=0,
     )
-
-
-def _sources(
-    call: Call,
-    factual: Sequence[Statement],
-    query: str | None,
-    index: SearchIndex,
-    embedder: Embedder | None,
-) -> list[list[Block]]:
-    """Find the passages of each sentence: the first three of every channel, read in one go."""
-    texts = [
-        statement.claim if not query else f"{statement.claim} {query}" for statement in factual
-    ]
-    hit_lists = _searched(call, texts, _vectors(call, texts, index, embedder), index)
-    uuids = list(dict.fromkeys(uuid for hits in hit_lists for uuid in hits))
-    hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
-    chunks = hydrated.chunks if hydrated is not None else {}
-    ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
-    return [
-        [
-            _block(ranks[uuid], chunks[uuid], 0, len(chunks[uuid].text))
-            for uuid in hits
-            if uuid in chunks
-        ]
-        for hits in hit_lists
-    ]
-
-
-def _searched(
-    call: Call, texts: Sequence[str], vectors: tuple[bytes, ...] | None, index: SearchIndex
-) -> list[list[str]]:
-    """Give for each text the uuids its channels found; `Timeout` when time runs out."""
-    hit_lists: list[list[str]] = []
-    for place, text in enumerate(texts):
-        queries = [ChannelQuery(channel="bm25", size=SOURCES_PER_SENTENCE, text=text)]
-        if vectors is not None:
-            queries.append(
-                ChannelQuery(channel="dense", size=SOURCES_PER_SENTENCE, vector=vectors[place])
-            )
-        left_s = call.left_s(time_budget.CHECK_S)
-        if left_s <= 0:
-            raise Timeout("no time was left to look for sources")
-        hits: dict[str, None] = {}
-        for result in index.search(queries, call.scope, left_s):
-            if result.failure is not None:
-                call.mark_degraded(LOST.get(result.channel, "retrieval_unavailable"))
-            hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
-        hit_lists.append(list(hits))
-    return hit_lists
-
-
-def _vectors(
-    call: Call, texts: Sequence[str], index: SearchIndex, embedder: Embedder | None
-) -> tuple[bytes, ...] | None:
-    """Embed the sentences when the index holds the embedder's own vector space."""
-    if embedder is None or not texts:
-        return None
-    stored = index.info(call.left_s(time_budget.CHECK_S)).model_of(call.scope.namespace)
-    encoder = encoder_of(embedder, stored) if stored is not None else None
-    if encoder is None:
-        if stored is not None:
-            other = f"the index was embedded by {stored}, not by {embedder.model}"
-            call.skip("embed", "embedding_unavailable", other)
-        return None
-    time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
-    return call.attempt(
-        "embed", lambda: encoder.embed(list(texts), time_s), "embedding_unavailable"
-    )
-
-
-def _facts(call: Call, text: str, graph: AgainstGraph | None) -> Facts:
-    """Read what the graph says of the relations a draft states; a lost one says nothing."""
-    claims = [statement.claim for statement in statements(text) if statement.factual]
-    if graph is None:
-        return NO_FACTS
-    time_s = call.left_s(*time_budget.CHECK_GRAPH)
-    found = call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason)
-    return NO_FACTS if found is None else found
-
-
-def _consistent(call: Call, text: str, graph: AgainstGraph | None) -> Consistency:
-    if graph is None:
-        call.mark_degraded("kg_unavailable")
-        return Consistency(ok=True)
-    time_s = call.left_s(*time_budget.CHECK_GRAPH)
-    report = call.attempt(
-        "consistency", lambda: graph.consistency(text, call.scope, time_s), graph_reason
-    )
-    return report if report is not None else Consistency(ok=True)

@@ -45,5 +45,4 @@ def _against_graph(wiring: Wiring) -> AgainstGraph:
     )
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

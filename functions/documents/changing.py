@@ -21,9 +21,8 @@ from docstokg.contracts.documents import (
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.response import FieldProblem
 from docstokg.ports import DocumentRegister, JobQueue
-from docstokg.usecases.intake import decode_body, invalid, parse, parse_body
-from docstokg.usecases.problems import problem_reply
-from docstokg_functions.documents.listing import json_reply, not_granted
+from docstokg.usecases.intake import decode_body, invalid, not_granted, parse, parse_body
+from docstokg.usecases.problems import json_reply, problem_reply
 
 MORE = "more goes by `docstokg load`, or through the bucket of a deployment"
 RETRY_S = 5
@@ -52,7 +51,7 @@ def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: Job
 
 def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
     """Give 202 with the job's id, or the problem: 400, 403, 404, 429."""
-    name = parse_body(envelope.body_b64, DocumentName, envelope.request_id)
+    name = parse_body(envelope, DocumentName)
     if isinstance(name, Reply):
         return name
     if (refused := _no_right(envelope, name.namespace)) is not None:
@@ -65,7 +64,7 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
 
 def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
     """Give a Job as a reply, or 404: also for those who may not load into its namespace."""
-    name = parse_body(envelope.body_b64, JobName, envelope.request_id)
+    name = parse_body(envelope, JobName)
     if isinstance(name, Reply):
         return name
     job = queue.get(name.id)
@@ -119,8 +118,8 @@ def _many(body: bytes) -> int:
 
 
 def _no_right(envelope: Envelope, namespace: str) -> Reply | None:
-    if not envelope.caller.may_read(namespace):
-        return not_granted(namespace, envelope.request_id)
+    if (refused := not_granted(envelope, namespace)) is not None:
+        return refused
     if not envelope.caller.may_load(namespace):
         detail = f"This caller may read namespace {namespace!r} and not load into it."
         return problem_reply(403, "load_not_granted", detail, envelope.request_id)

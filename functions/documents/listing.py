@@ -1,12 +1,7 @@
 """What is loaded, as far as a caller may read it."""
 
-import hashlib
-import hmac
-import json
 from collections.abc import Iterator
 from itertools import islice
-
-from pydantic import BaseModel
 
 from docstokg.contracts.documents import (
     DocumentPage,
@@ -23,10 +18,10 @@ from docstokg.domain import base64url
 from docstokg.errors import InvalidCursor
 from docstokg.ports import DocumentRegister
 from docstokg.usecases.intake import invalid, parse_body
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply
 
 PAGE = 100
-TAG_BYTES = 12
+WRITTEN = ("utf-8", "surrogatepass")
 
 
 def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes) -> Reply:
@@ -34,19 +29,22 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
 
     `key` seals cursors: one of another namespace, or a forged one, is a 400.
     """
-    query = parse_body(envelope.body_b64, DocumentsQuery, envelope.request_id)
+    query = parse_body(envelope, DocumentsQuery)
     if isinstance(query, Reply):
         return query
     caller, namespace = envelope.caller, query.namespace
-    if not caller.may_read(namespace):
-        return not_granted(namespace, envelope.request_id)
+    asked = f"documents {namespace}".encode()
     try:
-        after = "" if query.cursor is None else _position(query.cursor, namespace, key)
+        after = ""
+        if query.cursor is not None:
+            after = base64url.unsealed(query.cursor, asked, key).decode(*WRITTEN)
     except InvalidCursor as wrong:
         where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
         return invalid([where], envelope.request_id)
     records = list(islice(_visible(register, caller, namespace, after), PAGE + 1))
-    cursor = _cursor(records[PAGE - 1].doc_id, namespace, key) if len(records) > PAGE else None
+    cursor = None
+    if len(records) > PAGE:
+        cursor = base64url.sealed(records[PAGE - 1].doc_id.encode(*WRITTEN), asked, key)
     fields = set(ListedDocument.model_fields)
     documents = tuple(
         ListedDocument(**record.model_dump(include=fields)) for record in records[:PAGE]
@@ -72,42 +70,9 @@ def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
     return json_reply(NamespaceList(namespaces=tuple(namespaces)))
 
 
-def not_granted(namespace: str, request_id: str) -> Reply:
-    """Refuse a caller who may not even read a namespace."""
-    detail = f"Namespace {namespace!r} is not granted to this caller."
-    return problem_reply(403, "namespace_not_granted", detail, request_id)
-
-
 def _visible(
     register: DocumentRegister, caller: Caller, namespace: str, after: str
 ) -> Iterator[DocumentRecord]:
     while page := register.documents(namespace, after):
         yield from (record for record in page if caller.sees(record.acl))
         after = page[-1].doc_id
-
-
-def json_reply(body: BaseModel, status: int = 200) -> Reply:
-    """Write a message as the reply."""
-    headers = {"Content-Type": "application/json"}
-    return Reply(statusCode=status, body=body.model_dump_json(), headers=headers)
-
-
-def _cursor(doc_id: str, namespace: str, key: bytes) -> str:
-    packed = json.dumps(doc_id).encode()
-    return base64url.encode(_tag(packed, namespace, key) + packed)
-
-
-def _position(cursor: str, namespace: str, key: bytes) -> str:
-    try:
-        sealed = base64url.decode(cursor)
-    except ValueError as broken:
-        raise InvalidCursor("this is no cursor of this service") from broken
-    tag, packed = sealed[:TAG_BYTES], sealed[TAG_BYTES:]
-    if not hmac.compare_digest(tag, _tag(packed, namespace, key)):
-        raise InvalidCursor("the cursor is not this service's, or belongs to another namespace")
-    return str(json.loads(packed))
-
-
-def _tag(packed: bytes, namespace: str, key: bytes) -> bytes:
-    text = b"documents\0" + namespace.encode() + b"\0" + packed
-    return hmac.new(key, text, hashlib.sha256).digest()[:TAG_BYTES]

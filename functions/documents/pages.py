@@ -10,7 +10,6 @@ from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister
 from docstokg.usecases.intake import parse_body
 from docstokg.usecases.problems import problem_reply
-from docstokg_functions.documents.listing import not_granted
 
 HEADERS = {"Content-Type": "image/png", "Cache-Control": "private, max-age=300"}
 
@@ -26,11 +25,9 @@ def show_page(
 
     404: there is no such document or page, the caller may not see it, or the file is not kept.
     """
-    name = parse_body(envelope.body_b64, PageName, envelope.request_id)
+    name = parse_body(envelope, PageName)
     if isinstance(name, Reply):
         return name
-    if not envelope.caller.may_read(name.namespace):
-        return not_granted(name.namespace, envelope.request_id)
     there = register.find(name.namespace, [name.doc_id])
     seen = any(envelope.caller.sees(one.acl) for one in there)
     original = register.original(name.namespace, name.doc_id) if seen else None

@@ -11,9 +11,8 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import DocsToKGError
 from docstokg.ports import SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
-from docstokg_functions.documents.listing import json_reply, not_granted
 
 NEIGHBOURS = 8
 """Chunks looked at on either side at most."""
@@ -28,11 +27,9 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
     What the caller may not read is not there: as a passage 404, as a neighbour nothing. A lost
     index is 503.
     """
-    request = parse_body(envelope.body_b64, PassageRequest, envelope.request_id)
+    request = parse_body(envelope, PassageRequest)
     if isinstance(request, Reply):
         return request
-    if not envelope.caller.may_read(request.namespace):
-        return not_granted(request.namespace, envelope.request_id)
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
     try:
         read = _read(call, [request.uuid], index)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import ExplainResponse, ExplainStage
 from docstokg.contracts.retrieval import Hydrated
-from docstokg.contracts.state import Expansion, Ranked, Retrieval
+from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.usecases.run import Run
 
 
@@ -13,13 +13,13 @@ def explain(
     run: Run,
     retrieval: Retrieval,
     expansion: Expansion | None,
-    ranking: Sequence[Ranked],
     hydrated: Hydrated,
     order: Sequence[StoredChunk],
+    kept: int,
 ) -> ExplainResponse | None:
     """Join the stages of the passage that is followed; None where none is, or none is there.
 
-    `order`: the passages before `max_chunks` cuts them.
+    `order`: the passages before `max_chunks` cuts them, of which a reranker leaves `kept`.
     """
     expected, plan = retrieval.expected, run.plan
     if expected is None:
@@ -28,11 +28,16 @@ def explain(
     stages = [*retrieval.trail, *(expansion.trail if expansion is not None else ())]
     place = next((i for i, chunk in enumerate(order, 1) if chunk.uuid == uuid), None)
     most = plan.budget_limits.max_chunks
-    if any(ranked.uuid == uuid for ranked in ranking):
+    if uuid in (*hydrated.chunks, *hydrated.missing, *hydrated.failed):
         if place is None:
             repeated = uuid in hydrated.chunks
             reason = "a passage before it says nearly the same" if repeated else "it was not read"
             stages.append(ExplainStage(stage="passages", outcome="lost", reason=reason))
+        elif place > kept:
+            reason = f"place {place} of {len(order)} after reranking, {kept} stay"
+            stages.append(
+                ExplainStage(stage="selection", outcome="lost", rank=place, reason=reason)
+            )
         else:
             reason = f"place {place}, budget.max_chunks is {most}"
             outcome = "kept" if place <= most else "lost"

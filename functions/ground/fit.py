@@ -1,6 +1,7 @@
 """Citations and blocks must fit the state between steps; what goes first is written here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from docstokg.contracts.records import StoredChunk
@@ -13,6 +14,7 @@ from docstokg.domain.budget import (
     STATE_LIMIT_BYTES,
     STATE_MARGIN_BYTES,
     nested_json_bytes,
+    smaller,
 )
 from docstokg.domain.text import snippets
 from docstokg.usecases.run import Run
@@ -37,36 +39,23 @@ def fitted(
     if sum(_bytes(citation) for citation in citations) + block_bytes <= limit:
         return list(citations), blocks, False
     texts = {chunk.uuid: chunk for chunk in chunks}
-    in_blocks = frozenset(block.rank for block in blocks)
-    fewer, citation_bytes = _trimmed(citations, texts, in_blocks, limit - block_bytes)
+    in_blocks, fewer = frozenset(block.rank for block in blocks), list(citations)
+
+    def cut(citation: Citation, step: int) -> Citation | None:
+        if citation.rank in in_blocks:
+            return citation
+        return shorter(citation, texts[citation.uuid], step) if step else None
+
+    over = sum(map(_bytes, citations)) + block_bytes - limit
+    for step in (*snippets.STEPS, 0):
+        over = smaller(fewer, over, _bytes, partial(cut, step=step))
+    citation_bytes = sum(map(_bytes, fewer))
     for step in BLOCK_STEPS:
         if citation_bytes + block_bytes <= limit:
             break
         blocks = [_shorter_block(block, texts[block.uuid], step) for block in blocks]
         block_bytes = sum(_bytes(block) for block in blocks)
     return fewer, blocks, True
-
-
-def _trimmed(
-    citations: Sequence[Citation],
-    texts: Mapping[str, StoredChunk],
-    in_blocks: frozenset[int],
-    limit: int,
-) -> tuple[list[Citation], int]:
-    """Shrink and then drop what is in no block, from the lowest rank; what stays and its bytes."""
-    citations = list(citations)
-    sizes = [_bytes(citation) for citation in citations]
-    for step in snippets.STEPS:
-        for place in range(len(citations) - 1, -1, -1):
-            if sum(sizes) <= limit:
-                return citations, sum(sizes)
-            if citations[place].rank not in in_blocks:
-                citations[place] = shorter(citations[place], texts[citations[place].uuid], step)
-                sizes[place] = _bytes(citations[place])
-    for place in range(len(citations) - 1, -1, -1):
-        if sum(sizes) > limit and citations[place].rank not in in_blocks:
-            del citations[place], sizes[place]
-    return citations, sum(sizes)
 
 
 def located(

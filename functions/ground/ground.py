@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePath
 
 import numpy as np
@@ -45,6 +46,8 @@ from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20
+RERANKED = 3
+"""A reranker is given so many times `top_k`."""
 
 
 def ground(
@@ -54,10 +57,12 @@ def ground(
     *,
     index: SearchIndex,
     reranker: Reranker | None,
+    fallback: Reranker | None = None,
 ) -> Grounded:
     """Give citations by rank and the blocks for the model.
 
-    `NothingToCite` when all is lost, `Timeout` when it only came too late.
+    `NothingToCite` when all is lost, `Timeout` when it only came too late. `fallback` reranks
+    where the first reranker fails.
 
     Healthy channels that found nothing are an empty result with a warning, not an error.
     """
@@ -68,16 +73,20 @@ def ground(
             raise _lost(run, "No channel answered and the graph brought nothing.")
         names = ", ".join(run.scope.namespaces)
         run.warnings.append(f"Nothing was found in namespace {names!r} for this question.")
+    rerankers = _rerankers(run, reranker, fallback)
+    read = _to_rerank(plan, retrieval, ranking) if rerankers else ranking
     with run.timed("hydration"):
-        hydrated = _hydrate(run, ranking, index)
+        hydrated = _hydrate(run, read, index)
     if hydrated.failed:
         run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
-    order, chunks = _unique(ranking, hydrated)
+    order, chunks = _unique(read, hydrated)
     dedup_ms = (time.perf_counter() - started) * 1000
-    reranker_name, places = _reranked(run, chunks, reranker)
-    explained = explain(run, retrieval, expansion, ranking, hydrated, [chunks[i] for i in places])
-    places = places[: plan.budget_limits.max_chunks]
+    kept = len({ranked.uuid for ranked in order} & {ranked.uuid for ranked in ranking})
+    reranker_name, places = _reranked(run, chunks, rerankers)
+    ordered = [chunks[i] for i in places]
+    explained = explain(run, retrieval, expansion, hydrated, ordered, kept)
+    places = places[:kept][: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
     synthesis, most = plan.synthesis, plan.max_blocks
@@ -165,23 +174,37 @@ def _lost(run: Run, why: str) -> DocsToKGError:
     return NothingToCite(why)
 
 
+def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -> list[Reranker]:
+    """List who may rerank, the first choice first; a first choice that is lost is told."""
+    if run.plan.rerank == "no":
+        return []
+    if reranker is None or run.plan.rerank == "lost":
+        run.skip("rerank", "reranker_unavailable", "there is no such reranker here")
+        reranker = None
+    return [one for one in (reranker, fallback) if one is not None]
+
+
+def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> list[Ranked]:
+    """Add the next of the pool, up to RERANKED times `top_k`: what a reranker may bring up."""
+    known = {ranked.uuid for ranked in ranking}
+    more = [Ranked(uuid=c.uuid, source="hybrid") for c in retrieval.pool if c.uuid not in known]
+    return [*ranking, *more[: max(0, RERANKED * plan.top_k - len(known))]]
+
+
 def _reranked(
-    run: Run, chunks: Sequence[StoredChunk], reranker: Reranker | None
+    run: Run, chunks: Sequence[StoredChunk], rerankers: Sequence[Reranker]
 ) -> tuple[str | None, list[int]]:
-    """Order by the cross-encoder and, only then, by MMR on its scores scaled to [0, 1].
+    """Order by the first cross-encoder that answers and, only then, by MMR on its scaled scores.
 
     The name of the reranker that gave the order, if one did, and places in `chunks`.
     """
-    plan, same = run.plan, list(range(len(chunks)))
-    if plan.rerank == "no" or not chunks:
-        return None, same
-    if reranker is None or plan.rerank == "lost":
-        run.skip("rerank", "reranker_unavailable", "there is no such reranker here")
-        return None, same
-    texts, time_s = [chunk.text for chunk in chunks], run.left_s(*time_budget.RERANK)
-    scores = run.attempt(
-        "rerank", lambda: reranker.rank(plan.query, texts, time_s), "reranker_unavailable"
-    )
+    same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
+    scores, name = None, None
+    for reranker in rerankers if chunks else ():
+        rank = partial(reranker.rank, run.plan.query, texts, run.left_s(*time_budget.RERANK))
+        scores, name = run.attempt("rerank", rank, "reranker_unavailable"), reranker.model
+        if scores is not None:
+            break
     if scores is None:
         return None, same
     low, high = min(scores), max(scores)
@@ -190,7 +213,7 @@ def _reranked(
     picked = mmr.select(
         [scaled[i] for i in ordered], [chunks[i].vector for i in ordered], len(ordered)
     )
-    return reranker.model, [ordered[i] for i in picked]
+    return name, [ordered[i] for i in picked]
 
 
 def _citations(

@@ -12,7 +12,7 @@ from docstokg_functions.ground.ground import ground
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
-    reranker = wiring.reranker()
+    reranker, fallback = wiring.reranker(), wiring.fallback_reranker()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         expansion = event.get("expansion")
@@ -22,11 +22,11 @@ def build(wiring: Wiring) -> Handler:
             Expansion.model_validate(expansion) if expansion is not None else None,
             index=index,
             reranker=reranker,
+            fallback=fallback,
         )
         return grounded.model_dump(mode="json", exclude_defaults=True)
 
     return handler
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

@@ -12,6 +12,7 @@ from docstokg.contracts.response import DependencyHealth, Health
 from docstokg.domain import time_budget
 from docstokg.errors import CircuitOpen, DocsToKGError, cause
 from docstokg.observability import Telemetry
+from docstokg.usecases.problems import json_reply
 
 ESSENTIAL = "index"
 
@@ -44,11 +45,7 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
     if any(state.state in ("down", "open") for state in states.values()):
         status = "down" if states[ESSENTIAL].state != "up" else "degraded"
     body = Health(status=status, version=__version__, dependencies=states)
-    return Reply(
-        statusCode=503 if status == "down" else 200,
-        body=body.model_dump_json(),
-        headers={"Content-Type": "application/json", "Cache-Control": "no-store"},
-    )
+    return json_reply(body, 503 if status == "down" else 200, **{"Cache-Control": "no-store"})
 
 
 def _ask(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:

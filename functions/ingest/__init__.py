@@ -1,1 +1,13 @@
 """The loader's stages as functions: read, encode, names, resolve, write, close."""
+
+from collections.abc import Callable
+from typing import Any
+
+from docstokg.contracts.ingest import IngestTask
+
+type Stated = dict[str, Any]
+
+
+def staged(stage: Callable[[IngestTask, object], Stated]) -> Callable[[Stated, object], Stated]:
+    """Make the handler of a stage, which is given its task and the runtime's context."""
+    return lambda event, context: stage(IngestTask.model_validate(event), context)

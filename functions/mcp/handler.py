@@ -25,11 +25,11 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler over the routes that are there: in this process, or deployed beside it."""
     run = wiring.workflow().run
     runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
-    if check := wiring.check_function():
+    if check := wiring.route_function("check"):
         runs["check"] = check.run
-    if documents := wiring.documents_function():
+    if documents := wiring.route_function("documents"):
         runs |= {"documents": documents.run, "passage": documents.run}
-    if walks := wiring.traverse_function():
+    if walks := wiring.route_function("traverse"):
         runs["traverse"] = walks.run
     service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)
 
@@ -42,5 +42,4 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

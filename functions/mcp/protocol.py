@@ -61,13 +61,6 @@ INSTRUCTIONS = (
 LIST_FRESH_MS = 300_000
 # What only the later generation knows; strict peers of the earlier one refuse it.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
-STATUS = {
-    PARSE_ERROR: 400,
-    INVALID_REQUEST: 400,
-    INVALID_PARAMS: 400,
-    UNSUPPORTED_PROTOCOL_VERSION: 400,
-    METHOD_NOT_FOUND: 404,
-}
 JSON_TYPE = {"Content-Type": "application/json"}
 
 
@@ -111,7 +104,8 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
         else:
             result = _result(request.method, request.params or {}, tools, modern)
     except Refused as exc:
-        return _error(exc, request.id, STATUS[exc.code] if modern else 200)
+        status = 404 if exc.code == METHOD_NOT_FOUND else 400
+        return _error(exc, request.id, status if modern else 200)
     except ValidationError as exc:
         wrong = [".".join(map(str, error["loc"])) for error in exc.errors()]
         refused = Refused(INVALID_PARAMS, "Invalid params", wrong)
@@ -177,10 +171,8 @@ def _listed(tool: Tool) -> ListedTool:
 def _check_version(meta: dict[str, Any]) -> None:
     version = meta[PROTOCOL_VERSION_META_KEY]
     if not isinstance(version, str) or CLIENT_CAPABILITIES_META_KEY not in meta:
-        message = (
-            f"params._meta needs {PROTOCOL_VERSION_META_KEY!r} and {CLIENT_CAPABILITIES_META_KEY!r}"
-        )
-        raise Refused(INVALID_PARAMS, message)
+        keys = f"{PROTOCOL_VERSION_META_KEY!r} and {CLIENT_CAPABILITIES_META_KEY!r}"
+        raise Refused(INVALID_PARAMS, f"params._meta needs {keys}")
     if version not in MODERN_PROTOCOL_VERSIONS:
         data = {"supported": list(KNOWN_PROTOCOL_VERSIONS), "requested": version}
         raise Refused(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)

@@ -1,6 +1,5 @@
 """The tools: each is a route of the HTTP API, called by the same handler with the same body."""
 
-import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -258,14 +257,8 @@ def _max_bytes(limit: object) -> int | None:
 def _reply(
     tool: Tool, body: dict[str, Any], service: Service, caller: Caller, request_id: str
 ) -> Reply:
-    envelope = Envelope(
-        route=tool.route,
-        request_id=request_id,
-        caller=caller,
-        body_b64=base64.b64encode(_bytes(body)).decode(),
-    )
     try:
-        return service.runs[tool.route](envelope)
+        return service.runs[tool.route](Envelope.of(tool.route, request_id, caller, _bytes(body)))
     except DocsToKGError as exc:
         fields = {"request_id": request_id, "tool": tool.name, "error": str(exc)}
         service.telemetry.log("ERROR", "tool_failed", **fields)

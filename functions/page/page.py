@@ -14,22 +14,10 @@ POLICY: Final = (
 DOCS_POLICY: Final = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 """The interactive reference writes styles into its elements."""
 
-FILES: Final = {
-    "/": "index.html",
-    "/page.css": "page.css",
-    "/page.js": "page.js",
-    "/sign-in.js": "sign-in.js",
-    "/signed-in": "signed-in.html",
-    "/signed-in.js": "signed-in.js",
-    "/graph.js": "graph.js",
-    "/curl.js": "curl.js",
-    "/keeping.js": "keeping.js",
-    "/library.js": "library.js",
-    "/paper.js": "paper.js",
-    "/icon.svg": "icon.svg",
-    "/docs": "docs.html",
-    "/docs.js": "docs.js",
-}
+_NAMED = ("page.css", "page.js", "sign-in.js", "signed-in.js", "graph.js", "curl.js", "keeping.js",
+          "library.js", "paper.js", "docs.js", "icon.svg")  # fmt: skip
+_PAGES = {"/": "index.html", "/docs": "docs.html", "/signed-in": "signed-in.html"}
+FILES: Final = _PAGES | {f"/{name}": name for name in _NAMED}
 """Path to file: nothing else is ever read, so no path can leave the folder."""
 
 VIEWER: Final = {

@@ -55,9 +55,10 @@ def held_to_domain(
         lambda: domain.check_consistency(checked.answer, graph, run.scope, left_s),
         graph_reason,
     )
-    issues = (
-        _of_citations(checked.answer, consistency.issues, blocks) if consistency is not None else []
-    )
+    # What a source says word for word is its own to answer for.
+    texts, named = "\n".join(block.text for block in blocks), mentions(checked.answer)
+    found = consistency.issues if consistency is not None else ()
+    issues = [one for one in found if _words(checked.answer, one, named) not in texts]
     if not issues:
         return checked
     judged = tuple(_held(verdict, issues) for verdict in report.sentences)
@@ -80,14 +81,6 @@ def _seconds(run: Run) -> float:
     left_s = run.left_s(*time_budget.CONSISTENCY)
     off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S
     return 0.0 if off else left_s
-
-
-def _of_citations(
-    answer: str, issues: Sequence[ConsistencyIssue], blocks: Sequence[Block]
-) -> list[ConsistencyIssue]:
-    """Leave out what a source says word for word."""
-    texts, named = "\n".join(block.text for block in blocks), mentions(answer)
-    return [issue for issue in issues if _words(answer, issue, named) not in texts]
 
 
 def _words(answer: str, issue: ConsistencyIssue, named: Sequence[Mention]) -> str:

@@ -28,9 +28,9 @@ from docstokg.domain.graph.ontology_facts import Facts
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
-from docstokg_functions.respond.trim import MEDIA_TYPE, reply_within
+from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
@@ -118,7 +118,7 @@ def _explained(run: Run, grounded: Grounded) -> Reply:
     warnings = tuple(dict.fromkeys([*run.plan.warnings, *grounded.warnings, *run.warnings]))
     reply = grounded.explained.model_copy(update={"warnings": warnings})
     run.finish(200, degraded_reasons=list(run.degraded), lost_at=reply.lost_at)
-    return Reply(statusCode=200, body=reply.model_dump_json(), headers=MEDIA_TYPE)
+    return json_reply(reply)
 
 
 def _failed(run: Run, step_input: RespondInput) -> Reply:

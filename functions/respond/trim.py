@@ -1,12 +1,11 @@
 """The reply must fit the platform's payload limit; what goes first is written here."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
-from docstokg.domain.budget import nested_json_bytes
+from docstokg.domain.budget import nested_json_bytes, smaller
 from docstokg.domain.text import snippets
 
 MEDIA_TYPE = {"Content-Type": "application/json"}
@@ -47,30 +46,15 @@ def _undiagnosed(response: RAGResponse) -> RAGResponse:
 def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
     citations = list(response.citations)
     over = nested_json_bytes(_body(response, with_diagnostics)) - limit
-    over = _smaller(citations, over, lambda one: one.model_copy(update=_NOT_FULL))
+    over = smaller(citations, over, _bytes, lambda one: one.model_copy(update=_NOT_FULL))
     if over > 0 and response.graph is not None:
         told = (*response.warnings, "The graph did not fit.")
         response = response.model_copy(update={"graph": None, "warnings": told})
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
     for step in snippets.STEPS:
-        over = _smaller(citations, over, partial(_shorter, limit=step))
-    _smaller(citations, over, lambda one: one if one.cited else None)
+        over = smaller(citations, over, _bytes, partial(_shorter, limit=step))
+    smaller(citations, over, _bytes, lambda one: one if one.cited else None)
     return _with(response, citations)
-
-
-def _smaller(
-    citations: list[Citation], over: int, change: Callable[[Citation], Citation | None]
-) -> int:
-    """Change citations, or drop them, from the lowest rank until `over` bytes are saved.
-
-    Returns how many are still to be saved.
-    """
-    for place in range(len(citations) - 1, -1, -1):
-        if over > 0:
-            before, after = citations[place], change(citations[place])
-            citations[place : place + 1] = [] if after is None else [after]
-            over -= _bytes(before) - (0 if after is None else _bytes(after))
-    return over
 
 
 def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:

@@ -40,5 +40,4 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

@@ -27,7 +27,7 @@ from docstokg.domain.budget import (
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse_body
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
 from docstokg_functions.traverse.call_budget import CallBudget
@@ -54,7 +54,7 @@ def traverse(
     if not enabled:
         detail = "Traversal is switched off on this server."
         return problem_reply(404, "not_found", detail, envelope.request_id)
-    request = parse_body(envelope.body_b64, TraverseRequest, envelope.request_id)
+    request = parse_body(envelope, TraverseRequest)
     if isinstance(request, Reply):
         return request
     view = read_cursor(request.cursor or "") if _is_view(request) else None
@@ -62,9 +62,6 @@ def traverse(
     offset = _offset(request)
     if problems := problems + _start_problems(request, offset):
         return invalid(problems, envelope.request_id)
-    if not envelope.caller.may_read(request.namespace):
-        detail = f"Namespace {request.namespace!r} is not granted to this caller."
-        return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
     filters = view.filter if view is not None else filters
@@ -85,12 +82,10 @@ def traverse(
         reason = graph_reason(error)
         fault = "did not answer in time" if reason == "kg_timeout" else "cannot be read"
         return problem_reply(503, reason, f"The graph {fault}.", envelope.request_id)
-    _record(call, result)
-    return Reply(
-        statusCode=200,
-        body=_response(call, request, walk_request, result, offset, before).model_dump_json(),
-        headers={"Content-Type": "application/json"},
-    )
+    count(call.telemetry, result)
+    told = {"expanded": result.expanded, "pruned": result.pruned}
+    call.answered("traverse", nodes=len(result.nodes), **told)
+    return json_reply(_response(call, request, walk_request, result, offset, before))
 
 
 def _start_problems(request: TraverseRequest, offset: int) -> list[FieldProblem]:
@@ -108,40 +103,13 @@ def _problem(path: str, code: str, message: str) -> FieldProblem:
     return FieldProblem(path=path, code=code, message=message)
 
 
-def _record(call: Call, result: WalkResult) -> None:
-    count(call.telemetry, result)
-    call.telemetry.count("rag_requests_total", route="traverse", status="200")
-    call.telemetry.log(
-        "INFO",
-        "request",
-        request_id=call.request_id,
-        route="traverse",
-        namespace=call.scope.namespace,
-        status=200,
-        nodes=len(result.nodes),
-        expanded=result.expanded,
-        pruned=result.pruned,
-        degraded_reasons=list(call.degraded),
-    )
-
-
 def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
-    call.telemetry.log(
-        "WARNING",
-        "audit",
-        action="graph_budget_refused",
-        request_id=call.request_id,
-        caller=caller_hash(caller),
-    )
+    who = {"request_id": call.request_id, "caller": caller_hash(caller)}
+    call.telemetry.log("WARNING", "audit", action="graph_budget_refused", **who)
     call.telemetry.count("rag_requests_total", route=route, status="429")
-    detail = "This caller's graph walks of this minute are spent."
-    return problem_reply(
-        429,
-        "graph_budget_exceeded",
-        detail,
-        call.request_id,
-        headers={"Retry-After": str(max(1, round(wait_s + 0.5)))},
-    )
+    code, detail = "graph_budget_exceeded", "This caller's graph walks of this minute are spent."
+    retry = {"Retry-After": str(max(1, round(wait_s + 0.5)))}
+    return problem_reply(429, code, detail, call.request_id, headers=retry)
 
 
 def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ...]]:

@@ -43,18 +43,16 @@ class WalkRequest:
     labels: tuple[str, ...] = LABELS
     relations: tuple[str, ...] | None = None
     entities: tuple[str, ...] | None = None
-    gated: bool = True
 
 
 @dataclass(frozen=True)
 class Node:
-    """A collected node; `path`: node ids from its seed to it."""
+    """A collected node; `path`: node ids from its seed to it, one more than it is deep."""
 
     id: str
     label: str
     title: str
     score: float
-    depth: int
     path: tuple[str, ...]
 
 
@@ -73,7 +71,7 @@ class WalkResult:
 
     def view(self) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
         """Give nodes by depth, score and id, and the edges between them by depth and ends."""
-        nodes = sorted(self.nodes.values(), key=lambda n: (n.depth, -n.score, n.id))
+        nodes = sorted(self.nodes.values(), key=lambda n: (len(n.path), -n.score, n.id))
         edges = sorted(
             (depth, edge)
             for edge, depth in self.edges.items()
@@ -101,7 +99,7 @@ class WalkResult:
     def _path(self, src: str, dst: str) -> tuple[str, ...]:
         """Give the node ids from a seed to `dst`, over this edge unless it leads back."""
         one, two = self.nodes[src], self.nodes[dst]
-        return (*one.path, dst) if two.depth > one.depth else two.path
+        return (*one.path, dst) if len(two.path) > len(one.path) else two.path
 
 
 def walk_graph(
@@ -116,9 +114,8 @@ def walk_graph(
     """Walk layer by layer within `time_s` seconds; what fails or runs out leaves what there is.
 
     A layer's candidates are scored; the best are kept, at most the layer's share of the remaining
-    nodes; of these the gate chooses which are expanded. Not `gated` is plain breadth-first, to
-    measure against: the first found are kept, in the order the stores give them, and all are
-    expanded. The graph's failure on the seeds is raised; later ones are noted by the call.
+    nodes; of these the gate chooses which are expanded. The graph's failure on the seeds is raised;
+    later ones are noted by the call.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -154,10 +151,8 @@ class _Walker:
         for depth in range(request.max_depth + 1):
             best_nodes = self._best_of(layer, depth)
             for name, score in best_nodes.items():
-                label = _label(name, self._chunks)
-                result.nodes[name] = Node(
-                    name, label, self._titles[name], score, depth, layer[name]
-                )
+                label, title = self._label(name), self._titles[name]
+                result.nodes[name] = Node(name, label, title, score, layer[name])
             if not best_nodes:
                 break
             result.depth_reached = depth
@@ -166,15 +161,14 @@ class _Walker:
             frontier = request.frontier
             delta = frontier.delta_threshold if depth <= request.soft_depth else 0.0
             gate = gate_layer(best_nodes, best if depth > 1 else None, frontier.top_k, delta)
-            expanded = gate.expand if request.gated else tuple(best_nodes)
-            result.pruned += len(best_nodes) - len(expanded)
+            result.pruned += len(best_nodes) - len(gate.expand)
             best = gate.best
             try:
-                layer = self._expand(expanded, depth + 1)
+                layer = self._expand(gate.expand, depth + 1)
             except DocsToKGError as error:
                 self._call.log("graph_walk", error, graph_reason)
                 break
-            result.expanded += len(expanded)
+            result.expanded += len(gate.expand)
         return result
 
     def _best_of(self, layer: dict[str, tuple[str, ...]], depth: int) -> dict[str, float]:
@@ -185,9 +179,7 @@ class _Walker:
         if depth:
             left = request.max_nodes - len(self._result.nodes)
             room = share_of(left, request.max_depth - depth + 1)
-        ranked = list(layer)
-        if request.gated:
-            ranked.sort(key=lambda name: (-scores[name], name))
+        ranked = sorted(layer, key=lambda name: (-scores[name], name))
         best = {name: scores[name] for name in ranked[:room]}
         self._result.skipped += len(ranked) - len(best)
         return best
@@ -252,8 +244,7 @@ class _Walker:
         """Fetch what lies one step from `names`; give new nodes with the paths that found them."""
         edges: list[tuple[str, str, str]] = []
         by_label = {
-            label: [name for name in names if _label(name, self._chunks) == label]
-            for label in LABELS
+            label: [name for name in names if self._label(name) == label] for label in LABELS
         }
         with self._call.telemetry.span("graph_walk_layer"):
             edges += self._around_entities(by_label["Entity"])
@@ -279,12 +270,11 @@ class _Walker:
             for here, there, way in ((src, dst, "out"), (dst, src, "in")):
                 if here not in origin or request.direction not in (way, "both"):
                     continue
-                label = _label(there, self._chunks)
+                label = self._label(there)
                 if there not in self._titles or label not in request.labels:
                     self._result.skipped += 1
                     continue
-                is_reached = there in self._result.nodes or there in layer
-                if not is_reached:
+                if there not in self._result.nodes and there not in layer:
                     taken[here, label] = taken.get((here, label), 0) + 1
                     if taken[here, label] > HUB:
                         self._result.skipped += 1
@@ -389,11 +379,9 @@ class _Walker:
         if request.entities is None:
             return True
         ends = [end for end in (src, dst) if end in self._kinds and end not in request.seeds]
-        return all(self._is_allowed(end, request.entities) for end in ends)
-
-    def _is_allowed(self, entity: str, allowed: Sequence[str]) -> bool:
-        kind = self._kinds.get(entity) or ""
-        return bool({entity.casefold(), prefix_of(entity), kind.casefold()} & set(allowed))
+        kinds = {end: (self._kinds[end] or "").casefold() for end in ends}
+        allowed = set(request.entities)
+        return all({end.casefold(), prefix_of(end), kinds[end]} & allowed for end in ends)
 
     def _scores(self, layer: dict[str, tuple[str, ...]]) -> dict[str, float]:
         """Score the nodes of a layer by vectors, or by words where there are none.
@@ -427,7 +415,7 @@ class _Walker:
 
     def _stored(self, names: Sequence[str]) -> None:
         """Read what the load made of entity names; what is of another space is made anew."""
-        entities = [name for name in names if _label(name, self._chunks) == "Entity"]
+        entities = [name for name in names if self._label(name) == "Entity"]
         if not entities:
             return
         stored = self._call.attempt(
@@ -451,10 +439,9 @@ class _Walker:
         if vectors is not None:
             self._vectors |= {n: unpack(v) for n, v in zip(names, vectors, strict=True)}
 
-
-def _label(name: str, chunks: dict[str, StoredChunk]) -> str:
-    if name in chunks:
-        return "Chunk"
-    if name.startswith(DOCUMENT):
-        return "Document"
-    return "Topic" if name.startswith(TOPIC) else "Entity"
+    def _label(self, name: str) -> str:
+        if name in self._chunks:
+            return "Chunk"
+        if name.startswith(DOCUMENT):
+            return "Document"
+        return "Topic" if name.startswith(TOPIC) else "Entity"

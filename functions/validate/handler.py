@@ -10,18 +10,17 @@ from docstokg.entry import entry_point
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.validate.validate import Rules, validate
+from docstokg_functions.validate.validate import validate
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler; it has no clients."""
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        rules = Rules.from_settings(wiring.current_settings())
         envelope = Envelope.model_validate(event["envelope"])
         validated = validate(
             envelope,
-            rules=rules,
+            rules=wiring.current_settings(),
             started_at=str(event.get("started_at", "")),
             now_ms=time.time() * 1000,
         )
@@ -34,5 +33,4 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

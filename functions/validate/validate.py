@@ -8,9 +8,8 @@ from typing import Literal
 
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.contracts.model import Contract
 from docstokg.contracts.request import ExplainRequest, KgExpansion, RAGRequest, SearchRequest
-from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
+from docstokg.contracts.response import BudgetLimits, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
     ExpansionPlan,
@@ -23,8 +22,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.text.follow_up import whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import models_reply, read_chat
-from docstokg.usecases.intake import decode_body, invalid, parse
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.intake import decode_body, invalid, not_granted, parse
 
 ANSWER_SNIPPET = 800
 SEARCH_SNIPPET = 200
@@ -38,57 +36,11 @@ FULL_TEXT_BYTES = 16_384
 """Of each chunk, verbosity full."""
 
 
-class Rules(Contract):
-    """The server's own rules, taken from its settings once."""
-
-    models: tuple[str, ...]
-    max_timeout_s: float
-    default_timeout_s: float
-    channels: tuple[Channel, ...]
-    fusion: str
-    mmr: bool
-    kg_enabled: bool
-    kg_two_hops: bool
-    kg_boost: float
-    embed_provider: str
-    rerank_provider: str
-    jina_enabled: bool
-    fallback_model: str | None
-    min_score: float
-    answer_min_probability: float
-    repair: Literal["attribute", "drop", "report"]
-    allow_system_prompt: bool
-    verbosity_graph: bool
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> "Rules":
-        """Pick what validate decides by."""
-        return cls(
-            models=settings.models,
-            max_timeout_s=settings.max_timeout_s,
-            default_timeout_s=settings.default_timeout_s,
-            channels=settings.channels,
-            fusion=settings.fusion,
-            mmr=settings.mmr,
-            kg_enabled=settings.kg_enabled,
-            kg_two_hops=settings.kg_2hop_enabled,
-            kg_boost=settings.kg_boost_value if settings.kg_boost_enabled else 0.0,
-            embed_provider=settings.embed_provider,
-            rerank_provider=settings.rerank_provider,
-            jina_enabled=settings.provider_jina_enabled,
-            fallback_model=settings.llm_fallback_model,
-            min_score=settings.min_score,
-            answer_min_probability=settings.answer_min_probability,
-            repair=settings.repair,
-            allow_system_prompt=settings.allow_system_prompt,
-            verbosity_graph=settings.feature_verbosity_graph,
-        )
-
-
-def validate(envelope: Envelope, *, rules: Rules, started_at: str, now_ms: float) -> Validated:
+def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Give the plan and the scope of a request, or the reply that ends the execution.
 
-    `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
+    `rules`: the server's own. `started_at`: ISO time at which the execution began, trusted unless
+    it is over 5 s off.
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
@@ -100,10 +52,8 @@ def validate(envelope: Envelope, *, rules: Rules, started_at: str, now_ms: float
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
     namespaces = request.asked_namespaces
-    if refused := [name for name in namespaces if not envelope.caller.may_read(name)]:
-        detail = f"Namespace {refused[0]!r} is not granted to this caller."
-        code = "namespace_not_granted"
-        return Validated(reply=problem_reply(403, code, detail, envelope.request_id))
+    if (refused := not_granted(envelope, *namespaces)) is not None:
+        return Validated(reply=refused)
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
@@ -170,13 +120,13 @@ def _started_ms(started_at: str, now_ms: float) -> int:
     return int(started) if 0 <= now_ms - started <= CLOCK_SKEW_MS else int(now_ms)
 
 
-def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int) -> Plan:
+def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: int) -> Plan:
     is_chosen = "timeout_s" in request.budget.model_fields_set
     asked_s = request.budget.timeout_s if is_chosen else rules.default_timeout_s
     timeout_s = min(asked_s, rules.max_timeout_s)
     warnings = []
     verbosity = request.verbosity
-    if verbosity == "graph" and not rules.verbosity_graph:
+    if verbosity == "graph" and not rules.feature_verbosity_graph:
         verbosity = "snippet"
         warnings.append("Verbosity graph is switched off on this server; answered as snippet.")
     if is_chosen and timeout_s < asked_s:
@@ -205,7 +155,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         deadline_ms=started_ms + int(timeout_s * 1000),
         retrieval=RetrievalPlan(
             channels={channel: CHANNEL_SIZES[channel] for channel in rules.channels},
-            fusion="rrf" if rules.fusion == "rrf" else "minmax",
+            fusion=rules.fusion,
             mmr=rules.mmr,
             embed=_embeds(request.providers.embedding, rules),
             time_s=time_budget.RETRIEVE.cap_s,
@@ -232,14 +182,14 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
     )
 
 
-def _expansion(expansion: KgExpansion, rules: Rules) -> ExpansionPlan:
+def _expansion(expansion: KgExpansion, rules: Settings) -> ExpansionPlan:
     enabled = expansion.enabled and rules.kg_enabled
     return ExpansionPlan(
         enabled=enabled,
         restrict=enabled and expansion.route and bool(expansion.seeds),
         max_hops=expansion.hops,
-        two_hops=rules.kg_two_hops,
-        boost=rules.kg_boost,
+        two_hops=rules.kg_2hop_enabled,
+        boost=rules.kg_boost_value if rules.kg_boost_enabled else 0.0,
         limit=expansion.limit,
         seeds=expansion.seeds,
         concept_types=_folded(expansion.concept_types),
@@ -252,26 +202,26 @@ def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(name.casefold() for name in names)
 
 
-def _embeds(provider: str, rules: Rules) -> bool:
-    if rules.embed_provider == "jina" and not rules.jina_enabled:
+def _embeds(provider: str, rules: Settings) -> bool:
+    if rules.embed_provider == "jina" and not rules.provider_jina_enabled:
         return False
     return provider in ("auto", rules.embed_provider)
 
 
-def _rerank(provider: str, rules: Rules) -> Literal["yes", "no", "lost"]:
+def _rerank(provider: str, rules: Settings) -> Literal["yes", "no", "lost"]:
     """Say whether to rerank; what is asked for or configured and cannot act is lost, not left."""
     if provider == "none" or (provider == "auto" and rules.rerank_provider == "none"):
         return "no"
-    off = rules.rerank_provider == "jina" and not rules.jina_enabled
+    off = rules.rerank_provider == "jina" and not rules.provider_jina_enabled
     return "yes" if provider in ("auto", rules.rerank_provider) and not off else "lost"
 
 
-def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
+def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
     if not request.synthesis.enabled:
         return None
     return SynthesisPlan(
         model=request.synthesis.model,
-        fallback=rules.fallback_model,
+        fallback=rules.llm_fallback_model,
         temperature=request.synthesis.temperature,
         max_tokens=request.budget.max_tokens_gen,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
@@ -279,7 +229,7 @@ def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
     )
 
 
-def _cache(envelope: Envelope, request: RAGRequest, rules: Rules) -> CachePlan | None:
+def _cache(envelope: Envelope, request: RAGRequest, rules: Settings) -> CachePlan | None:
     """Name what a stored response depends on as far as the request tells; see `recall`."""
     if request.cache_key is None:
         return None

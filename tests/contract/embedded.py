@@ -6,8 +6,10 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
-from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
 
 class EmbeddedGraph(SqliteGraph):

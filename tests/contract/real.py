@@ -12,6 +12,8 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
 from tests.jvm.servers import Endpoint, Engine
 from tests.services import alone, server
 
@@ -65,6 +67,28 @@ def neo4j_store() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
             wipe(writer)
             graph.close()
             writer.close()
+
+
+@contextmanager
+def both_stores(**more: object) -> Iterator[Settings]:
+    """Settings of both servers: an index of this test's own, and the empty graph to itself."""
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
+    where = {"index_url": index.url, "index_name": f"t{secrets.token_hex(6)}"}
+    login = {"graph_user": graph.user, "graph_password": graph.password}
+    settings = Settings.model_validate({**where, "graph_url": graph.url, **login, **more})
+    with alone(Engine.NEO4J):
+        empty(settings)
+        yield settings
+        empty(settings)
+
+
+def empty(settings: Settings) -> None:
+    """Remove what a load left in either."""
+    remove_indices(settings.index_url or "", settings.index_name)
+    wiring = Wiring(settings)
+    wiring.graph_writer().close_load()  # makes the schema of a server that has none yet
+    wipe(wiring.graph_writer())  # type: ignore[arg-type]
+    wiring.close()
 
 
 def neo4j_sides(at: Endpoint) -> tuple[Neo4jGraph, Neo4jGraphWriter]:

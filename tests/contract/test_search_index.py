@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack, packed, quantise

@@ -9,7 +9,7 @@ import pytest
 
 from docstokg.adapters.neo4j.server import Server
 from docstokg.adapters.neo4j.traces import Neo4jTraces
-from docstokg.adapters.sqlite.graph import SqliteGraphWriter
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite.traces import SqliteTraces
 from docstokg.contracts.state import TraceMessage
 from docstokg.ports import TraceStore

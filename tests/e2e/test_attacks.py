@@ -14,7 +14,7 @@ import pytest
 from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from tests.conftest import load_folder, write_corpus
+from tests.conftest import load_folder, opened, write_corpus
 from tests.model_server import ModelServer, serving
 
 CANARY = "PWNED7"
@@ -129,13 +129,7 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, cache_dir):
 @pytest.fixture(scope="module")
 def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
     """The application with a caller who may not see `acl` staff, and what it logs."""
-    from starlette.testclient import TestClient
-
-    from docstokg.observability import Telemetry
     from docstokg.settings import Settings
-    from docstokg.wiring import Wiring
-    from docstokg_local.server.application import application
-    from docstokg_local.server.prometheus import PrometheusSink
 
     keys = tmp_path_factory.mktemp("keys") / "keys.json"
     keys.write_text(json.dumps({"K": {"sub": "s", "namespaces": ["default"], "groups": ["x"]}}))
@@ -145,12 +139,9 @@ def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
         auth="keys", keys_file=str(keys),
     )  # fmt: skip
     log: list[str] = []
-    sink = PrometheusSink()
-    wiring = Wiring(settings, Telemetry(sink, log.append), models)
-    with TestClient(application(settings, wiring, sink), raise_server_exceptions=False) as client:
+    with opened(settings, models, log.append) as client, client:
         client.headers["X-Api-Key"] = "K"
         yield client, log
-    wiring.close()
 
 
 def ask(attacked, query: str, model: str, hint: str | None = None) -> dict[str, Any]:

@@ -65,6 +65,29 @@ def test_a_stream_ends_in_what_the_whole_completion_says(client, url) -> None:
     assert raw.text.endswith("\n\ndata: [DONE]\n\n")
 
 
+TITLE = (
+    '### Task:\nName this chat in five words.\n### Output:\n{ "title": "..." }\n<chat_history>\n'
+)
+OPEN_WEBUI = {
+    "a title": {"messages": [{"role": "user", "content": f"{TITLE}USER: What are seizures?"}],
+                "max_completion_tokens": 1000, "metadata": {"task": "title_generation"}},
+    "tags": {"messages": [{"role": "user", "content": TITLE.replace("title", "tags")}],
+             "metadata": {"task": "tags_generation"}},
+    "no tools": {"messages": [QUESTION], "tools": [], "session_id": "s", "chat_id": "c"},
+}  # fmt: skip
+"""What it sends beside a conversation: by its documentation and source, in words of our own."""
+
+
+@pytest.mark.parametrize("asked", OPEN_WEBUI.values(), ids=OPEN_WEBUI)
+@pytest.mark.parametrize("stream", [False, True])
+def test_open_webui_is_answered(url, asked, stream) -> None:
+    body = {"model": "extractive", "stream": stream, **asked}
+    answered = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
+    assert answered.status_code == 200, answered.text
+    if not stream:
+        assert ChatCompletion.model_validate_json(answered.content).choices[0].message.content
+
+
 def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
     talk = [
         {"role": "system", "content": "Be brief."},

@@ -1,9 +1,7 @@
 """The Python client against real servers: types, one deadline, and only safe retries."""
 
 import asyncio
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsRequest, Job, PostedDocument
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+from tests.loopback import Loopback
 
 pytestmark = pytest.mark.timeout(60)
 ANSWER = {"synthesis": {"enabled": True, "model": "extractive"}, "budget": {"max_tokens_gen": 99}}
@@ -73,43 +72,24 @@ def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path
         Client("localhost:8080")
 
 
-class Peer(http.server.BaseHTTPRequestHandler):
-    """Answers by script, one entry a request, and keeps what it was asked."""
+class Peer(Loopback):
+    """Answers by `script`, one entry a request: status, headers, body, seconds before it."""
 
-    script: list[tuple[int, dict[str, str], bytes, float]] = []
-    asked: list[dict] = []
+    def __init__(self) -> None:
+        super().__init__(self._next)
+        self.script: list[tuple[int, dict[str, str], bytes, float]] = []
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        type(self).asked.append(json.loads(body))
-        status, headers, reply, wait = type(self).script.pop(0)
+    def _next(self, *_: object) -> tuple[int, bytes]:
+        status, self.headers, body, wait = self.script.pop(0)
         time.sleep(wait)
-        try:
-            self.send_response(status)
-            for name, value in {"content-length": str(len(reply)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(reply)
-        except OSError:  # the client's time is up
-            self.close_connection = True
-
-    def log_message(self, *_) -> None:
-        pass
+        return status, body
 
 
 @pytest.fixture
-def peer() -> Iterator[type[Peer]]:
-    class Fresh(Peer):
-        script: list = []
-        asked: list = []
-        url = ""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    Fresh.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Fresh
-    server.shutdown()
-    server.server_close()
+def peer() -> Iterator[Peer]:
+    made = Peer()
+    yield made
+    made.close()
 
 
 def problem(status: int, code: str = "overloaded") -> bytes:
@@ -155,7 +135,7 @@ def test_the_deadline_is_handed_on_and_kept(peer) -> None:
     peer.script[:] = [(200, {}, b"{}", 3)] * 2
     with pytest.raises(Timeout):
         Client(peer.url, timeout_s=2).search("What are seizures?")
-    assert peer.asked[0]["budget"]["timeout_s"] == pytest.approx(1.6, abs=0.1)
+    assert json.loads(peer.asked[0][1])["budget"]["timeout_s"] == pytest.approx(1.6, abs=0.1)
     peer.script[:] = [(503, {"retry-after": "30"}, problem(503), 0)]
     asked = len(peer.asked)
     with pytest.raises(ProblemError):  # there is no time to wait that long
@@ -164,4 +144,4 @@ def test_the_deadline_is_handed_on_and_kept(peer) -> None:
     peer.script[:] = [(500, {}, problem(500), 0)]
     with pytest.raises(ProblemError):
         Client(peer.url).search("What are seizures?", budget={"timeout_s": 7})
-    assert peer.asked[-1]["budget"]["timeout_s"] == 7
+    assert json.loads(peer.asked[-1][1])["budget"]["timeout_s"] == 7

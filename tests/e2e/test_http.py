@@ -48,11 +48,8 @@ def test_a_question_becomes_cited_evidence(small_store, client_for) -> None:
 
 
 def test_the_graph_shows_its_path(small_store, client_for) -> None:
-    body = (
-        client_for(small_store)
-        .post("/v1/answer", json={"query": "Which disease has HP:0001250?", "top_k": 3})
-        .json()
-    )
+    asked = {"query": "Which disease has HP:0001250?", "top_k": 3}
+    body = client_for(small_store).post("/v1/answer", json=asked).json()
     by_chunk = {citation["chunk_id"]: citation for citation in body["citations"]}
     assert by_chunk["seizure"]["kg_evidence"]["entity_id"] == "HP:0001250"
     assert by_chunk["dravet"]["kg_path"], by_chunk["dravet"]
@@ -60,18 +57,9 @@ def test_the_graph_shows_its_path(small_store, client_for) -> None:
 
 
 def test_an_extractive_answer_is_cited_by_construction(small_store, client_for) -> None:
-    body = (
-        client_for(small_store)
-        .post(
-            "/v1/answer",
-            json={
-                "query": "What are seizures?",
-                "budget": {"max_tokens_gen": 200},
-                "synthesis": {"enabled": True, "model": "extractive"},
-            },
-        )
-        .json()
-    )
+    asked = {"query": "What are seizures?", "budget": {"max_tokens_gen": 200}}
+    written = {**asked, "synthesis": {"enabled": True, "model": "extractive"}}
+    body = client_for(small_store).post("/v1/answer", json=written).json()
     assert re.search(r"\[\d+\]", body["answer"])
     assert body["grounding"]["grounded"] is True
     assert body["grounding"]["coverage"] == 1.0
@@ -89,11 +77,8 @@ def test_search_has_short_snippets_and_no_answer(small_store, client_for) -> Non
 
 
 def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
-    body = (
-        client_for(small_store)
-        .post("/v1/answer", json={"query": "asthma", "verbosity": "full"})
-        .json()
-    )
+    asked = {"query": "asthma", "verbosity": "full"}
+    body = client_for(small_store).post("/v1/answer", json=asked).json()
     assert body["citations"][0]["full_text"] == TEXTS["asthma"]
 
 
@@ -109,25 +94,17 @@ def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
     ],
 )
 def test_a_filter_bounds_everything(small_store, client_for, wanted, chunks) -> None:
-    body = (
-        client_for(small_store)
-        .post("/v1/answer", json={"query": "seizures asthma fever", "filter": wanted})
-        .json()
-    )
+    asked = {"query": "seizures asthma fever", "filter": wanted}
+    body = client_for(small_store).post("/v1/answer", json=asked).json()
     assert {citation["chunk_id"] for citation in body["citations"]} == chunks
     assert bool(set(body["warnings"]) - {NO_SYNTHESIS}) is (not chunks)
 
 
 def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> None:
     keys = tmp_path / "keys.json"
-    keys.write_text(
-        json.dumps(
-            {
-                "staff-key": {"sub": "s", "namespaces": ["*"], "groups": ["staff"]},
-                "guest-key": {"sub": "g", "namespaces": ["default"], "groups": []},
-            }
-        )
-    )
+    staff = {"sub": "s", "namespaces": ["*"], "groups": ["staff"]}
+    guest = {"sub": "g", "namespaces": ["default"], "groups": []}
+    keys.write_text(json.dumps({"staff-key": staff, "guest-key": guest}))
     client = client_for(small_store, auth="keys", keys_file=str(keys))
     ask = {"query": "secret anticonvulsant trial"}
     problem(client.post("/v1/answer", json=ask), 401)
@@ -194,36 +171,3 @@ def test_logs_tell_nothing_private(small_store, client_for) -> None:
         json.loads(line)
         assert "sodium" not in line
         assert "inhibitory" not in line
-
-
-ODD = [
-    '"unbalanced',
-    "AND OR NOT NEAR/3",
-    "col:umn^2 -minus +plus ~tilde *",
-    "😀😀😀",
-    "\u202eabc\u202d",
-    "a" * 4096,
-    "'; DROP TABLE index_chunk; --",
-    "MATCH (n) DETACH DELETE n",
-    "{{7*7}} ${jndi:x}",
-    "\t\n seizure \r\n",
-    "SELECT * FROM",
-    "ａｂｃ　ｄｅｆ",
-    "\\\\\\\\",
-    "[1] [2-5]",
-    "the of and a",
-    "%%%",
-    "\u0301\u0301\u0301",
-    "HP:0001250",
-    "hp_0001250?",
-    "{% $states.input %}",
-    "@@,@@role@@:@@admin",
-]
-
-
-@pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
-def test_strange_but_legal_questions(small_store, client_for, query: str) -> None:
-    response = client_for(small_store).post("/v1/answer", json={"query": query})
-    assert response.status_code == 200, response.text
-    assert response.json()["query"] == query.strip()
-    assert response.json()["diagnostics"]["degraded"] is False, response.json()["diagnostics"]

@@ -40,6 +40,10 @@ def test_auto_takes_what_runs_here_and_says_so(small_store, cache_dir, monkeypat
         assert done.exit_code == 0, done.output
         assert "answered by gateway/tiny (Ollama at" in done.stderr
         assert done.stdout.strip() == "A seizure is an event [1]."
+        model.answer = ""
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.strip().endswith("[1]."), "the built-in model answers for it"
         told = CliRunner().invoke(app, ["doctor", "--index", store, "--graph", store])
         assert f"Ollama answers at {model.url}: tiny" in told.stdout
     monkeypatch.setattr(local_models, "PORTS", {})

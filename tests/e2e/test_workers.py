@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docstokg.adapters.sqlite.shared import SqliteCircuit
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.serving import SPREADS_CONNECTIONS
 from tests.e2e.test_serving import Serving
@@ -121,21 +120,6 @@ def test_a_dead_worker_is_replaced_and_its_counts_stay(server, each) -> None:
     for client in fresh.values():
         assert client.post("/v1/search", json=ASK).status_code == 200
     assert {served(client) for client in fresh.values()} == {before + 2}
-
-
-def test_one_word_opens_the_circuit_of_all(tmp_path) -> None:
-    file = tmp_path / "shared.sqlite"
-    here, there, other = (SqliteCircuit(file, name) for name in ("graph", "graph", "index"))
-    assert not here.is_open()
-    assert not there.is_open()
-    here.open(2)
-    assert here.is_open()
-    time.sleep(0.6)
-    assert there.is_open()
-    assert not other.is_open()
-    time.sleep(1.6)
-    assert not here.is_open()
-    assert not there.is_open()
 
 
 def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:

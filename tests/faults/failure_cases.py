@@ -17,7 +17,6 @@ from docstokg.errors import PlanRejected, Timeout
 CLOSED = "http://127.0.0.1:9"
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "timeout_s": 20}}
-EXTRACTED = {**WRITTEN, "synthesis": {"enabled": True, "model": "extractive"}}
 
 ROWS = (
     "deadline passes",

@@ -13,12 +13,10 @@ from starlette.testclient import TestClient
 from docstokg.contracts.response import RAGResponse
 from docstokg.loading.pipeline import LoadOptions, LoadReport, load
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from docstokg_local.server.application import application
-from docstokg_local.server.prometheus import PrometheusSink
+from tests.conftest import opened
 
 TIMEOUT_S = 4.0
 SLACK_S = 0.3
@@ -38,14 +36,8 @@ def load_corpus(folder: Path, settings: Settings) -> LoadReport:
 @contextmanager
 def client(settings: Settings, **made: object) -> Iterator[TestClient]:
     """The real application, with some ports given."""
-    sink = PrometheusSink()
-    wiring = Wiring(settings, Telemetry(sink, lambda line: None), made)
-    opened = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
-    try:
-        yield opened
-    finally:
-        opened.close()
-        wiring.close()
+    with opened(settings, made) as made_client:
+        yield made_client
 
 
 def ask(client: TestClient, status: int = 200, **more: Any) -> dict[str, Any]:

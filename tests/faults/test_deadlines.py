@@ -7,7 +7,7 @@ another program's work made late is asked again; one that is late three times is
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ WRITTEN = {
     **ASK, "synthesis": {"enabled": True},
     "budget": {"timeout_s": TIMEOUT_S, "max_tokens_gen": 300},
 }  # fmt: skip
-Opened = tuple[TestClient, Callable[[], AbstractContextManager[object]]]
 
 
 @contextmanager

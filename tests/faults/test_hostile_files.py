@@ -4,8 +4,6 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from docstokg.contracts.records import Scope
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
@@ -69,30 +67,3 @@ def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(tmp_path) -> N
     assert where == {(name, 1) for name in FRONTS} | {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
     assert count(index) == 3
     assert texts(index, "good", "d20", "fine.md#0") == [GOOD["text"], "Deep.", "This one is fine."]
-
-
-def test_a_link_out_of_the_folder_is_rejected_by_name(tmp_path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret.txt").write_text("The password is swordfish.")
-    folder = tmp_path / "folder"
-    (folder / "inner").mkdir(parents=True)
-    (folder / "a.txt").write_text("Nothing to hide here.")
-    (folder / "stolen.txt").symlink_to(outside / "secret.txt")
-    (folder / "inner" / "host.txt").symlink_to("/etc/hostname")
-    (folder / "inner" / "same.txt").symlink_to(folder / "a.txt")
-    (folder / "whole").symlink_to(outside)
-    (folder / "nowhere.txt").symlink_to(tmp_path / "absent")
-    rejects, index = run(folder)
-    out = [one for one in rejects.first if "leads out of the folder" in one.reason]
-    assert [Path(rejection.file).name for rejection in out] == ["whole", "host.txt", "stolen.txt"]
-    assert count(index) == 1
-    assert texts(index, "a.txt#0") == ["Nothing to hide here."]
-
-
-@pytest.mark.parametrize("front", ["title: A\ntopics: [b, c]\n", "a:\n  b:\n    - c: 1\n"])
-def test_plain_front_matter_still_counts(tmp_path, front) -> None:
-    (tmp_path / "a.md").write_text(f"---\n{front}---\nSome words.\n")
-    rejects, index = run(tmp_path)
-    assert rejects.count == 0
-    assert count(index) == 1

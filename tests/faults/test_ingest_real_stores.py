@@ -1,6 +1,5 @@
 """The loading machine over a bucket of S3's, into OpenSearch and Neo4j: the content of one load."""
 
-import secrets
 import signal
 import subprocess
 import sys
@@ -11,12 +10,10 @@ from pathlib import Path
 import neo4j
 import pytest
 
-from docstokg.settings import Settings
-from docstokg.wiring import Wiring
-from tests.contract.real import remove_indices, wipe
+from tests.contract.real import both_stores
 from tests.infra.loopback_aws import LoopbackAws, Moto
 from tests.jvm.servers import Endpoint, Engine
-from tests.services import SERVICES, alone, server
+from tests.services import SERVICES, server
 from tests.unit.test_stages import RUN, Place, folder_of
 from tests.workflow.ingest_process import run_machine
 
@@ -66,31 +63,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def place(bucket: None, tmp_path: Path) -> Iterator[Place]:
-    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
-    settings = Settings(
-        index_url=index.url,
-        index_name=f"t{secrets.token_hex(6)}",
-        graph_url=graph.url,
-        graph_user=LOADER,
-        graph_password=PASSWORD,
-        ingest_url=f"s3://{BUCKET}",
-    )
+    login = {"graph_user": LOADER, "graph_password": PASSWORD}
     folder = tmp_path / "cloud"
     folder.mkdir()
-    (folder / "settings.json").write_text(settings.model_dump_json())
-    with alone(Engine.NEO4J), loader_of(graph):
-        made = Place(folder, settings)
-        _empty(settings)
-        yield made
-        _empty(settings)
-        remove_indices(settings.index_url or "", settings.index_name)
-
-
-def _empty(settings: Settings) -> None:
-    wiring = Wiring(settings)
-    wiring.graph_writer().close_load()  # makes the schema of a server that has none yet
-    wipe(wiring.graph_writer())  # type: ignore[arg-type]
-    wiring.close()
+    with loader_of(server(Engine.NEO4J)), both_stores(**login, ingest_url=f"s3://{BUCKET}") as made:
+        (folder / "settings.json").write_text(made.model_dump_json())
+        yield Place(folder, made)
 
 
 def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(

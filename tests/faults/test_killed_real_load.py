@@ -3,7 +3,6 @@
 import hashlib
 import os
 import random
-import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,10 +13,9 @@ import pytest
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from tests.contract.real import remove_indices, wipe
+from tests.contract.real import both_stores, empty
 from tests.faults.load_processes import LoadProcesses, write_corpus
-from tests.jvm.servers import Engine
-from tests.services import SERVICES, alone, server
+from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
 CHUNKS = 60
@@ -37,14 +35,6 @@ class Place:
 
     settings: Settings
 
-    def empty(self) -> None:
-        """Remove what a load left."""
-        remove_indices(self.settings.index_url, self.settings.index_name)
-        wiring = Wiring(self.settings)
-        wiring.graph_writer().close_load()  # makes the schema of a server that has none yet
-        wipe(wiring.graph_writer())  # type: ignore[arg-type]
-        wiring.close()
-
     def content(self) -> tuple[str, dict[str, int], int]:
         """Digest both stores as `doctor --digest` does, and count every kind of node and edge."""
         wiring = Wiring(self.settings)
@@ -63,21 +53,8 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
-    settings = Settings(
-        index_url=index.url,
-        index_name=f"t{secrets.token_hex(6)}",
-        graph_url=graph.url,
-        graph_user=graph.user,
-        graph_password=graph.password,
-        embed_provider="none",
-        sparse="none",
-    )
-    with alone(Engine.NEO4J):
-        made = Place(settings)
-        made.empty()
-        yield made
-        made.empty()
+    with both_stores(embed_provider="none", sparse="none") as settings:
+        yield Place(settings)
 
 
 @pytest.fixture
@@ -97,7 +74,7 @@ def test_kills_leave_no_duplicate_and_no_orphan(
     for before in ((), (old,)):  # into empty stores, then over an earlier version
         wanted, seconds = None, 0.0
         for attempt in range(1 + ROUNDS):
-            place.empty()
+            empty(place.settings)
             for folder in before:
                 assert processes.load(place.settings, folder) == 0
             for _ in range(KILLS_EACH if attempt else 0):

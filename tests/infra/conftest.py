@@ -103,27 +103,44 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (shared / "cdk.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").is_file():
-            environment = {
-                "PATH": os.environ["PATH"],
-                "HOME": str(shared),
-                "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-                # Any attempt to find an account or a network fails at once.
-                "AWS_EC2_METADATA_DISABLED": "true",
-                "HTTPS_PROXY": "http://127.0.0.1:9",
-            }
-            command = [sys.executable, "-m", "infra.app", *ENVIRONMENTS, "--sources"]
-            done = subprocess.run(
-                [*command, "--out", str(folder)],
-                cwd=ROOT,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            # Any attempt to find an account or a network fails at once.
+            nobody = {"AWS_EC2_METADATA_DISABLED": "true", "HTTPS_PROXY": "http://127.0.0.1:9"}
+            command = ["-m", "infra.app", *ENVIRONMENTS, "--sources", "--out", str(folder)]
+            done = infra_run(*command, HOME=str(shared), **nobody)
             reports = [_findings(path) for path in folder.glob("*/validation-report.json")]
             assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}\n{reports}"
             (folder / "done").write_text(done.stdout)
     return folder
+
+
+def infra_run(*program: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python at the root of the repository; `variables` beside what Node needs."""
+    given = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    }
+    return subprocess.run(
+        [sys.executable, *program],
+        cwd=ROOT,
+        env=given | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def synthesised(folder: Path, base: str, changes: str) -> Template:
+    """The environment `base` with `changes` (keyword arguments as text); both rule packs hold."""
+    code = (
+        "from dataclasses import replace; from pathlib import Path; from infra.app import build;"
+        f"from infra.settings import environment; ours = replace(environment({base!r}), {changes});"
+        f"build(ours, out=Path({str(folder)!r}) / ours.name).synth()"
+    )
+    done = infra_run("-c", code)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    (made,) = folder.iterdir()
+    return Template(folder, made.name)
 
 
 def _findings(report: Path) -> list[str]:
@@ -137,26 +154,22 @@ def _findings(report: Path) -> list[str]:
 
 @pytest.fixture(scope="session", params=ENVIRONMENTS)
 def template(request: pytest.FixtureRequest, assembly: Path) -> Template:
-    return _template(assembly, request.param)
+    return Template(assembly, request.param)
 
 
 @pytest.fixture(scope="session")
 def dev(assembly: Path) -> Template:
-    return _template(assembly, "dev")
+    return Template(assembly, "dev")
 
 
 @pytest.fixture(scope="session")
 def staging(assembly: Path) -> Template:
-    return _template(assembly, "staging")
+    return Template(assembly, "staging")
 
 
 @pytest.fixture(scope="session")
 def prod(assembly: Path) -> Template:
-    return _template(assembly, "prod")
-
-
-def _template(assembly: Path, name: str) -> Template:
-    return Template(assembly, name)
+    return Template(assembly, "prod")
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
 
     from docstokg.contracts.envelope import Envelope
     from docstokg.settings import Settings
-    from docstokg_functions.validate.validate import Rules, validate
+    from docstokg_functions.validate.validate import validate
 
     asking = [
         schedule["Target"]
@@ -112,7 +112,7 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
         given = json.loads(json.loads(text)["Input"])
         validated = validate(
             Envelope.model_validate(given),
-            rules=Rules.from_settings(Settings()),
+            rules=Settings(),
             started_at="",
             now_ms=0,
         )

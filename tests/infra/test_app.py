@@ -1,10 +1,6 @@
 """What may be deployed from a checkout: no example value, no stale code, no other context."""
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +11,7 @@ from infra.app import missing
 from infra.readiness import cautions, obstacles
 from infra.settings import ENVIRONMENTS, Index, Network, Tokens
 from infra.specs import FUNCTIONS
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template, infra_run, synthesised
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
@@ -27,22 +23,6 @@ FILLED_IN = replace(
     network=Network("vpc-0a1b2c3d4e5f60718", ("a",), ("subnet-0a1b2c3d4e5f60718",)),
     alarm_email="oncall@acme.dev",
 )
-
-
-def run(program: list[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    given = {
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-    }
-    return subprocess.run(
-        [sys.executable, *program],
-        cwd=ROOT,
-        env=given | dict(variables),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_filled_in_settings_have_nothing_against_them() -> None:
@@ -89,7 +69,7 @@ def test_environments_that_share_an_account_share_its_quota(
 def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> None:
     """As delivered, every environment has something to fill in; `cdk deploy` must not go on."""
     cli = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps({"env": "prod"})}
-    done = run(["-m", "infra.app"], cli)
+    done = infra_run("-m", "infra.app", **cli)
     assert done.returncode == 1
     for told in ("account is empty", "tokens.issuer is an example", "vpc_id is an example"):
         assert told in done.stderr
@@ -98,7 +78,7 @@ def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> N
 
 def test_bootstrap_needs_neither_an_environment_nor_bundles(tmp_path: Path) -> None:
     """The guide's second command: the CLI runs the app before it has a reason to."""
-    unnamed = run(["-m", "infra.app"], {"CDK_OUTDIR": str(tmp_path)})
+    unnamed = infra_run("-m", "infra.app", CDK_OUTDIR=str(tmp_path))
     assert unnamed.returncode == 0, unnamed.stderr
     metadata = json.loads((tmp_path / "no-environment.metadata.json").read_text("utf-8"))
     lines = [line for part in metadata.values() for line in part]
@@ -150,16 +130,8 @@ def test_bundles_are_named_by_their_content_not_by_who_packs_them(
 
 def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) -> None:
     """Another name is another environment beside dev; a named origin may call from a browser."""
-    program = (
-        "from dataclasses import replace; from pathlib import Path; from infra.app import build;"
-        "from infra.settings import environment;"
-        "ours = replace(environment('dev'), name='anna', cors_origin='https://app.acme.dev',"
-        " tags={'owner': 'search'});"
-        f"build(ours, out=Path({str(tmp_path / 'anna')!r})).synth()"
-    )
-    done = run(["-c", program], {})
-    assert done.returncode == 0, done.stderr
-    anna = Template(tmp_path, "anna")
+    changes = "name='anna', cors_origin='https://app.acme.dev', tags={'owner': 'search'}"
+    anna = synthesised(tmp_path, "dev", changes)
     assert not named(anna) & named(dev)
     for kind in ("AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::DynamoDB::Table"):
         for made in anna.all(kind).values():

@@ -2,10 +2,8 @@
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
@@ -38,6 +36,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring, with_secrets
 from docstokg_functions.authorize.authorize import authorize
 from docstokg_functions.record.record import record, remove_expired
+from tests.loopback import Loopback, answering
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -57,17 +56,19 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     listener.close()
 
 
-@pytest.fixture
-def table(aws: Any) -> str:
+@pytest.fixture(params=["name"])
+def table(aws: Any, request: pytest.FixtureRequest) -> str:
+    """A table by this key, as the template has it."""
     aws.client("dynamodb").create_table(
-        TableName="cache",
-        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        TableName="table",
+        KeySchema=[{"AttributeName": request.param, "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": request.param, "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    return "cache"
+    return "table"
 
 
+@pytest.mark.parametrize("table", ["key"], indirect=True)
 def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
     cache = DynamoDbCache(table, REGION)
     body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
@@ -93,16 +94,10 @@ def _settled(table: CircuitTable) -> None:
     table._background.submit(lambda: None).result()
 
 
-def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: Any) -> None:
-    aws.client("dynamodb").create_table(
-        TableName="circuit",
-        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    first, second = (CircuitTable("circuit", "graph", REGION, refresh_s=0) for _ in range(2))
+def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(table: str) -> None:
+    first, second = (CircuitTable(table, "graph", REGION, refresh_s=0) for _ in range(2))
     once = Circuit(failures=1)
-    here, there = (Breaker("graph", circuit=once, shared=table) for table in (first, second))
+    here, there = (Breaker("graph", circuit=once, shared=one) for one in (first, second))
     assert there.call(lambda: 1, 1) == 1
     with pytest.raises(Unavailable, match="refused"):
         here.call(refuse, 1)
@@ -112,7 +107,7 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: A
     for breaker in (here, there):
         with pytest.raises(CircuitOpen, match="elsewhere"):
             breaker.call(lambda: 1, 1)
-    third = CircuitTable("circuit", "model", REGION, refresh_s=0)
+    third = CircuitTable(table, "model", REGION, refresh_s=0)
     assert not third.is_open()
     third.open(0)
     _settled(third)
@@ -133,19 +128,13 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
     assert set(events) == {"circuit_not_read", "circuit_not_shared"}
 
 
-def test_a_count_is_shared_and_expires(aws: Any) -> None:
-    client = aws.client("dynamodb")
-    client.create_table(
-        TableName="circuit",
-        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    one, two = (DynamoDbCounter("circuit", REGION) for _ in range(2))
+def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
+    one, two = (DynamoDbCounter(table, REGION) for _ in range(2))
     taken = [counter.add("walks-x-1", 120, LONG_S) for counter in (one, two, one)]
     assert taken == [1, 2, 3]
     assert one.add("walks-x-2", 120, LONG_S) == 1
-    (item,) = (i for i in client.scan(TableName="circuit")["Items"] if i["taken"]["N"] == "3")
+    items = aws.client("dynamodb").scan(TableName=table)["Items"]
+    (item,) = (item for item in items if item["taken"]["N"] == "3")
     assert 100 <= int(item["expires_at"]["N"]) - time.time() <= 120
     with pytest.raises(Misconfigured):
         DynamoDbCounter("nowhere", REGION).add("x", 60, LONG_S)
@@ -216,59 +205,25 @@ def test_a_rotated_secret_is_used_without_a_deploy(
     assert entry({}, None)["password"] == "new"
 
 
-class Agent:
-    """A server on loopback whose next answer a test decides."""
-
-    def __init__(self) -> None:
-        self.answer: tuple[int, bytes] = (200, b"{}")
-        self.paths: list[str] = []
-        self.delay_s = 0.0
-        agent = self
-
-        class Requests(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                agent.paths.append(self.path)
-                time.sleep(agent.delay_s)
-                status, body = agent.answer
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
 @pytest.fixture
-def agent() -> Iterator[Agent]:
-    made = Agent()
-    yield made
-    made.close()
+def agent() -> Iterator[Loopback]:
+    with answering() as made:
+        yield made
 
 
-def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Agent) -> None:
-    agent.answer = (200, json.dumps({"KG_2HOP_ENABLED": False, "UNKNOWN": True}).encode())
+def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Loopback) -> None:
+    agent.status, agent.answer = 200, {"KG_2HOP_ENABLED": False, "UNKNOWN": True}
     flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
     wiring = Wiring(Settings(appconfig="a/e/p"), made={"flags": flags})
     assert wiring.current_settings().kg_2hop_enabled is False
-    agent.answer = (500, b"")
+    agent.status = 500
     assert wiring.current_settings().kg_2hop_enabled is False
     fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
     unknowing = Wiring(Settings(appconfig="a/e/p"), made={"flags": fresh})
     # Somebody may have switched it off: nobody knows before the agent has answered once.
     assert unknowing.current_settings().kg_2hop_enabled is False
     assert unknowing.current_settings().kg_enabled is False
-    agent.answer = (200, json.dumps({"KG_ENABLED": True, "KG_2HOP_ENABLED": True}).encode())
+    agent.status, agent.answer = 200, {"KG_ENABLED": True, "KG_2HOP_ENABLED": True}
     assert unknowing.current_settings().kg_2hop_enabled is True
 
 
@@ -279,11 +234,11 @@ ISSUER = "https://login.test/"
 
 
 @pytest.fixture
-def keys(agent: Agent) -> JwksTokens:
+def keys(agent: Loopback) -> JwksTokens:
     rsa_key = jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True)
     curve_key = jwt.algorithms.ECAlgorithm.to_jwk(CURVE.public_key(), as_dict=True)
     published = [rsa_key | {"kid": "1", "use": "sig"}, curve_key | {"kid": "2", "use": "sig"}]
-    agent.answer = (200, json.dumps({"keys": published}).encode())
+    agent.status, agent.answer = 200, {"keys": published}
     return JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{agent.port}/jwks")
 
 
@@ -330,7 +285,7 @@ def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[
     assert "context" not in answer
 
 
-def test_an_issuer_may_name_its_claims_as_it_likes(agent: Agent, keys: JwksTokens) -> None:
+def test_an_issuer_may_name_its_claims_as_it_likes(agent: Loopback, keys: JwksTokens) -> None:
     """Cognito's access tokens: `client_id`, no `aud`, groups as a list, the rest as text."""
     cognito = Wiring(
         Settings(

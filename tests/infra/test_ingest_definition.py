@@ -1,10 +1,16 @@
-"""`ingest.asl.json` as a Standard machine: AWS's linter takes it, no state's time ends first."""
+"""`ingest.asl.json` as a Standard machine: AWS's linter takes it, no state's time ends first, and
+a small account has room for it beside questions."""
 
 import json
 import re
+from dataclasses import replace
 
+import pytest
+
+from infra.readiness import obstacles
+from infra.settings import ENVIRONMENTS
 from infra.specs import STAGES
-from tests.infra.conftest import ROOT
+from tests.infra.conftest import ROOT, Template
 from tests.workflow.test_ingest_machine import ASL, every_task
 
 DEFINITION = ROOT / "statemachine" / "ingest.asl.json"
@@ -49,3 +55,26 @@ def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -
         assert limits[function] < task["TimeoutSeconds"], name
         called.add(function)
     assert called == set(limits)
+
+
+@pytest.mark.xdist_group("synth")
+@pytest.mark.timeout(900)
+def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Template) -> None:
+    target = ENVIRONMENTS[template.name]
+    machines = template.all("AWS::StepFunctions::StateMachine").items()
+    (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))
+    states = json.loads(text)["States"]
+    assert states["Read"]["MaxConcurrency"] <= target.loading
+    assert 2 * states["Compute"]["MaxConcurrency"] <= target.loading
+    assert target.loading <= (target.function_quota - target.reserved) // 2
+    # Nothing is reserved in a new account, so its quota of ten stands in nobody's way.
+    new = replace(ENVIRONMENTS["dev"], function_quota=10, concurrency={})
+    assert not [told for told in obstacles(new) if "quota" in told]
+
+
+def test_each_task_of_a_load_waits_out_a_full_account() -> None:
+    for name, task in every_task(ASL["States"]).items():
+        if task["Resource"].endswith("lambda:invoke"):
+            throttled = "Lambda.TooManyRequestsException"
+            (entry,) = (e for e in task["Retry"] if throttled in e["ErrorEquals"])
+            assert entry["MaxAttempts"] * entry["MaxDelaySeconds"] / 2 >= 45 * 60, name

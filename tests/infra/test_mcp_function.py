@@ -2,10 +2,7 @@
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,7 +17,8 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.mcp import handler as mcp
-from tests.infra.test_aws_adapters import Agent, agent  # noqa: F401 - a fixture
+from tests.infra.test_aws_adapters import agent  # noqa: F401 - a fixture
+from tests.loopback import Loopback
 
 REGION = "eu-central-1"
 MACHINE = f"arn:aws:states:{REGION}:111122223333:stateMachine:docstokg-dev:live"
@@ -30,17 +28,16 @@ LONG_S = 30.0
 GOOD = {"statusCode": 200, "body": json.dumps({"citations": [1, 2]}), "headers": {}}
 
 
-@dataclass
-class Amazon:
+class Amazon(Loopback):
     """The two services' wire formats on loopback; answers are set by the test."""
 
-    url: str = ""
-    execution: dict[str, Any] = field(default_factory=dict)
-    payload: bytes = b""
-    function_error: str | None = None
-    status: int = 200
-    answering: threading.Event = field(default_factory=threading.Event)
-    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(self._said)
+        self.execution: dict[str, Any] = {}
+        self.payload = b""
+
+    def _said(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+        return self.status, self.execution if "X-Amz-Target" in headers else self.payload
 
     def service(self, name: str) -> AwsService:
         return AwsService(name, REGION, self.url, read_timeout_s=LONG_S)
@@ -57,37 +54,8 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     known = Amazon()
-    known.answering.set()
-
-    class Requests(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            known.asked.append((self.headers.get("X-Amz-Target") or self.path, body))
-            known.answering.wait(LONG_S)
-            starts = "X-Amz-Target" in self.headers
-            answer = json.dumps(known.execution).encode() if starts else known.payload
-            self.send_response(known.status)
-            if known.status == 429:
-                self.send_header("x-amzn-ErrorType", "TooManyRequestsException")
-            if known.function_error and not starts:
-                self.send_header("X-Amz-Function-Error", known.function_error)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    known.url = f"http://127.0.0.1:{server.server_port}"
     yield known
-    known.answering.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    known.close()
 
 
 def succeeded(reply: dict[str, Any]) -> dict[str, Any]:
@@ -124,20 +92,22 @@ def test_an_execution_without_a_reply(amazon, execution, error) -> None:
     ],
 )
 def test_an_invocation_without_a_reply(amazon, payload, function_error, error) -> None:
-    amazon.payload, amazon.function_error = payload, function_error
+    amazon.payload = payload
+    amazon.headers = {"X-Amz-Function-Error": function_error} if function_error else {}
     with pytest.raises(error) as raised:
         amazon.function().run(ROUTE)
     assert "SECRET" not in str(raised.value)
 
 
 def test_silence_ends_in_time_and_throttling_has_its_name(amazon) -> None:
-    amazon.answering.clear()
+    amazon.waits.clear()
     with pytest.raises(Timeout):
         amazon.function(0.2).run(ROUTE)
     with pytest.raises(Timeout):
         amazon.workflow(0.2).run(ENVELOPE)
-    amazon.answering.set()
+    amazon.waits.set()
     amazon.status, amazon.payload = 429, b"{}"
+    amazon.headers = {"x-amzn-ErrorType": "TooManyRequestsException"}
     with pytest.raises(QuotaExceeded):
         amazon.function().run(ROUTE)
 
@@ -170,7 +140,7 @@ def test_only_deployed_routes_are_tools(deployed) -> None:
 
 def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on(
     amazon: Amazon,
-    agent: Agent,  # noqa: F811
+    agent: Loopback,  # noqa: F811
 ) -> None:
     made = {
         "flags": AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0),
@@ -180,7 +150,7 @@ def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_o
     handler = mcp.build(Wiring(Settings(appconfig="a/e/p"), Telemetry(write=[].append), made))
     offered = []
     for switch in (True, False):
-        agent.answer = (200, json.dumps({"FEATURE_TRAVERSAL_TOOL": switch}).encode())
+        agent.answer = {"FEATURE_TRAVERSAL_TOOL": switch}
         offered.append([tool["name"] for tool in call(handler, "tools/list", {})["tools"]])
     searching = ["search_documentation", "answer_with_citations"]
     assert offered == [[*searching, "traverse_relationships"], searching]
@@ -193,7 +163,7 @@ def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None
     result = call(deployed, "tools/call", {"name": "search_documentation", "arguments": whole})
     assert json.loads(result["content"][0]["text"])["citations"] == [1, 2]
     ((_, body),) = amazon.asked
-    envelope = Envelope.model_validate_json(body["input"])
+    envelope = Envelope.model_validate_json(json.loads(body)["input"])
     assert (envelope.route, envelope.caller, envelope.request_id) == ("search", CALLER, "r-1")
     assert json.loads(base64.b64decode(envelope.body_b64)) == arguments
 

@@ -1,7 +1,4 @@
-"""Small findings of the review of the templates: m3, m4, m7, m9, m10, m11 and m15.
-
-docs/decisions/cloud-review.md has the table.
-"""
+"""Small findings of the review of the templates: m3, m4, m10, m11 and m15."""
 
 import json
 import re

@@ -1,9 +1,7 @@
 """The page where it is deployed: its paths, its function's zip, and both in a browser."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from docstokg_functions.page.page import SIGN_IN, VIEWER, SignIn, reply, static_
 from infra.page import PATHS, page_function
 from infra.settings import ENVIRONMENTS
 from infra.specs import PAGE
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template, synthesised
 from tests.infra.deployed import Deployed
 from tests.infra.iam import Call, Policies
 from tests.infra.service_calls import API
@@ -32,27 +30,28 @@ def event(resource: str, asked: str) -> dict[str, Any]:
     return {"resource": resource, "requestContext": {"path": asked}, "httpMethod": "GET"}
 
 
-SCRIPT = """
-import dataclasses, sys
-from pathlib import Path
-from infra.app import build
-from infra.settings import ENVIRONMENTS
-ours = dataclasses.replace(ENVIRONMENTS["staging"], page=True)
-build(ours, out=Path(sys.argv[1]) / "staging").synth()
-"""
-
-
 @pytest.fixture(scope="module")
 def paged(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Staging with the page; both rule packs hold."""
-    folder = tmp_path_factory.mktemp("paged")
-    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return Template(folder, "staging")
+    return synthesised(tmp_path_factory.mktemp("paged"), "staging", "page=True")
+
+
+@pytest.fixture
+def started(bundles: Path, tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Sandbox]]:
+    """The real runtime client, the zip alone: no layer, no setting, no virtual environment."""
+    alone, made = tmp_path / "build", list[Sandbox]()
+    alone.mkdir()
+    for part in ("page", "runtime"):
+        (alone / part).symlink_to(bundles / "host" / part)
+
+    def start(variables: dict[str, str]) -> Sandbox:
+        log, limit = tmp_path / "log", PAGE.timeout_s
+        made.append(Sandbox("page", Folders(alone), log, variables=variables, timeout_s=limit))
+        return made[-1]
+
+    yield start
+    for sandbox in made:
+        sandbox.close()
 
 
 def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
@@ -137,30 +136,20 @@ def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2_000_000
 
 
-def test_the_function_sends_every_file_from_its_own_zip(bundles: Path, tmp_path: Path) -> None:
-    """The real runtime client, the zip alone: no layer, no setting, no virtual environment."""
-    nothing = tmp_path / "build"
-    nothing.mkdir()
-    (nothing / "page").symlink_to(bundles / "host" / "page")
-    (nothing / "runtime").symlink_to(bundles / "host" / "runtime")
-    sandbox = Sandbox(
-        "page", Folders(nothing), tmp_path / "log", variables={}, timeout_s=PAGE.timeout_s
-    )
-    try:
-        for path in PATHS:
-            asked = "/live/" if path == "/" else f"/live{path}"
-            got = sandbox.invoke(event(path, asked))
-            file = static_file(path)
-            assert got["statusCode"] == 200, path
-            assert got["body"].encode() == file.body
-            assert got["headers"] == file.headers
-            assert "default-src 'none'" in got["headers"]["Content-Security-Policy"]
-        assert sandbox.invoke(event("/other", "/live/other"))["statusCode"] == 404
-    finally:
-        sandbox.close()
+def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
+    sandbox = started({})
+    for path in PATHS:
+        asked = "/live/" if path == "/" else f"/live{path}"
+        got = sandbox.invoke(event(path, asked))
+        file = static_file(path)
+        assert got["statusCode"] == 200, path
+        assert got["body"].encode() == file.body
+        assert got["headers"] == file.headers
+        assert "default-src 'none'" in got["headers"]["Content-Security-Policy"]
+    assert sandbox.invoke(event("/other", "/live/other"))["statusCode"] == 404
 
 
-def test_how_to_sign_in_comes_from_the_settings(bundles: Path, tmp_path: Path) -> None:
+def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
     """What the stack writes is what the function sends, policy included."""
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=CLIENT)
     stack = cdk.Stack(cdk.App(), "x")
@@ -171,22 +160,11 @@ def test_how_to_sign_in_comes_from_the_settings(bundles: Path, tmp_path: Path) -
         if one["Type"] == "AWS::Lambda::Function"
     )
     assert made.live is not None
-    nothing = tmp_path / "build"
-    nothing.mkdir()
-    (nothing / "page").symlink_to(bundles / "host" / "page")
-    (nothing / "runtime").symlink_to(bundles / "host" / "runtime")
-    sandbox = Sandbox(
-        "page", Folders(nothing), tmp_path / "log",
-        variables=function["Environment"]["Variables"], timeout_s=PAGE.timeout_s,
-    )  # fmt: skip
-    try:
-        told = sandbox.invoke(event(SIGN_IN, f"/live{SIGN_IN}"))
-        assert json.loads(told["body"])["token_url"] == CLIENT.token_url
-        page = sandbox.invoke(event("/", "/live/"))
-        policy = page["headers"]["Content-Security-Policy"]
-        assert "connect-src 'self' https://id.acme.dev/token;" in policy
-    finally:
-        sandbox.close()
+    sandbox = started(function["Environment"]["Variables"])
+    told = sandbox.invoke(event(SIGN_IN, f"/live{SIGN_IN}"))
+    assert json.loads(told["body"])["token_url"] == CLIENT.token_url
+    policy = sandbox.invoke(event("/", "/live/"))["headers"]["Content-Security-Policy"]
+    assert "connect-src 'self' https://id.acme.dev/token;" in policy
 
 
 @pytest.mark.parametrize(

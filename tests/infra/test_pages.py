@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from benchmarks.cloud_costs import custom_metrics
 from tests.infra.conftest import ROOT, Template
 from tests.infra.resources_page import page
 
@@ -30,8 +29,3 @@ def test_every_alarm_has_a_row_that_says_what_to_do(template: Template) -> None:
 
 def _pattern(name: str) -> str:
     return name.replace("STEP", "[a-z_]+").replace("*", "[a-z0-9-]+")
-
-
-def test_metrics_of_our_own_stay_few(template: Template) -> None:
-    """Each is paid by the month."""
-    assert custom_metrics(list(template.resources.values())) <= 50

@@ -113,12 +113,17 @@ def _services(statement: dict[str, Any]) -> str:
     return json.dumps(statement.get("Principal", {}))
 
 
+def _without(action: str) -> Callable[[Template], None]:
+    return lambda template: _drop(template, lambda s: action in s["Action"])
+
+
+ALONE = (
+    *("ec2:CreateNetworkInterface", "iam:PassRole", "s3:AbortMultipartUpload"),
+    *("states:StartExecution", "states:StopExecution", "states:RedriveExecution"),
+)
+"""Rights that a statement alone gives: network, snapshots, and what maps need."""
 DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
     "the right to start names the alias": (_name_the_alias, "states:StartSyncExecution"),
-    "no network interfaces": (
-        lambda t: _drop(t, lambda s: "ec2:CreateNetworkInterface" in s["Action"]),
-        "ec2:CreateNetworkInterface",
-    ),
     "alarms may not publish": (
         lambda t: _drop(t, lambda s: s["Action"] == "sns:Publish" and "cloudwatch" in _services(s)),
         "sns:Publish",
@@ -131,26 +136,7 @@ DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
         lambda t: _drop(t, lambda s: "sqs." in json.dumps(s.get("Condition", {}))),
         "kms:GenerateDataKey",
     ),
-    "snapshots without their role": (
-        lambda t: _drop(t, lambda s: s["Action"] == "iam:PassRole"),
-        "iam:PassRole",
-    ),
-    "maps that may not start their children": (
-        lambda t: _drop(t, lambda s: s["Action"] == "states:StartExecution"),
-        "states:StartExecution",
-    ),
-    "maps that may not watch their children": (
-        lambda t: _drop(t, lambda s: "states:StopExecution" in s["Action"]),
-        "states:StopExecution",
-    ),
-    "maps that may not go on": (
-        lambda t: _drop(t, lambda s: s["Action"] == "states:RedriveExecution"),
-        "states:RedriveExecution",
-    ),
-    "results that are not written": (
-        lambda t: _drop(t, lambda s: "s3:AbortMultipartUpload" in s["Action"]),
-        "s3:AbortMultipartUpload",
-    ),
+    **{f"no {action}": (_without(action), action) for action in ALONE},
 }
 
 

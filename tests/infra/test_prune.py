@@ -11,7 +11,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from infra.prune import Leftovers, leftovers, prune
+from infra.prune import leftovers, prune
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 REGION = "eu-central-1"
@@ -101,11 +101,11 @@ def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(
     describe(states, named, routed=(1, 5))
     found = leftovers(MACHINE, [NAME], states, functions)
     # 3, 4 and 6 by the last three machines, 1 by traffic, 5 by the alias.
-    assert found == Leftovers((f"{MACHINE}:2",), (version_of(2),))
+    assert found == ([f"{MACHINE}:2"], [version_of(2)])
     states.stub.add_response(
         "delete_state_machine_version", {}, {"stateMachineVersionArn": f"{MACHINE}:2"}
     )
-    prune(found, states, functions)
+    prune(*found, states, functions)
     left = functions.list_versions_by_function(FunctionName=NAME)["Versions"]
     assert [v["Version"] for v in left] == ["$LATEST", "1", "3", "4", "5", "6"]
 
@@ -122,5 +122,5 @@ def test_only_versions_are_removed(states: Any, functions: Any) -> None:
     whole = f"arn:aws:lambda:{REGION}:123456789012:function:{NAME}"
     for arn in (whole, f"{whole}:live", f"{whole}:$LATEST"):
         with pytest.raises(ValueError, match="no version"):
-            prune(Leftovers((), (arn,)), states, functions)
+            prune((), (arn,), states, functions)
     assert len(functions.list_versions_by_function(FunctionName=NAME)["Versions"]) == 7

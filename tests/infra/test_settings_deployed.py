@@ -1,23 +1,22 @@
 """Every setting can be deployed: who reads it is given it, and models, keys and rights follow."""
 
+import base64
 import importlib
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from benchmarks.cloud_costs import counted
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import NAMES, Settings, variable
 from docstokg.wiring import Wiring
-from docstokg_functions.validate.validate import Rules
+from docstokg_functions.validate.validate import validate
 from infra import variables
 from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template, synthesised
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import Call, Policies
 
@@ -41,28 +40,13 @@ MODELS = (
     "bedrock/amazon.nova-micro-v1:0",
     "extractive",
 )
-SCRIPT = """
-import dataclasses, sys
-from pathlib import Path
-from infra.app import build
-from infra.settings import ENVIRONMENTS
-ours = dataclasses.replace(ENVIRONMENTS["staging"], models={models!r}, settings={given!r})
-build(ours, out=Path(sys.argv[1]) / "staging").synth()
-"""
 
 
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Staging with models of four providers, a reranker and a gateway; both rule packs hold."""
     folder = tmp_path_factory.mktemp("chosen")
-    code = SCRIPT.format(models=MODELS, given=GIVEN)
-    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return Template(folder, "staging")
+    return synthesised(folder, "staging", f"models={MODELS!r}, settings={GIVEN!r}")
 
 
 def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +115,10 @@ def test_a_function_is_given_what_it_reads(
     finally:
         wiring.close()
     if spec.name == "validate":
-        Rules.from_settings(wiring.settings)
+        caller = Caller(sub="a", namespaces=("*",))
+        body = base64.b64encode(b'{"query": "Which valves?"}').decode()
+        asked = Envelope(route="answer", request_id="r", caller=caller, body_b64=body)
+        assert validate(asked, rules=wiring.settings, started_at="", now_ms=0.0).plan is not None
     reads = set(READ) & set(NAMES)
     given = variables.EVERY | variables.BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:

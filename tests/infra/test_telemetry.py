@@ -96,7 +96,7 @@ def test_each_external_call_is_a_part_of_the_trace(
     address, heard = daemon
     environ = {DAEMON: address, TRACE: "Root=1-5f84c7a5-1;Parent=53995c3f42cd8ad8;Sampled=1"}
     xray = XRay(environ)
-    telemetry = Telemetry(segments=xray)
+    telemetry = Telemetry(segments=xray.record)
     with telemetry.span("index.search", request_id="r"):
         pass
     with pytest.raises(Unavailable), telemetry.span("graph.slice"):

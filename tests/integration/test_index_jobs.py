@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -37,45 +39,60 @@ def chunk(number: int) -> ChunkRecord:
     )
 
 
-def test_what_a_snapshot_holds_comes_back(tmp_path: Path) -> None:
+@dataclass
+class Kept:
+    """A server of this test's own, every side of an index there, and a folder for snapshots."""
+
+    endpoint: Endpoint
+    repository: dict[str, Any]
+    writer: OpenSearchWriter
+    reader: OpenSearchIndex
+    register: OpenSearchRegister
+    server: Server
+
+
+@pytest.fixture
+def kept() -> Iterator[Kept]:
     with own_home(Engine.OPENSEARCH) as home:
-        snapshots_folder = home / "snapshots"
-        snapshots_folder.mkdir()
-        snapshots_folder.chmod(0o777)
-        endpoint = start_own(Engine.OPENSEARCH, home, extra={"path.repo": str(snapshots_folder)})
+        folder = home / "snapshots"
+        folder.mkdir()
+        folder.chmod(0o777)
+        endpoint = start_own(Engine.OPENSEARCH, home, extra={"path.repo": str(folder)})
         at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
-        writer, server = OpenSearchWriter(name="kept", **at), Server(**at)
-        reader = OpenSearchIndex(name="kept", **at)
-        try:
-            writer.open_load("run", None, None, None)
-            writer.put([(chunk(1), "one"), (chunk(2), "two")])
-            jobs = Snapshots(server, "kept")
-            jobs.register({"type": "fs", "settings": {"location": str(snapshots_folder)}})
-            with pytest.raises(Misconfigured, match="open or unfinished"):
-                jobs.take("early")
-            writer.close_load()
-            register = OpenSearchRegister(name="kept", **at)
-            register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
-            jobs.take("monday")
-            assert jobs.names() == ["monday"]
-            assert len(set(jobs.drill("monday"))) == 1
-            writer.delete("kept", None)
-            writer.close_load()
-            server.call("DELETE", "/kept-documents", timeout_s=30)
-            assert reader.get(["u1"], SPACE, 30).missing == ("u1",)
-            restored = jobs.restore("monday")
-            assert len(restored) == 3
-            assert register.text("kept", "d") == "One. Two."
-            assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
-            # Aliases moved whole: another load finds one index behind each.
-            writer.open_load("again", None, None, None)
-            writer.put([(chunk(3), "three")])
-            writer.close_load()
-            assert set(reader.get(["u1", "u3"], SPACE, 30).chunks) == {"u1", "u3"}
-        finally:
-            reader.close()
-            writer.close()
-            server.close()
+        kinds = (OpenSearchWriter, OpenSearchIndex, OpenSearchRegister)
+        sides = [kind(name="kept", **at) for kind in kinds]
+        made = Kept(endpoint, {"location": str(folder)}, *sides, Server(**at))
+        yield made
+        for one in (made.reader, made.writer, made.register, made.server):
+            one.close()
+
+
+def test_what_a_snapshot_holds_comes_back(kept: Kept) -> None:
+    writer, reader = kept.writer, kept.reader
+    writer.open_load("run", None, None, None)
+    writer.put([(chunk(1), "one"), (chunk(2), "two")])
+    jobs = Snapshots(kept.server, "kept")
+    jobs.register({"type": "fs", "settings": kept.repository})
+    with pytest.raises(Misconfigured, match="open or unfinished"):
+        jobs.take("early")
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
+    jobs.take("monday")
+    assert jobs.names() == ["monday"]
+    assert len(set(jobs.drill("monday"))) == 1
+    writer.delete("kept", None)
+    writer.close_load()
+    kept.server.call("DELETE", "/kept-documents", timeout_s=30)
+    assert reader.get(["u1"], SPACE, 30).missing == ("u1",)
+    restored = jobs.restore("monday")
+    assert len(restored) == 3
+    assert kept.register.text("kept", "d") == "One. Two."
+    assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
+    # Aliases moved whole: another load finds one index behind each.
+    writer.open_load("again", None, None, None)
+    writer.put([(chunk(3), "three")])
+    writer.close_load()
+    assert set(reader.get(["u1", "u3"], SPACE, 30).chunks) == {"u1", "u3"}
 
 
 def chunk_of(doc_id: str, number: int) -> ChunkRecord:
@@ -94,49 +111,35 @@ def kill_restore(endpoint: Endpoint, snapshot: str) -> None:
     assert begun.returncode == -signal.SIGKILL
 
 
-def test_a_restore_deletes_again_what_was_deleted_since(tmp_path: Path) -> None:
+def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     """And a drill, killed half way and run again, is equal to what is in use."""
-    with own_home(Engine.OPENSEARCH) as home:
-        folder = home / "snapshots"
-        folder.mkdir()
-        folder.chmod(0o777)
-        endpoint = start_own(Engine.OPENSEARCH, home, extra={"path.repo": str(folder)})
-        at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
-        writer, server = OpenSearchWriter(name="kept", **at), Server(**at)
-        register = OpenSearchRegister(name="kept", **at)
-        reader = OpenSearchIndex(name="kept", **at)
-        try:
-            writer.open_load("run", None, None, None)
-            writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])
-            writer.close_load()
-            register.put(
-                [DocumentRecord(namespace="kept", doc_id=one) for one in ("stays", "goes")]
-            )
-            jobs = Snapshots(server, "kept")
-            jobs.register({"type": "fs", "settings": {"location": str(folder)}})
-            now = 1_800_000_000.0
-            first = jobs.keep_daily(now)
-            assert first["begun"].startswith("daily-2027-01-15") and first["age_days"] == 0
-            assert jobs.keep_daily(now + 3600)["begun"] == ""
-            writer.delete("kept", ["u2"])
-            writer.close_load()
-            register.forget("kept", ["goes"])
-            # A drill that was killed leaves indices behind, and they are in nobody's way.
-            jobs.bring_back(first["begun"], "killed")
-            in_use, brought_back = jobs.drill(first["begun"])
-            assert in_use == brought_back
-            aliases = {one: one for one in ("kept", "kept-facts", "kept-documents")}
-            kill_restore(endpoint, first["begun"])
-            assert jobs.digest(aliases) == in_use
-            jobs.restore(first["begun"])
-            assert jobs.digest(aliases) == in_use
-            assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
-            assert [one.doc_id for one in register.documents("kept")] == ["stays"]
-            # Another day, and the first is forgotten; without one for days, its age is told.
-            later = jobs.keep_daily(now + 5 * 86_400, days=1)
-            assert later["removed"] == [first["begun"]]
-            writer.open_load("open", None, None, None)
-            assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3
-        finally:
-            for one in (reader, writer, register, server):
-                one.close()
+    writer, reader = kept.writer, kept.reader
+    writer.open_load("run", None, None, None)
+    writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id=one) for one in ("stays", "goes")])
+    jobs = Snapshots(kept.server, "kept")
+    jobs.register({"type": "fs", "settings": kept.repository})
+    now = 1_800_000_000.0
+    first = jobs.keep_daily(now)
+    assert first["begun"].startswith("daily-2027-01-15") and first["age_days"] == 0
+    assert jobs.keep_daily(now + 3600)["begun"] == ""
+    writer.delete("kept", ["u2"])
+    writer.close_load()
+    kept.register.forget("kept", ["goes"])
+    # A drill that was killed leaves indices behind, and they are in nobody's way.
+    jobs.bring_back(first["begun"], "killed")
+    in_use, brought_back = jobs.drill(first["begun"])
+    assert in_use == brought_back
+    aliases = {one: one for one in ("kept", "kept-facts", "kept-documents")}
+    kill_restore(kept.endpoint, first["begun"])
+    assert jobs.digest(aliases) == in_use
+    jobs.restore(first["begun"])
+    assert jobs.digest(aliases) == in_use
+    assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
+    assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
+    # Another day, and the first is forgotten; without one for days, its age is told.
+    later = jobs.keep_daily(now + 5 * 86_400, days=1)
+    assert later["removed"] == [first["begun"]]
+    writer.open_load("open", None, None, None)
+    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3

@@ -69,13 +69,14 @@ def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) 
     leases[0].acquire(20)  # of another machine it would take thirty
 
 
-def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch) -> None:
+@pytest.mark.parametrize("run", ["", "one"])
+def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch, run) -> None:
     """Of another machine's process nobody here knows whether it lives: its lease runs out."""
     first, second = leases
     monkeypatch.setattr(opensearch_lease, "_process", lambda pid: "")
     monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
-    first.acquire(0)
+    first.acquire(0, run=run)
     second.acquire(30)
     monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
     with pytest.raises(Unavailable, match="run it again"):
@@ -107,18 +108,6 @@ def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) 
     finally:
         stranger.release()
         stranger._server.close()
-
-
-def test_a_task_of_a_run_that_was_passed_over_writes_no_more(leases, monkeypatch) -> None:
-    first, second = leases
-    monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
-    monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
-    first.acquire(0, run="one")
-    second.acquire(30)
-    monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
-    with pytest.raises(Unavailable, match="run it again"):
-        first.check()
-    second.check()
 
 
 def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) -> None:

@@ -1,6 +1,5 @@
 """A namespace moves from the embedded store into OpenSearch and Neo4j, back, and stays itself."""
 
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import CORPUS, write_corpus
-from tests.contract.real import remove_indices, wipe
-from tests.jvm.servers import Engine
-from tests.services import SERVICES, alone, server
+from tests.contract.real import both_stores
+from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
 NS = "default"
@@ -25,24 +23,10 @@ NS = "default"
 
 @pytest.fixture
 def real(cache_dir: Path) -> Iterator[Stores]:
-    """Both servers: an index of this test's own, and the graph to itself."""
-    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
-    settings = Settings(
-        index_url=index.url,
-        index_name=f"t{secrets.token_hex(6)}",
-        graph_url=graph.url,
-        graph_user=graph.user,
-        graph_password=graph.password,
-        cache_dir=str(cache_dir),
-    )
-    with alone(Engine.NEO4J):
+    with both_stores(cache_dir=str(cache_dir)) as settings:
         wiring = Wiring(settings)
-        wiring.graph_writer().close_load()
-        wipe(wiring.graph_writer())  # type: ignore[arg-type]
         yield stores_of(wiring)
-        wipe(wiring.graph_writer())  # type: ignore[arg-type]
         wiring.close()
-        remove_indices(settings.index_url, settings.index_name)
 
 
 def embedded(store: Path, cache_dir: Path) -> Stores:

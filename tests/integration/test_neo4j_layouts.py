@@ -58,7 +58,9 @@ def test_sections_become_chunks_once(adopted: tuple[Neo4jGraph, Neo4jGraphWriter
         ["s3", "given", "", True, True, 1],
         [None, None, None, None, False, 0],  # its chunk is there on its own
     ]
-    assert sorted(writer.chunk_uuids("default")) == sorted(map(number, ("s1", "2", "twin")))
+    assert sorted(row[0] for row in writer.labels("default")) == sorted(
+        map(number, ("s1", "2", "twin"))
+    )
     assert graph.info(30.0).chunks == 4
 
 

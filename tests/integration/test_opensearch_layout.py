@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured

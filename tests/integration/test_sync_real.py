@@ -2,7 +2,6 @@
 
 import os
 import random
-import secrets
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +16,10 @@ from docstokg.loading.transfer.exporting import content_digest
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from tests.contract.real import remove_indices, wipe
+from tests.contract.real import both_stores
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
-from tests.jvm.servers import Engine
-from tests.services import SERVICES, alone, server
+from tests.services import SERVICES
 
 # Both servers start within the first test, and on a busy machine that alone takes minutes.
 pytestmark = [*SERVICES, pytest.mark.timeout(1200)]
@@ -31,32 +29,8 @@ PLAIN = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enable
 
 @pytest.fixture
 def settings(cache_dir: Path) -> Iterator[Settings]:
-    """Both servers: an index of this test's own, and the graph to itself."""
-    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
-    where = Settings.model_validate(
-        {
-            **PLAIN,
-            "index_url": index.url,
-            "index_name": f"t{secrets.token_hex(6)}",
-            "graph_url": graph.url,
-            "graph_user": graph.user,
-            "graph_password": graph.password,
-            "cache_dir": str(cache_dir),
-        }
-    )
-    with alone(Engine.NEO4J):
-        empty(where)
+    with both_stores(**PLAIN, cache_dir=str(cache_dir)) as where:
         yield where
-        empty(where)
-
-
-def empty(settings: Settings) -> None:
-    """Remove what a load left in either."""
-    remove_indices(settings.index_url, settings.index_name)
-    wiring = Wiring(settings)
-    wiring.graph_writer().close_load()
-    wipe(wiring.graph_writer())  # type: ignore[arg-type]
-    wiring.close()
 
 
 def embedded(store: Path, cache_dir: Path) -> Stores:

@@ -19,18 +19,6 @@ SOURCES = {
             "2 °C in winter and 4 °C in summer."
         ),
     ),
-    "tram": (
-        "Tram regulations",
-        (
-            "Line 4 runs every 8 minutes by day and every 20 minutes at night. Line 9 ends at "
-            "Mill Square; line 11 goes on to the airport. Dogs travel free, bicycles need a "
-            "ticket of 1.50. The driver may refuse bicycles during rush hour. Tickets are valid "
-            "for ninety minutes, day passes until 3 a.m. Lost property is kept for six weeks at "
-            "the depot and is then sold. Since 2019 trams have run at night too; buses have run "
-            "at night since 2004. The minimum fine is 60 euros, the maximum 240. Seats at the "
-            "front are reserved for the elderly."
-        ),
-    ),
     "radio": (
         "Radio set R7 manual",
         (
@@ -82,35 +70,6 @@ SOURCES = {
             "supported, redirects are not."
         ),
     ),
-    "the": (
-        "The marsh",
-        (
-            "Otters hunt the eels of the lower pools. Herons breed in the alders and winter on "
-            "the coast, egrets breed in the willows. The bittern calls in May, the rail in June. "
-            "A rail's nest holds nine eggs, a bittern's nest five. The bittern stays all winter; "
-            "the rail leaves in October and comes back in April."
-        ),
-    ),
-    "freight": (
-        "Freight",
-        (
-            "| Goods | Rail per tonne | Road per tonne | Transit |\n| --- | --- | --- | --- |\n| "
-            "Coal | 14.20 | 31.50 | 3 days |\n| Timber | 18.75 | 29.90 | 5 days |\n| Glass | "
-            "44.10 | 52.00 | 2 days |\n\nExpress freight costs 25 percent more. Suppliers:\n\n- "
-            "Hale Brothers deliver the coal, 900 tonnes a year.\n- Nordby Mills delivers the "
-            "timber, 2,400 tonnes a year.\n- Orla Glass repairs wagons and delivers nothing.\n"
-        ),
-    ),
-    "dosage": (
-        "Dosage",
-        (
-            "Adults take two capsules after breakfast, children one. Velotin slows the heart and "
-            "does not raise blood sugar. Frequent complaints are fatigue (in 9 of 100 people) and "
-            "itching (in 3 of 100 people). It must not be combined with quinadol. People with "
-            "gout take half the dose, people with asthma take the full dose. The syrup is kept at "
-            "room temperature, opened bottles in the refrigerator."
-        ),
-    ),
 }
 TRUE = [
     ("orchard", "Cherry trees are pruned in July after the harvest."),
@@ -121,14 +80,6 @@ TRUE = [
     ("orchard", "Cider rests in oak barrels for 9 months."),
     ("orchard", "In summer the cold store holds 4 °C."),
     ("orchard", "Windfall fruit is not sold fresh."),
-    ("tram", "Line 11 goes on to the airport."),
-    ("tram", "Bicycles need a ticket."),
-    ("tram", "Lost property is kept for 6 weeks."),
-    ("tram", "At night line 4 runs every twenty minutes."),
-    ("tram", "The maximum fine is 240 euros."),
-    ("tram", "Buses have run at night since 2004."),
-    ("tram", "Tickets are valid for 90 minutes."),
-    ("tram", "Dogs travel free."),
     ("radio", "The R7 transmits on 14 channels."),
     ("radio", "Voice activation is off by default."),
     ("radio", "A green light means a full battery."),
@@ -158,21 +109,6 @@ TRUE = [
     ("fetchkit", "The cache is on by default."),
     ("fetchkit", "Redirects are not supported."),
     ("fetchkit", "```\n# five attempts are made before giving up\nretries = 5\n```"),
-    ("the", "The rail calls in June."),
-    ("the", "Egrets breed in the willows."),
-    ("the", "A bittern's nest holds 5 eggs."),
-    ("the", "Otters hunt eels."),
-    ("the", "The rail comes back in April."),
-    ("freight", "A tonne of timber by rail costs 18.75."),
-    ("freight", "Glass needs 2 days in transit."),
-    ("freight", "Nordby Mills delivers 2,400 tonnes of timber a year."),
-    ("freight", "Coal by road costs 31.50 per tonne."),
-    ("freight", "Hale Brothers deliver coal."),
-    ("dosage", "Children take one capsule."),
-    ("dosage", "Fatigue occurs in 9 of 100 people."),
-    ("dosage", "People with asthma take the full dose."),
-    ("dosage", "Opened bottles are kept in the refrigerator."),
-    ("dosage", "Velotin does not raise blood sugar."),
 ]
 FALSE = [
     ("orchard", "Apple trees are pruned in July."),
@@ -184,16 +120,6 @@ FALSE = [
     ("orchard", "In winter the cold store holds 4 °C."),
     ("orchard", "Windfall fruit is sold fresh."),
     ("orchard", "Cider rests in oak barrels for four months."),
-    ("tram", "Line 9 goes on to the airport."),
-    ("tram", "Dogs need a ticket."),
-    ("tram", "Lost property is kept for four weeks."),
-    ("tram", "Line 4 runs every 20 minutes by day."),
-    ("tram", "The minimum fine is 240 euros."),
-    ("tram", "Buses have run at night since 2019."),
-    ("tram", "Bicycles travel free."),
-    ("tram", "Day passes are valid for ninety minutes."),
-    ("tram", "Line 11 ends at Mill Square."),
-    ("tram", "Trams have run at night since 2004."),
     ("radio", "The R7 transmits on 26 channels."),
     ("radio", "Voice activation is enabled by default."),
     ("radio", "A red light means a full battery."),
@@ -230,23 +156,6 @@ FALSE = [
     ("fetchkit", "fetchkit sends its log to a file."),
     ("fetchkit", "Redirects are supported."),
     ("fetchkit", "```\n# the cache is off by default\ncache = true\n```"),
-    ("the", "The bittern calls in June."),
-    ("the", "A bittern's nest holds nine eggs."),
-    ("the", "The eels hunt otters."),
-    ("the", "The bittern leaves in October."),
-    ("the", "The rail stays all winter."),
-    ("freight", "A tonne of timber by road costs 18.75."),
-    ("freight", "Coal needs 5 days in transit."),
-    ("freight", "Hale Brothers deliver the timber."),
-    ("freight", "Orla Glass delivers the glass."),
-    ("freight", "Glass by rail costs 31.50 per tonne."),
-    ("freight", "Nordby Mills delivers 900 tonnes a year."),
-    ("freight", "Transit of glass takes three days:"),
-    ("dosage", "Itching occurs in 9 of 100 people."),
-    ("dosage", "Velotin raises blood sugar."),
-    ("dosage", "People with asthma take half the dose."),
-    ("dosage", "Velotin may be combined with quinadol."),
-    ("dosage", "The syrup is kept in the refrigerator."),
 ]
 
 

@@ -102,7 +102,6 @@ def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
 
 def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
     folder = write_corpus(tmp_path / "out", False, data)
-    (folder / "complete").touch()  # Earlier releases marked a whole corpus so.
     assert write_corpus(tmp_path / "out", False, data) == folder
     with RejectLog() as rejects:
         names = {file.path.name for file in find_files([folder], rejects)}

@@ -1,7 +1,5 @@
 """Expansion adds with evidence, orders by one walk, and fails into `selected`."""
 
-import json
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import Filters, Scope
-from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.records import Filters, MentionRecord, Scope
 from docstokg.contracts.state import (
     Candidate,
     Expansion,
@@ -19,7 +16,6 @@ from docstokg.contracts.state import (
     Plan,
     Restriction,
     Retrieval,
-    RetrievalPlan,
 )
 from docstokg.errors import (
     CircuitOpen,
@@ -36,8 +32,17 @@ from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from docstokg.usecases.run import Run
 from docstokg_functions.expand.expand import expand
 from docstokg_functions.expand.restrict import restrict
+from tests import plans
 from tests.contract.embedded import EmbeddedGraph
-from tests.contract.test_knowledge_graph import BRIDGE, SECRET, chunk, fill, number
+from tests.contract.test_knowledge_graph import (
+    BRIDGE,
+    SECRET,
+    chunk,
+    entity,
+    fill,
+    number,
+    relation,
+)
 
 NOW_S = 1_700_000_000.0
 
@@ -69,39 +74,10 @@ class Breaking(EmbeddedGraph):
         raise self._error
 
 
-class Counting(EmbeddedGraph):
-    """A graph that counts its round trips."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        fill(self)
-        self.trips = 0
-
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        self.trips += 1
-        return super().slice(request, scope, timeout_s)
-
-
 def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
-    return Plan(
-        request_id="r",
-        route="answer",
-        caller_sub="s",
-        namespace="default",
-        groups=groups,
-        query=query,
-        top_k=2,
-        started_ms=int(NOW_S * 1000),
-        deadline_ms=int(NOW_S * 1000) + 5000,
-        retrieval=RetrievalPlan(channels={}, time_s=1.0),
-        expansion=ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion}),
-        verbosity="snippet",
-        snippet_chars=200,
-        diagnostics=True,
-        budget_limits=BudgetLimits(
-            max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
-        ),
-    )
+    now = int(NOW_S * 1000)
+    walk = ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion})
+    return plans.plan(query, groups=groups, started_ms=now, deadline_ms=now + 5000, expansion=walk)
 
 
 def step(plan: Plan, log: list[str] | None = None, clock: Any = lambda: NOW_S) -> Run:
@@ -214,16 +190,6 @@ def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: Embedd
     assert names(run(blank, "nothing known", pool)) == ["x", "y", "a", "d"]
 
 
-def test_a_boost_lifts_the_chunks_that_mention_a_named_entity() -> None:
-    graph = crowded()
-    fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0,
-                   evidence_uuid=number("b"))  # fmt: skip
-    pool = retrieved("x", "a", "d", selected=3, facts=(fact,))
-    plain, boosted = (names(run(graph, "bridge", pool, boost=boost)) for boost in (0.0, 3.0))
-    assert plain.index("x") < plain.index("d")
-    assert boosted.index("d") < boosted.index("x")
-
-
 def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
     """The words of a name found in texts were weighed by the search; a walk would do it twice."""
     graph = crowded()
@@ -236,9 +202,6 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     about: str, first: str
 ) -> None:
     """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
@@ -273,9 +236,6 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
 @pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
 def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
     """Three of the twenty chunks that were opened must mention what another is about."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     uuids = [number(f"c{i}") for i in range(20)]
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
@@ -290,9 +250,6 @@ def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> 
 
 def crowded() -> EmbeddedGraph:
     """Make a clinic where the best chunk of the pool is about something else than is asked."""
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity
-
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("x", "d5")])
@@ -323,57 +280,6 @@ def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     assert len(sources) - 1 - last <= 5
 
 
-def test_types_and_relations_bound_everything_that_is_added(clinic: EmbeddedGraph) -> None:
-    def added(query: str, **bounds: Any) -> set[str]:
-        found = run(clinic, query, retrieved("x"), max_hops=2, **bounds)
-        return {n for n, i in zip(names(found), found.ranking, strict=True) if i.source != "hybrid"}
-
-    assert added("Crohn's disease") == {"a", "b", "c"}
-    assert added("Crohn's disease", concept_types=("hp",)) == {"a"}
-    assert added("Crohn's disease", concept_types=("phenotype",)) == {"a"}
-    assert added("Crohn's disease", concept_types=("uberon",)) == set()
-    assert added("Crohn's disease", relations=("has_symptom",)) == {"a"}
-    assert added("Crohn's disease", relations=("nope",)) == set()
-
-
-def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise() -> None:
-    def trips(query: str, **expansion: Any) -> tuple[int, int]:
-        graph = Counting()
-        return run(graph, query, retrieved("x"), **expansion).kg_stats.hops_executed, graph.trips
-
-    two = "seizures in Crohn's disease"
-    assert trips(two) == (2, 2)
-    assert trips(two, two_hops=False) == (1, 1)
-    assert trips(two, max_hops=1) == (1, 1)
-    assert trips("seizures") == (1, 1)
-    assert trips("seizures", max_hops=2) == (2, 2)
-    assert trips("seizures", max_hops=3) == (3, 3)
-
-
-@pytest.mark.parametrize(("hops", "reached"), [(1, 2), (2, 3), (3, 4)])
-def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity, relation
-
-    graph = EmbeddedGraph()
-    graph.put_chunks([chunk(name, name) for name in "abcdxyz"])
-    graph.put_entities([entity(f"X:{i}", f"link {i}") for i in range(7)])
-    graph.put_mentions(
-        "default",
-        {
-            number(name): [MentionRecord(uuid=number(name), entity=f"X:{i}", about=True)]
-            for i, name in enumerate("abcdxyz")
-        },
-    )
-    graph.put_relations([relation(f"X:{i}", "leads_to", f"X:{i + 1}") for i in range(6)])
-    found = run(graph, "link 0", retrieved(), max_hops=hops)
-    assert names(found)[:1] == ["a"]
-    assert set(names(found)) == set("abcdxyz"[:reached])
-    assert found.kg_stats.hops_executed == hops
-    longest = max(len(item.evidence.path) for item in found.ranking if item.evidence)
-    assert longest == hops
-
-
 def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     fact = FactRef(
         source="MONDO:1",
@@ -390,20 +296,6 @@ def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     by_seed = run(clinic, "nothing known", retrieved("x"), seeds=("mondo:1", "no:1"))
     assert [seed.id for seed in by_seed.seeds] == ["MONDO:1"]
     assert any("no:1" in warning for warning in by_seed.warnings)
-
-
-@pytest.mark.parametrize("seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure"], ids=repr)
-def test_chunks_documents_and_topics_are_seeds(clinic: EmbeddedGraph, seed: str) -> None:
-    found = run(clinic, "nothing known", retrieved("x"), seeds=(seed,))
-    assert found.warnings == ()
-    assert "d" in names(found)
-    by_name = dict(zip(names(found), found.ranking, strict=True))
-    added = by_name["d"].evidence
-    assert added is not None
-    assert added.match_type is None
-    assert found.seeds == ()
-    unknown = run(clinic, "nothing known", retrieved("x"), seeds=("doc:none", seed))
-    assert unknown.warnings == ("kg_expansion.seeds not in the graph: doc:none",)
 
 
 def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
@@ -444,12 +336,6 @@ def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
     assert (added.match_type, added.related_to) == (None, None)
     assert found.entities[added.nodes[0]].id == BRIDGE
     assert found.seeds == ()
-
-
-def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "seizures", retrieved())
-    assert names(found) == ["a"] or "a" in names(found)
-    assert all(item.source == "kg_expansion" for item in found.ranking)
 
 
 def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
@@ -526,9 +412,6 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
 
 
 def big_graph() -> EmbeddedGraph:
-    from docstokg.contracts.records import MentionRecord
-    from tests.contract.test_knowledge_graph import chunk, entity, relation
-
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(240)])
     long = "\U0001f600" * 60
@@ -592,23 +475,3 @@ def test_routing_that_cannot_tell_restricts_nothing(clinic: EmbeddedGraph) -> No
     assert (broken.doc_ids, broken.degraded) == (None, ("kg_timeout",))
     rejected = routed(Breaking(PlanRejected("scan")), seeds=("MONDO:1",))
     assert rejected.degraded == ("kg_plan_rejected",)
-
-
-def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: EmbeddedGraph) -> None:
-    now = time.time()
-    fresh = plan("seizures").model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
-    found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic)
-    assert "a" in names(found)
-    assert found.took_ms > 0
-
-
-def test_a_failing_graph_is_logged_once_with_the_request_and_the_cause(
-    clinic: EmbeddedGraph,
-) -> None:
-    log: list[str] = []
-    refused = Misconfigured("the graph refuses the credential")
-    run(Breaking(refused), "seizures", retrieved("x"), log=log)
-    (line,) = [json.loads(text) for text in log]
-    assert (line["event"], line["request_id"]) == ("graph_slice_failed", "r")
-    assert (line["kind"], line["reason"]) == ("Misconfigured", "kg_unavailable")
-    assert line["error"] == "the graph refuses the credential"

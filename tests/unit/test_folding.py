@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from docstokg.domain.identity import entity_id, is_curie
 from docstokg.domain.text.folding import alias_keys, question_keys, singular, variant, words
 from docstokg.domain.text.words import fold
 
@@ -40,12 +39,6 @@ def test_fold_is_what_the_specification_says(text: str) -> None:
 )
 def test_fold_examples(text: str, key: str) -> None:
     assert fold(text) == key
-
-
-def test_entity_id_is_the_digest_of_the_folded_name() -> None:
-    assert entity_id("Ada  LOVELACE") == entity_id("ada lovelace")
-    assert re.fullmatch(r"ent:[0-9a-f]{16}", entity_id("x"))
-    assert entity_id("ada lovelace") == "ent:177f85df57ad121d"
 
 
 @given(st.text(alphabet="abeishxzuy", min_size=1, max_size=12))
@@ -91,16 +84,6 @@ def test_alias_keys_hold_names_variants_and_the_curie() -> None:
         "fit": False,
     }
     assert alias_keys("ent:00", "A b") == (("a b", True),)
-
-
-@pytest.mark.parametrize("text", ["HP:0001250", "mesh:amp-activated", "MONDO:1"])
-def test_curies(text: str) -> None:
-    assert is_curie(text)
-
-
-@pytest.mark.parametrize("text", ["ent:0123456789abcdef", "plain", "a b:c", "http://x", ":x", "x:"])
-def test_not_curies(text: str) -> None:
-    assert not is_curie(text)
 
 
 @given(TEXT)

@@ -22,14 +22,3 @@ def test_what_is_there_is_not_looked_through_again() -> None:
     assert gc.get_freeze_count() > len(kept)
     assert gc.get_threshold()[0] == GARBAGE_AFTER
     assert not any(item is kept for item in gc.get_objects())
-
-
-def test_cycles_made_later_are_still_found() -> None:
-    class Node:
-        def __init__(self) -> None:
-            self.own = self
-
-    freeze_garbage()
-    lost = [Node() for _ in range(10)]
-    lost.clear()
-    assert gc.collect() >= 10

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
 from docstokg.contracts.state import Candidate, Retrieval
 from docstokg.domain.graph.linking import Linker

@@ -4,21 +4,19 @@ import base64
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
-from docstokg.contracts.response import BudgetLimits, KgEvidence
+from docstokg.contracts.response import KgEvidence
 from docstokg.contracts.retrieval import Hydrated
 from docstokg.contracts.state import (
     Block,
     Candidate,
     Expansion,
-    ExpansionPlan,
     OtherName,
-    Plan,
     Ranked,
     Renaming,
     Retrieval,
@@ -34,50 +32,35 @@ from docstokg_functions.ground.ground import ground
 from docstokg_functions.ground.knowledge import credited, match_line, other_names
 from docstokg_functions.ground.sentences import names_credited
 from tests.contract.embedded import EmbeddedIndex
+from tests.plans import plan
 
 
-def index(*names: str) -> EmbeddedIndex:
+def index(*names: str, **texts: str) -> EmbeddedIndex:
+    """Passages of one document each, by uuid: `names` says that each is a thing."""
+    return filled(
+        record(name, text)
+        for name, text in {n: f"{n.title()} is a thing." for n in names}.items() | texts.items()
+    )
+
+
+def record(name: str, text: str, **more: Any) -> ChunkRecord:
+    given = {"doc_id": name, "text_sha256": name.rjust(64, "0"), "run_id": "run", **more}
+    return ChunkRecord(uuid=name, chunk_id=name, namespace="default", text=text, **given)
+
+
+def filled(records: Iterable[ChunkRecord]) -> EmbeddedIndex:
     made = EmbeddedIndex()
     made.open_load("run", None, None, None)
-    records = [
-        ChunkRecord(
-            uuid=name,
-            chunk_id=name,
-            namespace="default",
-            doc_id=name,
-            text=f"{name.title()} is a thing.",
-            text_sha256=name.rjust(64, "0"),
-            run_id="run",
-        )
-        for name in names
-    ]
-    made.put([(record, "print") for record in records])
+    made.put([(one, "print") for one in records])
     made.close_load()
     return made
 
 
-def step(log: list[str] | None = None, fusion: str = "minmax") -> Run:
-    plan = Plan(
-        request_id="r",
-        route="answer",
-        caller_sub="s",
-        namespace="default",
-        groups=None,
-        query="What is alpha?",
-        top_k=2,
-        started_ms=0,
-        deadline_ms=2**52,
-        retrieval=RetrievalPlan.model_validate({"channels": {}, "fusion": fusion, "time_s": 1.0}),
-        expansion=ExpansionPlan(enabled=False, time_s=1.0),
-        verbosity="snippet",
-        snippet_chars=200,
-        diagnostics=True,
-        budget_limits=BudgetLimits(
-            max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
-        ),
-    )
+def step(log: list[str] | None = None, fusion: str = "minmax", **more: Any) -> Run:
+    retrieval = RetrievalPlan.model_validate({"channels": {}, "fusion": fusion, "time_s": 1.0})
     telemetry = Telemetry(write=[].append if log is None else log.append)
-    return Run(plan=plan, scope=Scope(namespace="default"), telemetry=telemetry)
+    made = plan(**{"query": "What is alpha?", "retrieval": retrieval, **more})
+    return Run(plan=made, scope=Scope(namespace="default"), telemetry=telemetry)
 
 
 def found(*names: str) -> Retrieval:
@@ -107,6 +90,28 @@ def test_a_lost_reranker_leaves_the_order_and_one_line() -> None:
         "r",
         "Unavailable",
     )
+
+
+class Liking(Refusing):
+    """A cross-encoder that likes one word, and remembers how much it was given."""
+
+    model = "local"
+
+    def rank(self, query: str, passages: Any, timeout_s: float) -> tuple[float, ...]:
+        self.given = len(passages)
+        return tuple(float("Delta" in text) for text in passages)
+
+
+def test_the_next_reranker_brings_up_what_search_had_behind_top_k() -> None:
+    names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
+    retrieval = found(*names).model_copy(update={"selected": names[:2]})
+    run, liking = step(), Liking()
+    made = ground(run, retrieval, None, index=index(*names), reranker=Refusing(), fallback=liking)
+    assert (liking.given, made.report.providers.reranker) == (6, "local")
+    assert [citation.uuid for citation in made.citations] == ["delta", "alpha"]
+    assert made.degraded == ("reranker_unavailable",)
+    down = ground(step(), retrieval, None, index=index(*names), reranker=Refusing())
+    assert [citation.uuid for citation in down.citations] == ["alpha", "beta"]
 
 
 @pytest.mark.parametrize(("fusion", "method"), [("rrf", "RRF+MMR"), ("minmax", "minmax+MMR")])
@@ -151,28 +156,8 @@ def test_healthy_channels_that_find_nothing_are_a_warning() -> None:
 
 def glossary(last: str) -> EmbeddedIndex:
     """Six passages about other things, and a table's row that explains a term."""
-    made = EmbeddedIndex()
-    made.open_load("run", None, None, None)
     texts = [f"Passage {n} says that a pool is nice." for n in range(6)] + [last]
-    made.put(
-        [
-            (
-                ChunkRecord(
-                    uuid=f"c{n}",
-                    chunk_id=f"c{n}",
-                    namespace="default",
-                    doc_id=f"d{n}",
-                    text=text,
-                    text_sha256=str(n).rjust(64, "0"),
-                    run_id="run",
-                ),
-                "print",
-            )
-            for n, text in enumerate(texts)
-        ]
-    )
-    made.close_load()
-    return made
+    return index(**{f"c{n}": text for n, text in enumerate(texts)})
 
 
 class Counting(EmbeddedIndex):
@@ -198,17 +183,14 @@ class Counting(EmbeddedIndex):
 def test_sentences_are_compared_for_the_built_in_model_only(
     model: str | None, fallback: str | None, asked: int
 ) -> None:
-    run = step()
     writing = model and SynthesisPlan(
         model=model, fallback=fallback, temperature=0.0, max_tokens=100
     )
-    plan = run.plan.model_copy(update={"synthesis": writing or None})
-    counting, filled = Counting(), index("alpha", "beta")
-    counting.__dict__.update(filled.__dict__)
+    counting, both = Counting(), index("alpha", "beta")
+    counting.__dict__.update(both.__dict__)
     vector = base64.b64encode(struct.pack("<2f", 1.0, 0.0)).decode()
     retrieval = found("alpha", "beta").model_copy(update={"query_vector": vector})
-    step_run = Run(plan=plan, scope=run.scope, telemetry=run.telemetry)
-    ground(step_run, retrieval, None, index=counting, reranker=None)
+    ground(step(synthesis=writing or None), retrieval, None, index=counting, reranker=None)
     assert counting.asked == asked
 
 
@@ -218,49 +200,27 @@ def test_sentences_are_compared_for_the_built_in_model_only(
 def test_the_built_in_model_reads_more_passages_than_another_is_given(
     model: str, ranks: list[int]
 ) -> None:
-    made = EmbeddedIndex()
-    made.open_load("run", None, None, None)
     vectors = [struct.pack("<4f", *row) for row in ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))]
     last = "Lamps are lit by the keeper with a match."
     texts = [*(f"Room {n} has a lamp of brass and one of glass." for n in range(5)), last]
-    records = [
-        ChunkRecord(
-            uuid=f"l{n}",
-            chunk_id=f"l{n}",
-            namespace="default",
-            doc_id="lamps",
-            document_name="lamps.md",
-            text=text,
-            text_sha256=str(n).rjust(64, "0"),
-            sentences=((0, len(text)),),
-            sentence_vectors=packed([vectors[n == len(texts) - 1]]),
-            run_id="run",
-        )
-        for n, text in enumerate(texts)
-    ]
-    made.put([(record, "print") for record in records])
-    made.close_load()
-    run = step()
+    lamps = {"doc_id": "lamps", "document_name": "lamps.md"}
+    records = []
+    for n, text in enumerate(texts):
+        said = packed([vectors[text == last]])
+        spans = ((0, len(text)),)
+        records.append(record(f"l{n}", text, sentences=spans, sentence_vectors=said, **lamps))
     writing = SynthesisPlan(model=model, fallback=None, temperature=0.0, max_tokens=100)
-    asked = {"query": "How are the lamps lit?", "synthesis": writing, "max_blocks": 2}
-    run = Run(plan=run.plan.model_copy(update=asked), scope=run.scope, telemetry=run.telemetry)
+    run = step(query="How are the lamps lit?", synthesis=writing, max_blocks=2)
     vector = base64.b64encode(vectors[1]).decode()
-    retrieval = found(*(record.uuid for record in records)).model_copy(
-        update={"query_vector": vector}
-    )
-    given = ground(run, retrieval, None, index=made, reranker=None)
+    pool = found(*(one.uuid for one in records)).model_copy(update={"query_vector": vector})
+    given = ground(run, pool, None, index=filled(records), reranker=None)
     assert [block.rank for block in given.blocks] == ranks
 
 
 @pytest.mark.parametrize("max_blocks", [1, 3, 5])
 def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(max_blocks: int) -> None:
     """All chunks are of one document: what stands beside a passage enters by its own rank only."""
-    run = step()
-    run = Run(
-        plan=run.plan.model_copy(update={"max_blocks": max_blocks}),
-        scope=run.scope,
-        telemetry=run.telemetry,
-    )
+    run = step(max_blocks=max_blocks)
     names = [f"c{n}" for n in (0, 2, 4, 6, 1)]
     given = ground(run, found(*names), None, index=glossary("The end."), reranker=None)
     by_rank = {citation.rank: citation.uuid for citation in given.citations}
@@ -272,13 +232,8 @@ def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(max_bloc
 
 
 def test_what_is_given_fits_with_its_source_lines() -> None:
-    run = step()
-    limits = run.plan.budget_limits.model_copy(update={"max_tokens_context": 60})
-    run = Run(
-        plan=run.plan.model_copy(update={"budget_limits": limits}),
-        scope=run.scope,
-        telemetry=run.telemetry,
-    )
+    limits = plan().budget_limits.model_copy(update={"max_tokens_context": 60})
+    run = step(budget_limits=limits)
     given = ground(run, found("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
     assert 0 < len(given.blocks) < 3
     assert len(prompt.passages_within(given.blocks, 60)) == len(given.blocks)

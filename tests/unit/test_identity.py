@@ -13,6 +13,7 @@ def test_the_keys_are_those_that_stores_hold() -> None:
     assert identity.entity_key("default", "HP:0001250") == 332614153572664016
     assert identity.relation_key("default", "a", "is_a", "b", None) == 3875994975283466006
     assert identity.entity_id("Seizure") == "ent:4b879e9f69bb529b"
+    assert identity.entity_id("Ada  LOVELACE") == identity.entity_id("ada lovelace")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,10 @@ def test_the_keys_are_those_that_stores_hold() -> None:
         ("ent:short", "", False, True),
         ("Seizure", "", False, False),
         ("http://x", "http", False, False),
+        ("mesh:amp-activated", "mesh", True, False),
+        ("a b:c", "a b", False, False),
+        (":x", "", False, False),
+        ("x:", "x", False, False),
     ],
 )
 def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, own: bool) -> None:

@@ -18,7 +18,7 @@ from pypdf.generic import DecodedStreamObject, NameObject
 from docstokg.adapters.conversion import child as conversion_child
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.onnx.wordpieces import WordPieces
-from docstokg.contracts.outline import Block, Outline
+from docstokg.contracts.outline import Outline
 from docstokg.domain.layout import boxes, unpacked
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
@@ -395,10 +395,6 @@ def _eats_memory(raw: bytes) -> tuple[Outline, ...]:
 
 def _ends(raw: bytes) -> tuple[Outline, ...]:
     raise SystemExit(10)
-
-
-def _loses_its_place(raw: bytes) -> tuple[Outline, ...]:
-    return (Outline("ab", (Block("text", 0, 9),)),)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import json
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ from docstokg.loading.write.removal import delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
+from docstokg_local.cli.watching import changes
 from docstokg_local.loading.stores import stores_of
 
 NS = "default"
@@ -118,6 +121,41 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     fresh = Store(tmp_path / "fresh.sqlite")
     fresh.load(home, other)
     assert sorted(store.rows()) == sorted(fresh.rows())
+
+
+@pytest.mark.parametrize("changed", [1, 3])
+def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
+    texts = {f"f{n}": f"File {n} about Zebra {n}." for n in range(6)}
+    store.load(folder(tmp_path / "a", **texts))
+    moved = folder(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
+    folder(moved, **{f"f{n}": f"Other words {n}." for n in range(changed)})
+    report = store.load(moved, sync=True)
+    if changed == 3:  # more has changed than is the same: two folders of one layout
+        assert (store.rejects.count, report.gone, store.rejects.notes) == (3, 0, [])
+        return
+    assert (store.rejects.count, report.gone, report.types[".md"].files) == (0, 1, 6)
+    assert "4 of its 6 documents are the same" in store.rejects.notes[0]
+    fresh = Store(tmp_path / "fresh.sqlite")
+    fresh.load(moved)
+    assert sorted(row for row in store.rows() if not row.startswith("document")) == sorted(
+        row for row in fresh.rows() if not row.startswith("document")
+    )
+
+
+def test_watching_tells_changes_and_not_what_the_load_writes(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", x="Blue.")
+    told = changes([tmp_path], store.wiring, home / "rejects.jsonl")
+    next(told)
+    store.load(home)
+    (home / "rejects.jsonl").write_text("{}\n")
+    folder(home / ".git", hidden="Grey.")
+    later = threading.Timer(3.0, lambda: folder(home, x="Red."))
+    begun = time.monotonic()
+    later.start()
+    next(told)
+    assert 3.0 < time.monotonic() - begun < 30
+    store.load(home)
+    assert store.texts() == {"Red."}
 
 
 def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_path: Path):

@@ -1,18 +1,16 @@
 """What OpenSearch says of a failed search is read by its kind, never by its words."""
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.contracts.records import Scope
-from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack
 from docstokg.errors import WrongAnswer
+from tests.loopback import answering
 
 PARSE_ERROR = {
     "type": "search_phase_execution_exception",
@@ -29,33 +27,19 @@ CANCELLED = {
 
 
 @pytest.fixture
-def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An address, and the children that its `_msearch` answers with."""
-    children: list[dict[str, Any]] = []
+def searched() -> Iterator[Callable[[dict[str, Any]], ChannelResult]]:
+    """Search a server whose `_msearch` answers with this."""
+    with answering() as server:
+        index = OpenSearchIndex(url=server.url, auth="basic")
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+        def search(child: dict[str, Any]) -> ChannelResult:
+            server.answer = {"took": 1, "responses": [child]}
+            query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
+            (result,) = index.search([query], Scope(namespace="default"), 5.0)
+            return result
 
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            data = json.dumps({"took": 1, "responses": children}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_address[1]}", children
-    http.shutdown()
-    thread.join()
-    http.server_close()
+        yield search
+        index.close()
 
 
 @pytest.mark.parametrize(
@@ -68,18 +52,8 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         ({"error": "cancel", "status": 500}, "unavailable"),
     ],
 )
-def test_only_a_cancelled_task_is_a_timeout(
-    server: tuple[str, list[dict[str, Any]]], child: dict[str, Any], failure: str
-) -> None:
-    url, children = server
-    children.append(child)
-    index = OpenSearchIndex(url=url, auth="basic")
-    try:
-        query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
-        (result,) = index.search([query], Scope(namespace="default"), 5.0)
-    finally:
-        index.close()
-    assert result.failure == failure
+def test_only_a_cancelled_task_is_a_timeout(searched, child, failure) -> None:
+    assert searched(child).failure == failure
 
 
 def _hits(uuid: object, score: object) -> dict[str, Any]:
@@ -94,18 +68,7 @@ def _hits(uuid: object, score: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("uuid", "score"), [(7, 1.5), (None, 1.5), ("u", "high"), ("u", None), ("u", float("nan"))]
 )
-def test_a_hit_of_another_shape_is_a_wrong_answer(
-    server: tuple[str, list[dict[str, Any]]], uuid: object, score: object
-) -> None:
-    url, children = server
-    children.append(_hits(uuid, score))
-    index = OpenSearchIndex(url=url, auth="basic")
-    query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
-    try:
-        with pytest.raises(WrongAnswer):
-            index.search([query], Scope(namespace="default"), 5.0)
-        children[:] = [_hits("u", 1)]
-        (result,) = index.search([query], Scope(namespace="default"), 5.0)
-    finally:
-        index.close()
-    assert result.hits == (("u", 1.0, None),)
+def test_a_hit_of_another_shape_is_a_wrong_answer(searched, uuid, score) -> None:
+    with pytest.raises(WrongAnswer):
+        searched(_hits(uuid, score))
+    assert searched(_hits("u", 1)).hits == (("u", 1.0, None),)

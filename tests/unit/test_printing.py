@@ -5,7 +5,6 @@ import json
 import re
 import time
 import unicodedata
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from docstokg_local.cli.checking import show_check
 from docstokg_local.cli.display import TerminalProgress
 from docstokg_local.cli.printing import printable, printable_json
 
-LOCAL = Path(display.__file__).parent
 NASTY = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\x08\x7f\r\u2066\u2028end"
 ACTING = {chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cc"} - {
     "\t",

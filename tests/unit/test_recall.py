@@ -4,35 +4,16 @@ import json
 
 import pytest
 
-from docstokg.contracts.response import BudgetLimits
-from docstokg.contracts.state import CachePlan, ExpansionPlan, Plan, Recalled, RetrievalPlan
+from docstokg.contracts.state import CachePlan, Recalled
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.recall import recall
 from tests.contract.embedded import EmbeddedIndex
+from tests.plans import plan
 
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
-PLAN = Plan(
-    request_id="r",
-    route="answer",
-    caller_sub="a",
-    namespace="default",
-    groups=None,
-    query="abc",
-    top_k=10,
-    started_ms=0,
-    deadline_ms=12_000,
-    retrieval=RetrievalPlan(channels={}, fusion="minmax", mmr=True, time_s=3.0),
-    expansion=ExpansionPlan(enabled=False, max_hops=None, two_hops=False, boost=0.0, time_s=1.0),
-    verbosity="snippet",
-    snippet_chars=800,
-    diagnostics=True,
-    budget_limits=BudgetLimits(
-        max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=12.0
-    ),
-    cache=CachePlan(key="k", request_hash="h", ttl_s=10),
-)
+PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h", ttl_s=10))
 
 
 class Kept:
@@ -54,9 +35,9 @@ def index() -> EmbeddedIndex:
     return made
 
 
-def ask(index, kept, plan=PLAN, stores=STORES) -> Recalled:
+def ask(index, kept, asked=PLAN, stores=STORES) -> Recalled:
     return recall(
-        Run.of({"plan": plan.model_dump()}, Telemetry(write=lambda line: None)),
+        Run.of({"plan": asked.model_dump()}, Telemetry(write=lambda line: None)),
         index=index,
         response_cache=lambda: kept,
         stores=stores,

@@ -1,4 +1,4 @@
-"""A model's reply in other shapes is read as it was meant, and cannot act on who reads it."""
+"""A reply is read as it was meant, beside faults/reply_shapes.py, and cannot act on its reader."""
 
 import pytest
 from hypothesis import given
@@ -12,19 +12,9 @@ from docstokg.domain.answer.reply import cut, harmless, read
     [
         ("<think>Maybe [3].</think>It opens at noon [1].", "It opens at noon [1]."),
         ("It opens at noon [1].<think>was that right", "It opens at noon [1]."),
-        ("<think>never ends", ""),
-        ('{"answer": "It opens at noon [1].", "citations": [1]}', "It opens at noon [1]."),
-        ('```json\n{"answer": "At noon [1]."}\n```', "At noon [1]."),
         ('{"question": "when?"}', '{"question": "when?"}'),
         ("Sure! Based on the sources, here is the answer: At noon [1].", "At noon [1]."),
-        ("Sure! Based on the sources, here is the answer:\n\nAt noon [1].", "At noon [1]."),
-        ("Answer: at noon [1].", "at noon [1]."),
         ("Surely it opens at noon: the sign says so [1].",) * 2,
-        ("At noon [source 2].", "At noon [2]."),
-        ("At noon [Passage 1].", "At noon [1]."),
-        ("At noon [^1].", "At noon [1]."),
-        ("At noon \u30101\u3011.", "At noon [1]."),
-        ("At noon \u30103\u2020source\u3011.", "At noon [3]."),
         ("At noon (1). Later (2)", "At noon [1]. Later [2]"),
         ("(1) Open the valve.\n(2) Close it.",) * 2,
         ("Step (2) is next [1].",) * 2,

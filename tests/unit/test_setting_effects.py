@@ -1,9 +1,13 @@
 """What a setting changes that no other test looks at."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from docstokg.adapters.onnx.reranker import OnnxReranker
 from docstokg.errors import Unavailable
-from docstokg.settings import Settings
+from docstokg.settings import NAMES, Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.health import handler as health
 from tests.model_server import ModelServer, serving
@@ -24,7 +28,52 @@ EFFECTS = [
     ("kg_2hop_enabled", False, lambda plan: plan.expansion.two_hops, False),
     ("feature_verbosity_graph", False, lambda plan: plan.verbosity, "snippet"),
     ("min_score", 0.6, lambda plan: plan.min_score, 0.6),
+    ("answer_min_probability", 0.4, lambda plan: plan.synthesis.min_probability, 0.4),
+    ("default_timeout_s", 7.0, lambda plan: plan.budget_limits.timeout_s, 7.0),
+    ("max_timeout_s", 3.0, lambda plan: plan.budget_limits.timeout_s, 3.0),
+    ("kg_enabled", False, lambda plan: plan.expansion.enabled, False),
+    ("fusion", "rrf", lambda plan: plan.retrieval.fusion, "rrf"),
+    ("mmr", False, lambda plan: plan.retrieval.mmr, False),
+    ("repair", "drop", lambda plan: plan.repair, "drop"),
+    ("llm_fallback_model", "gpt-4o", lambda plan: plan.synthesis.fallback, "gpt-4o"),
 ]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def texts(*folders: str) -> str:
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    left_out = ("settings.py", "test_settings.py")
+    return "\n".join(file.read_text("utf-8") for file in files if file.name not in left_out)
+
+
+def test_no_setting_is_unread_or_untried() -> None:
+    code, tests = texts("functions", "layers", "local", "infra"), texts("tests")
+    tried = r"\b{0}=|[\"']{0}[\"']|\b(DOCSTOKG_)?{1}\b"
+    assert [n for n in NAMES if not re.search(rf"\.{n}\b", code)] == []
+    assert [n for n in NAMES if not re.search(tried.format(n, n.upper()), tests)] == []
+
+
+def test_what_stores_are_signed_in_to_with_reaches_them(tmp_path) -> None:
+    login = {"user": "u", "password": "p"}
+    named = {
+        f"{part}_{name}": value for part in ("index", "graph") for name, value in login.items()
+    }
+    settings = Settings(
+        index_url="http://127.0.0.1:9", index_name="i", index_auth="sigv4-es",
+        graph_url="bolt://127.0.0.1:9", graph_database="d", **named,
+    )  # fmt: skip
+    wiring = Wiring(settings)
+    index, graph = wiring._opensearch(), wiring._neo4j()
+    assert index.items() >= {**login, "name": "i", "auth": "sigv4-es"}.items()
+    assert graph.items() >= {**login, "database": "d"}.items()
+
+
+def test_the_local_reranker_stands_behind_a_remote_one_alone() -> None:
+    remote = {"rerank_provider": "cohere", "rerank_api_key": "k"}
+    assert Wiring(Settings(**remote)).fallback_reranker() is None
+    assert Wiring(Settings(rerank_model_path="x.onnx")).fallback_reranker() is None
+    made = Wiring(Settings(**remote, rerank_model_path="x.onnx")).fallback_reranker()
+    assert isinstance(made, OnnxReranker)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.state import Validated
 from docstokg.settings import Settings
-from docstokg_functions.validate.validate import Rules, validate
+from docstokg_functions.validate.validate import validate
 
 EVERYBODY = Caller(sub="a", namespaces=("*",), groups=("*",))
 NOW = 1_800_000_000_000.0
@@ -17,9 +17,7 @@ def run(body, route="answer", caller=EVERYBODY, **settings) -> Validated:
     envelope = Envelope(
         route=route, request_id="r", caller=caller, body_b64=base64.b64encode(raw).decode()
     )
-    return validate(
-        envelope, rules=Rules.from_settings(Settings(**settings)), started_at="", now_ms=NOW
-    )
+    return validate(envelope, rules=Settings(**settings), started_at="", now_ms=NOW)
 
 
 def problem(validated: Validated) -> dict:

@@ -119,105 +119,58 @@ SPENT = {"statusCode": 429, "body": "{}", "headers": {"Retry-After": "7"}}
 PLAIN = lambda _: validated(kg=False, synthesis=False)  # noqa: E731
 ROUTED = lambda _: validated(route=True)  # noqa: E731
 VIEWED: Step = lambda _: validated(verbosity="graph")  # noqa: E731 - as the steps beside it
+
+
+def case(name: str, status: int | None, *degraded: str, **steps: Step) -> Scenario:
+    """Answer `status` with these reasons, where these steps do otherwise than the healthy ones."""
+    return Scenario(name, status, degraded, steps)
+
+
+LATE: Step = lambda _: validated(deadline_s=-1)  # noqa: E731
+HANGS = slow({"degraded": []})
+LOST = {name: fails("Unavailable") for name in ("Retrieve", "Expand", "Synthesize")}
 SCENARIOS = [
-    Scenario("everything works", 200),
-    Scenario("neither graph nor model wanted", 200, steps={"Validate": PLAIN}),
-    Scenario(
-        "graph without a model", 200, steps={"Validate": lambda _: validated(synthesis=False)}
-    ),
-    Scenario("routed by seeds", 200, steps={"Validate": ROUTED}),
-    Scenario("graph view", 200, steps={"Validate": VIEWED}),
-    Scenario(
-        "graph view fails",
-        200,
-        ("kg_unavailable",),
-        steps={"Validate": VIEWED, "Traverse": fails("Unavailable")},
-    ),
-    Scenario(
-        "graph view hangs",
-        200,
-        ("kg_timeout",),
-        steps={"Validate": VIEWED, "Traverse": slow({"degraded": [], "took_ms": 1.0})},
-    ),
-    Scenario(
-        "refused by validate",
-        400,
-        steps={"Validate": gives({"plan": None, "scope": None, "reply": REFUSAL})},
-    ),
-    Scenario("validate crashes", 500, steps={"Validate": fails("KeyError")}),
-    Scenario("validate hangs", 500, steps={"Validate": slow(validated())}),
+    case("everything works", 200),
+    case("neither graph nor model wanted", 200, Validate=PLAIN),
+    case("graph without a model", 200, Validate=lambda _: validated(synthesis=False)),
+    case("routed by seeds", 200, Validate=ROUTED),
+    case("graph view", 200, Validate=VIEWED),
+    case("graph view fails", 200, "kg_unavailable", Validate=VIEWED, Traverse=fails("Unavailable")),
+    case("graph view hangs", 200, "kg_timeout", Validate=VIEWED, Traverse=HANGS),
+    case("refused", 400, Validate=gives({"plan": None, "scope": None, "reply": REFUSAL})),
+    case("validate crashes", 500, Validate=fails("KeyError")),
+    case("validate hangs", 500, Validate=slow(validated())),
     Scenario("validate throttled once", 200, fresh={"Validate": once(THROTTLED, PLAIN)}),
-    Scenario("validate throttled for good", 429, steps={"Validate": fails(THROTTLED)}),
+    case("validate throttled for good", 429, Validate=fails(THROTTLED)),
+    case("view refused", 429, Validate=VIEWED, Traverse=gives({**NO_VIEW, "reply": SPENT})),
     Scenario(
-        "graph view refused",
-        429,
-        steps={"Validate": VIEWED, "Traverse": gives({**NO_VIEW, "reply": SPENT})},
-    ),
-    Scenario(
-        "route fails",
-        200,
-        ("kg_unavailable",),
+        *("route fails", 200, ("kg_unavailable",), {"Validate": ROUTED}),
         fresh={"Expand": once("Unavailable", expand)},
-        steps={"Validate": ROUTED},
     ),
+    case("route and expand hang", 200, *["kg_timeout"] * 2, Validate=ROUTED, Expand=HANGS),
+    case("retrieve crashes", 200, "retrieval_unavailable", Retrieve=fails("OSError")),
+    case("retrieve hangs", 200, "retrieval_timeout", Retrieve=slow(ONCE)),
+    case("retrieve's sandbox", 200, "retrieval_timeout", Retrieve=fails("Sandbox.Timedout")),
+    case("one channel lost", 200, "splade_unavailable", Retrieve=gives(ONCE)),
+    case("two channels lost", 200, *TWICE["degraded"], Retrieve=gives(TWICE)),
+    case("expand crashes", 200, "kg_unavailable", Expand=fails("PlanRejected")),
+    case("expand hangs", 200, "kg_timeout", Expand=HANGS),
+    case("expand throttled", 200, "kg_unavailable", Expand=fails(THROTTLED)),
+    case("three lost", 200, "retrieval_unavailable", "kg_unavailable", "llm_unavailable", **LOST),
+    case("nothing to cite", 503, Ground=fails("NothingToCite")),
+    case("ground is late", 503, "deadline_exceeded", Ground=fails("Timeout")),
+    case("ground hangs", 503, "deadline_exceeded", Ground=HANGS),
+    case("model crashes", 200, "llm_unavailable", Synthesize=fails("MemoryError")),
+    case("model hangs", 200, "llm_timeout", Validate=LATE, Synthesize=HANGS),
+    case("respond crashes", 500, Respond=fails("ValidationError")),
+    case("respond hangs", 500, Respond=slow({"statusCode": 200, "body": "{}"})),
     Scenario(
-        "route and expand hang",
-        200,
-        ("kg_timeout", "kg_timeout"),
-        steps={"Validate": ROUTED, "Expand": slow({"degraded": []})},
-    ),
-    Scenario(
-        "retrieve crashes", 200, ("retrieval_unavailable",), steps={"Retrieve": fails("OSError")}
-    ),
-    Scenario("retrieve hangs", 200, ("retrieval_timeout",), steps={"Retrieve": slow(ONCE)}),
-    Scenario(
-        "retrieve's sandbox times out",
-        200,
-        ("retrieval_timeout",),
-        steps={"Retrieve": fails("Sandbox.Timedout")},
-    ),
-    Scenario("one channel lost", 200, ("splade_unavailable",), steps={"Retrieve": gives(ONCE)}),
-    Scenario(
-        "two channels lost",
-        200,
-        ("bm25_unavailable", "dense_unavailable"),
-        steps={"Retrieve": gives(TWICE)},
-    ),
-    Scenario("expand crashes", 200, ("kg_unavailable",), steps={"Expand": fails("PlanRejected")}),
-    Scenario("expand hangs", 200, ("kg_timeout",), steps={"Expand": slow({"degraded": []})}),
-    Scenario("expand throttled", 200, ("kg_unavailable",), steps={"Expand": fails(THROTTLED)}),
-    Scenario(
-        "retrieve and expand and model lost",
-        200,
-        ("retrieval_unavailable", "kg_unavailable", "llm_unavailable"),
-        steps={name: fails("Unavailable") for name in ("Retrieve", "Expand", "Synthesize")},
-    ),
-    Scenario("nothing to cite", 503, steps={"Ground": fails("NothingToCite")}),
-    Scenario("ground is late", 503, ("deadline_exceeded",), steps={"Ground": fails("Timeout")}),
-    Scenario("ground hangs", 503, ("deadline_exceeded",), steps={"Ground": slow({"degraded": []})}),
-    Scenario(
-        "model crashes", 200, ("llm_unavailable",), steps={"Synthesize": fails("MemoryError")}
-    ),
-    Scenario(
-        "model hangs",
-        200,
-        ("llm_timeout",),
-        steps={
-            "Validate": lambda _: validated(deadline_s=-1),
-            "Synthesize": slow({"degraded": []}),
-        },
-    ),
-    Scenario("respond crashes", 500, steps={"Respond": fails("ValidationError")}),
-    Scenario("respond hangs", 500, steps={"Respond": slow({"statusCode": 200, "body": "{}"})}),
-    Scenario(
-        "the machine's own time is over",
-        None,
+        *("the machine's own time is over", None, ()),
         steps={"Retrieve": slow(ONCE), "Ground": slow(ONCE)},
         machine_s=1,
         outcome="TIMED_OUT",
     ),
 ]
-
 TOO_MUCH = Scenario("a step's result is over 262,144 bytes", None, steps={"Retrieve": gives(BIG)})
 
 

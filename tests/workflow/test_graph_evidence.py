@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from docstokg_functions.ground import handler as ground
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-from tests.conftest import load_folder, write_corpus
+from tests.conftest import load_folder, passage, write_corpus
 from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
@@ -24,28 +24,30 @@ EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
 
 
 @pytest.fixture
-def wiring(small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]) -> Wiring:
-    return Wiring(settings_for(small_store), made=models)
+def wiring(
+    small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
+) -> Iterator[Wiring]:
+    made = Wiring(settings_for(small_store), made=models)
+    yield made
+    made.close()
+
+
+def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
+    """What each step up to grounding says of a question."""
+    body = base64.b64encode(json.dumps({"query": query, "top_k": 5}).encode()).decode()
+    caller = {"sub": "s", "namespaces": ["*"], "groups": ["*"]}
+    envelope = {"route": "answer", "request_id": "r", "caller": caller, "body_b64": body}
+    made = validate.build(wiring)({"envelope": envelope}, None)
+    state = {"plan": made["plan"], "scope": made["scope"]}
+    state["retrieval"] = retrieve.build(wiring)(state, None)
+    state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
+    return {**state, "grounded": ground.build(wiring)(state, None)}
 
 
 def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
-    body = {"query": QUESTION, "top_k": 5}
-    envelope = {
-        "route": "answer",
-        "request_id": "r",
-        "caller": {"sub": "s", "namespaces": ["*"], "groups": ["*"]},
-        "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
-    }
-    try:
-        made = validate.build(wiring)({"envelope": envelope}, None)
-        state = {"plan": made["plan"], "scope": made["scope"]}
-        state["retrieval"] = retrieve.build(wiring)(state, None)
-        state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
-        expansion = Expansion.model_validate(state["expansion"])
-        grounded = ground.build(wiring)(state, None)
-        reply = respond.build(wiring)({"plan": made["plan"], "grounded": grounded}, None)
-    finally:
-        wiring.close()
+    state = stepped(wiring, QUESTION)
+    grounded, expansion = state["grounded"], Expansion.model_validate(state["expansion"])
+    reply = respond.build(wiring)({"plan": state["plan"], "grounded": grounded}, None)
     related = [
         item for item in expansion.ranking if item.evidence is not None and item.evidence.path
     ]
@@ -140,33 +142,12 @@ DISEASES = 30
 def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     """One disease that its only chunk calls by its preferred name, among thirty others."""
     folder = tmp_path_factory.mktemp("clinic")
-    chunks = [
-        {
-            "id": f"c{i}",
-            "doc_id": f"d{i}",
-            "text": f"Disorder number {i} is treated with rest and remedy number {i * 7}.",
-        }
-        for i in range(DISEASES)
-    ]
-    chunks.append(
-        {
-            "id": "z",
-            "doc_id": "dz",
-            "title": "Sheet 31",
-            "text": "Zorbium syndrome responds to quinine.",
-        }
-    )
-    entity = {
-        "id": "D:1",
-        "name": "Zorbium syndrome",
-        "type": "Disease",
-        "synonyms": ["Kappler disease", "ZS-4"],
-    }
-    (folder / "corpus").mkdir()
-    for name, rows in (("chunks", chunks), ("entities", [entity])):
-        text = "\n".join(json.dumps(row) for row in rows)
-        (folder / "corpus" / f"{name}.jsonl").write_text(text, "utf-8")
-    load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
+    said = "Disorder number {} is treated with rest and remedy number {}."
+    chunks = [passage(f"c{i}", "", said.format(i, i * 7)) for i in range(DISEASES)]
+    chunks.append(passage("z", "Sheet 31", "Zorbium syndrome responds to quinine."))
+    names = {"name": "Zorbium syndrome", "synonyms": ["Kappler disease", "ZS-4"]}
+    corpus = {"chunks.jsonl": chunks, "entities.jsonl": [{"id": "D:1", "type": "Disease", **names}]}
+    load_folder(write_corpus(folder / "corpus", corpus), folder / "store.sqlite", cache_dir)
     return folder / "store.sqlite"
 
 
@@ -216,17 +197,6 @@ def test_a_model_is_told_what_the_question_calls_otherwise(
     line = "KG Match: Zorbium syndrome (Disease) - direct mention"
     assert f"{line}, called Kappler disease in the question\n" in other
     assert line not in same  # it would state nothing that the passage does not
-
-
-def test_where_the_question_names_nothing_there_is_no_evidence_and_what_came_has_its_path(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    body = {"query": "what is this about", "top_k": 1}
-    answer = client_for(small_store).post("/v1/answer", json=body).json()
-    assert [c["kg_evidence"] for c in answer["citations"]] == [None] * len(answer["citations"])
-    added = [c for c in answer["citations"] if c["source"] == "kg_expansion"]
-    assert added
-    assert all(c["kg_path"] for c in added)
 
 
 def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
@@ -279,21 +249,7 @@ def test_what_is_lost_is_said_without_diagnostics(
 
 
 def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
-    body = {"query": "Which disease has seizures?", "top_k": 5}
-    envelope = {
-        "route": "answer",
-        "request_id": "r",
-        "caller": {"sub": "s", "namespaces": ["*"], "groups": ["*"]},
-        "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
-    }
-    try:
-        made = validate.build(wiring)({"envelope": envelope}, None)
-        state = {"plan": made["plan"], "scope": made["scope"]}
-        state["retrieval"] = retrieve.build(wiring)(state, None)
-        state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
-        grounded = ground.build(wiring)(state, None)
-    finally:
-        wiring.close()
+    grounded = stepped(wiring, "Which disease has seizures?")["grounded"]
     texts = [block_text(Block.model_validate(block)) for block in grounded["blocks"]]
     direct = next(text for text in texts if "Seizure (Phenotype) - direct mention" in text)
     related = next(line for line in direct.splitlines() if "Related:" in line)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
 WRONG_LABEL = "Seizures are sudden electrical events in the brain, Asthma (HP:0001250) [1]."
@@ -106,23 +107,43 @@ def test_a_domain_of_somebody_elses_acts_too(
     assert not found["grounding"]["grounded"]
 
 
-def test_what_a_model_was_made_to_say_stays_harmless(
-    small_store: Path, client_for: Callable[..., Any]
+PAGES = """
+The choir rehearses on Tuesdays at half past seven in the chapel. Newcomers sing for Odile Marchand
+first. Scores are lent for a deposit of 15 francs. Nobody may record a concert.
+
+The kiln reaches 1,240 degrees after nine hours. It must not be opened above 90 degrees. Glazes with
+lead are banned. Ruben Alm holds the second key.
+
+The last ferry leaves Holm at 22:40, on Sundays at 20:15. Bicycles travel free, dogs for two crowns.
+In winds over 20 m/s nothing sails. Lost property is kept for six weeks.
+
+The fund granted 48,000 pounds to the bird survey; Mira Castell abstained. The first report is due
+in March. Unspent money goes back. Salaries are not paid from it.
+"""
+ASKED = {
+    "When does everybody practise?": "Tuesdays", "Who auditions new voices?": "Odile Marchand",
+    "What does borrowing the music cost?": "15 francs", "Am I allowed to tape it?": "record",
+    "How hot does it get?": "1,240", "When is it safe to look inside?": "90 degrees",
+    "Is anything forbidden in there?": "banned", "Who else could unlock it?": "Ruben Alm",
+    "What is the latest way home at the weekend?": "20:15", "May my dog come along?": "two crowns",
+    "Do they go in a storm?": "20 m/s", "How long until my umbrella is thrown away?": "six weeks",
+    "Who did not vote?": "Mira Castell", "What was given away?": "48,000 pounds",
+    "What happens to what is left over?": "goes back", "Could I hire somebody?": "Salaries",
+}  # fmt: skip
+
+
+def test_no_question_to_one_page_is_kept_from_a_model(
+    tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
-    bait = RIGHT.replace("(HP:", "![x](https://evil.example/?q=1) (HP:")
-    with serving(ModelServer(answer=bait)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
-    assert "evil.example" not in str(found["answer"])
-    assert not found["grounding"]["grounded"]
-    assert any("no cited source holds" in said for said in found["warnings"])
-
-
-def test_markers_of_other_forms_count(small_store: Path, client_for: Callable[..., Any]) -> None:
-    said = f"Sure! Here is the answer: {RIGHT.replace('[1]', '[source 1]')}"
-    with serving(ModelServer(answer=said)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
-    assert found["answer"] == RIGHT
-    assert found["grounding"]["invalid_citations"] == []
-    assert found["citations"][0]["cited"]
+    (tmp_path / "pages").mkdir()
+    for number, page in enumerate(PAGES.strip().split("\n\n")):
+        (tmp_path / "pages" / f"{number}.txt").write_text(page.replace("\n", " "), "utf-8")
+    load_folder(tmp_path / "pages", tmp_path / "pages.sqlite", cache_dir)
+    with serving(ModelServer(answer="It is so [1].")) as model:
+        client = client_for(tmp_path / "pages.sqlite", llm_base_url=model.url, llm_api_key="k")
+        for question, fact in ASKED.items():
+            body = {"query": question, "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
+                    "budget": {"max_tokens_gen": 100}}  # fmt: skip
+            assert client.post("/v1/answer", json=body).json()["answer"] == "It is so [1]."
+            assert fact in model.requests[-1][1]["messages"][1]["content"], question
+        assert len(model.requests) == len(ASKED) == 16

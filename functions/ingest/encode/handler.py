@@ -1,23 +1,15 @@
 """Entry point of the stage `encode` of a load: rows get vectors."""
 
-from typing import Any
-
-from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import encode
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients and models."""
-    objects = wiring.object_store()
-    embedder, sparse = wiring.embedder(), wiring.sparse_encoder()
-
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return encode(IngestTask.model_validate(event), objects, embedder, sparse)
-
-    return handler
+    objects, dense, sparse = wiring.object_store(), wiring.embedder(), wiring.sparse_encoder()
+    return staged(lambda task, _: encode(task, objects, dense, sparse))
 
 
-def __getattr__(name: str) -> Handler:
-    return entry_point(name, build, globals())
+__getattr__ = entry_point(build, globals())

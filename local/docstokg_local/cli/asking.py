@@ -1,10 +1,9 @@
 """One question from this machine: the envelope the HTTP server would make, the reply as a value."""
 
-import base64
 import json
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 from ulid import ULID
@@ -27,24 +26,11 @@ NAMES_SHOWN = 5
 """How many namespaces an empty one is told apart from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came back: a RAGResponse when `status` is 200, else a problem."""
 
     status: int
     body: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """What the options of `docstokg ask` say; None where they say nothing."""
-
-    question: str | None
-    namespace: str | None = None
-    synthesize: str | None = None
-    top_k: int | None = None
-    filters: tuple[str, ...] = ()
-    graph: bool = True
 
 
 def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
@@ -56,12 +42,7 @@ def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer"
 def envelope_of(request: dict[str, Any], route: RouteName) -> Envelope:
     """Write a request of this machine as the HTTP server would."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return Envelope(
-        route=route,
-        request_id=str(ULID()),
-        caller=EVERYBODY,
-        body_b64=base64.b64encode(body).decode(),
-    )
+    return Envelope.of(route, str(ULID()), EVERYBODY, body)
 
 
 def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, Any]) -> Outcome:
@@ -75,25 +56,21 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def request_of(options: AskOptions, fields: dict[str, Any]) -> dict[str, Any]:
-    """Give the RAGRequest: the file's fields, over them the options.
+def request_of(
+    fields: dict[str, Any], given: dict[str, Any], filters: Sequence[str], graph: bool
+) -> dict[str, Any]:
+    """Give the RAGRequest: the file's fields, over them the options; None says nothing.
 
     Wrong usage is `typer.BadParameter`.
     """
-    made = dict(fields)
-    if options.question is not None:
-        made["query"] = options.question
+    made = {**fields, **{name: value for name, value in given.items() if value is not None}}
     if "query" not in made:
         raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
-    if options.namespace is not None:
-        made["namespace"] = options.namespace
-    if options.top_k is not None:
-        made["top_k"] = options.top_k
-    if options.filters:
-        made["filter"] = {**_mapping(made, "filter"), **filter_of(options.filters)}
-    if not options.graph:
+    if filters:
+        made["filter"] = {**_mapping(made, "filter"), **filter_of(filters)}
+    if not graph:
         made["kg_expansion"] = {**_mapping(made, "kg_expansion"), "enabled": False}
-    return made if options.synthesize is None else with_answer(made, options.synthesize)
+    return made
 
 
 def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
@@ -110,7 +87,7 @@ def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
 
 
-def filter_of(pairs: tuple[str, ...]) -> dict[str, list[Any]]:
+def filter_of(pairs: Sequence[str]) -> dict[str, list[Any]]:
     """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
     filters: dict[str, list[Any]] = {}
     for text in pairs:
@@ -141,6 +118,7 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
         server = servers[0]
         model, where = f"gateway/{server.models[0]}", f" ({server.name} at {server.base_url})"
         more = {"llm_base_url": server.base_url, "models": (*settings.models, model)}
+        more["llm_fallback_model"] = settings.llm_fallback_model or EXTRACTIVE
         wiring = Wiring(settings.model_copy(update=more), wiring.telemetry)
     say(f"answered by {model}{where}", err=True)
     return wiring, model
@@ -170,14 +148,11 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         else:
             show_problem(outcome.body)
         return False
-    if shown == "answer":
-        if not outcome.body["citations"]:
-            _say_what_is_loaded(wiring, request)
-        return _say_answer(outcome.body)
-    show_answer(outcome.body, most)
+    if shown == "all":
+        show_answer(outcome.body, most)
     if not outcome.body["citations"]:
         _say_what_is_loaded(wiring, request)
-    return True
+    return shown == "all" or _say_answer(outcome.body)
 
 
 def _say_answer(body: dict[str, Any]) -> bool:
@@ -208,21 +183,19 @@ def _no_store(wiring: "Wiring") -> str | None:
 
 def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
     """Say which part is missing and how to get it, as `doctor` does, instead of a list of codes."""
-    from docstokg_local.cli.display import notes
     from docstokg_local.cli.doctor import examine
 
-    err = notes()
     late = problem.get("status") == 504
-    err.print("The time for this question ran out." if late else "No passage could be read.")
+    say("The time for this question ran out." if late else "No passage could be read.", err=True)
     missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
     for diagnosis in missing:
-        err.print(f"  {diagnosis.part}: {diagnosis.message}", markup=False)
+        say(f"  {diagnosis.part}: {diagnosis.message}", err=True)
         if diagnosis.remedy:
-            err.print(f"    -> {diagnosis.remedy}", markup=False)
+            say(f"    -> {diagnosis.remedy}", err=True)
     if not missing:
         cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
-        err.print(f"  every part answers now: {cure}", markup=False)
-    err.print(f"  ({problem.get('code')}, request {problem.get('request_id')})", markup=False)
+        say(f"  every part answers now: {cure}", err=True)
+    say(f"  ({problem.get('code')}, request {problem.get('request_id')})", err=True)
 
 
 def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
@@ -231,9 +204,8 @@ def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
     info = wiring.search_index().info(5.0)
     if namespace in info.namespaces or request.get("namespaces"):
         if request.get("filter"):
-            say(
-                "nothing fits the filter; `docstokg list --documents` names what is there", err=True
-            )
+            hint = "nothing fits the filter; `docstokg list --documents` names what is there"
+            say(hint, err=True)
         return
     others = sorted(info.namespaces)
     names = ", ".join(others[:NAMES_SHOWN]) + (", ..." if len(others) > NAMES_SHOWN else "")

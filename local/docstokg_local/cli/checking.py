@@ -9,6 +9,7 @@ from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
 from docstokg_local.cli.asking import envelope_of
 from docstokg_local.cli.causes import VERDICTS, in_words
+from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
 
@@ -48,9 +49,7 @@ def _citations(response: Body) -> list[Body]:
 def show_check(text: str, status: int, body: Body) -> None:
     """Print one line per sentence and per issue, then the verdict on the whole."""
     if status != 200:
-        say(f"{body['title']}: {body['detail']}", err=True)
-        for error in body.get("errors", ()):
-            say(f"  {error['path']}: {error['message']}", err=True)
+        show_problem(body)
         return
     grounding, consistency = body["grounding"], body["consistency"]
     for sentence in grounding["sentences"]:

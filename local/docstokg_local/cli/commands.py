@@ -15,8 +15,12 @@ from docstokg_local.cli.options import (
     Graph,
     Index,
     Namespace,
+    NamespaceNamed,
+    argument,
     check_namespace,
+    flag,
     json_file,
+    option,
     wiring_of,
 )
 from docstokg_local.cli.printing import counted, say
@@ -38,8 +42,6 @@ app = typer.Typer(
     "unproven citation, a problem); 2 wrong usage or an unreadable file.",
 )
 
-EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name, or an entity's id.")]
-
 
 def _version(is_set: bool) -> None:
     if is_set:
@@ -51,10 +53,7 @@ def _version(is_set: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Say which this is."),
-    ] = False,
+    version: bool = flag("--version", "Say which this is.", callback=_version, is_eager=True),
 ) -> None:
     pass
 
@@ -62,62 +61,37 @@ def _root(
 @app.command()
 def load(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="SOURCE...", help="Files or folders, folders whole.")
-    ],
+    sources: Annotated[list[Path], argument("SOURCE...", "Files or folders, folders whole.")],
     namespace: Namespace = "default",
-    no_embed: Annotated[
-        bool, typer.Option("--no-embed", help="Run no encoder: words and graph only.")
-    ] = False,
-    replace_docs: Annotated[
-        bool,
-        typer.Option(
-            "--replace-docs", help="Remove what the loaded documents held before and no longer do."
-        ),
-    ] = False,
-    sync: Annotated[
-        bool,
-        typer.Option("--sync", help="Also remove documents whose files are gone from the folder."),
-    ] = False,
-    extract: Annotated[
-        str | None,
-        typer.Option(
-            "--extract",
-            metavar="MODEL",
-            help="Let a language model read relations; asks first, with what it sends and costs.",
-        ),
-    ] = None,
-    include_restricted: Annotated[
-        bool,
-        typer.Option("--include-restricted", help="With --extract: also passages with an acl."),
-    ] = False,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", help="Ask nothing: --sync removes however many are gone, --extract sends."
-        ),
-    ] = False,
-    prefix: Annotated[
-        str,
-        typer.Option(
-            "--prefix", metavar="NAME/", help="Put NAME/ before ids that are made from paths."
-        ),
-    ] = "",
-    rejects: Annotated[
-        Path | None,
-        typer.Option(
-            "--rejects", metavar="FILE", help="Write what is not read there, as JSON lines."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=1,
-            help="Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
-        ),
-    ] = None,
+    no_embed: bool = flag("--no-embed", "Run no encoder: words and graph only."),
+    replace_docs: bool = flag(
+        "--replace-docs", "Remove what the loaded documents held before and no longer do."
+    ),
+    sync: bool = flag("--sync", "Also remove documents whose files are gone from the folder."),
+    extract: str | None = option(
+        "--extract",
+        "Let a language model read relations; asks first, with what it sends and costs.",
+        "MODEL",
+    ),
+    include_restricted: bool = flag(
+        "--include-restricted", "With --extract: also passages with an acl."
+    ),
+    yes: bool = flag(
+        "--yes", "Ask nothing: --sync removes however many are gone, --extract sends."
+    ),
+    prefix: str = option(
+        "--prefix", "Put NAME/ before ids that are made from paths.", "NAME/", default=""
+    ),
+    rejects: Path | None = option(
+        "--rejects", "Write what is not read there, as JSON lines.", "FILE"
+    ),
+    workers: int | None = option(
+        "--workers",
+        "Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
+        "N",
+        min=1,
+    ),
+    watch: bool = flag("--watch", "Stay, and load what changes; with --sync, remove what goes."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -138,9 +112,9 @@ def load(  # noqa: PLR0913 - one parameter an option
     from docstokg_local.cli.documents import agree_to_remove
     from docstokg_local.cli.extracting import extractor_of
     from docstokg_local.cli.moving import is_export, read_export
+    from docstokg_local.cli.watching import changes
     from docstokg_local.loading.stores import stores_with_workers, workers_for
 
-    check_namespace(namespace)
     wiring = wiring_of(index, graph)
     if is_export(sources):
         chosen = context.get_parameter_source("namespace")
@@ -157,21 +131,20 @@ def load(  # noqa: PLR0913 - one parameter an option
         extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )
     try:
-        with (
-            RejectLog(rejects) as log,
-            stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores,
-        ):
-            report = run_load(sources, options, stores, log, TerminalProgress())
+        with stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores:
+            for _ in changes(sources, wiring, rejects) if watch else (None,):
+                with RejectLog(rejects) as log:
+                    report = run_load(sources, options, stores, log, TerminalProgress())
+                show_load(report, log)
     except OSError as broken:
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
-    show_load(report, log)
     raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
 
 
 @app.command()
 def export(
-    namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, best named .zip.")],
+    namespace: NamespaceNamed,
+    target: Annotated[Path, argument("FILE", "A new file, best named .zip.")],
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -181,17 +154,13 @@ def export(
     """
     from docstokg_local.cli.moving import write_export
 
-    check_namespace(namespace)
     write_export(wiring_of(index, graph), namespace, target)
 
 
 @app.command()
 def reembed(
-    namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="The encoder; default: the configured one."),
-    ] = None,
+    namespace: NamespaceNamed,
+    model: str | None = option("--model", "The encoder; default: the configured one.", "NAME"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -203,7 +172,6 @@ def reembed(
     from docstokg_local.cli.display import TerminalProgress
     from docstokg_local.loading.stores import stores_of
 
-    check_namespace(namespace)
     wiring = wiring_of(index, graph)
     dense = wiring.encoder(model) if model else wiring.embedder()
     if dense is None:
@@ -214,14 +182,12 @@ def reembed(
 
 @app.command(name="list")
 def list_(
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", metavar="NS", help="Only this one.")
-    ] = None,
-    documents: Annotated[bool, typer.Option("--documents", help="Every document.")] = False,
-    entities: Annotated[
-        bool, typer.Option("--entities", help="The thirty most mentioned entities.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    namespace: str | None = option(
+        "--namespace", "Only this one.", "NS", "-n", callback=check_namespace
+    ),
+    documents: bool = flag("--documents", "Every document."),
+    entities: bool = flag("--entities", "The thirty most mentioned entities."),
+    as_json: bool = flag("--json", "As JSON."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -232,8 +198,6 @@ def list_(
     from docstokg.loading.pipeline import info_before
     from docstokg_local.cli.documents import list_loaded
 
-    if namespace is not None:
-        check_namespace(namespace)
     wiring = wiring_of(index, graph, aloud=not as_json)
     graph_writer = wiring.graph_writer() if entities else None
     info = info_before(wiring.search_index())
@@ -243,16 +207,15 @@ def list_(
 
 @app.command()
 def delete(
-    doc_id: Annotated[
-        str | None, typer.Option("--doc-id", metavar="ID", help="Remove one document.")
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace", "-n", metavar="NS", help="Where; without --doc-id, all of it goes."
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a namespace goes.")] = False,
+    doc_id: str | None = option("--doc-id", "Remove one document.", "ID"),
+    namespace: str | None = option(
+        "--namespace",
+        "Where; without --doc-id, all of it goes.",
+        "NS",
+        "-n",
+        callback=check_namespace,
+    ),
+    yes: bool = flag("--yes", "Do not ask before a namespace goes."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -266,7 +229,6 @@ def delete(
 
     if doc_id is None and namespace is None:
         raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
-    check_namespace(namespace or "default")
     stores = stores_of(wiring_of(index, graph))
     if doc_id is not None:
         count = delete_document(stores, namespace or "default", doc_id)
@@ -284,60 +246,33 @@ def delete(
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def ask(  # noqa: PLR0913 - one parameter an option
-    words: Annotated[list[str] | None, typer.Argument(metavar="QUESTION")] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NS",
-            show_default=False,
-            help="Tenant; default, where nothing names one.",
-        ),
-    ] = None,
-    synthesize: Annotated[
-        str | None,
-        typer.Option(
-            "--synthesize",
-            metavar="MODEL",
-            show_default="extractive, but nothing with --json or --request",
-            help="Write the answer with this model; `extractive` needs no network, `auto` takes "
-            "one that is configured or runs here.",
-        ),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option("--top-k", metavar="N", help="How many passages search selects, 1 to 100."),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="KEY=VALUE",
-            help="Only passages with this doc_id, document_name, section, topic or metadata key; "
-            "repeatable: one key may have several values, all keys must fit.",
-        ),
-    ] = None,
-    no_graph: Annotated[
-        bool, typer.Option("--no-graph", help="Search alone, without the knowledge graph.")
-    ] = False,
-    citations: Annotated[
-        int, typer.Option("--citations", metavar="N", min=0, help="How many to print.")
-    ] = CITATIONS_SHOWN,
-    answer_only: Annotated[
-        bool, typer.Option("--answer-only", help="Print the answer and nothing else.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the RAGResponse (or the problem) as JSON.")
-    ] = False,
-    request: Annotated[
-        Path | None,
-        typer.Option(
-            "--request",
-            metavar="FILE",
-            help="A RAGRequest as JSON; what is given beside it wins.",
-        ),
-    ] = None,
+    words: Annotated[list[str] | None, argument("QUESTION")] = None,
+    namespace: str | None = option(
+        "--namespace", "Tenant; default, where nothing names one.", "NS", "-n", show_default=False
+    ),
+    synthesize: str | None = option(
+        "--synthesize",
+        "Write the answer with this model; `extractive` needs no network, `auto` takes "
+        "one that is configured or runs here.",
+        "MODEL",
+        show_default="extractive, but nothing with --json or --request",
+    ),
+    top_k: int | None = option("--top-k", "How many passages search selects, 1 to 100.", "N"),
+    filters: list[str] | None = option(
+        "--filter",
+        "Only passages with this doc_id, document_name, section, topic or metadata key; "
+        "repeatable: one key may have several values, all keys must fit.",
+        "KEY=VALUE",
+    ),
+    no_graph: bool = flag("--no-graph", "Search alone, without the knowledge graph."),
+    citations: int = option(
+        "--citations", "How many to print.", "N", min=0, default=CITATIONS_SHOWN
+    ),
+    answer_only: bool = flag("--answer-only", "Print the answer and nothing else."),
+    as_json: bool = flag("--json", "Print the RAGResponse (or the problem) as JSON."),
+    request: Path | None = option(
+        "--request", "A RAGRequest as JSON; what is given beside it wins.", "FILE"
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -346,47 +281,37 @@ def ask(  # noqa: PLR0913 - one parameter an option
     In what is printed `*` stands before the citations that the answer rests on.
     """
     from docstokg.contracts.language_models import EXTRACTIVE
-    from docstokg_local.cli.asking import (
-        AUTO,
-        AskOptions,
-        Shown,
-        ask_and_show,
-        request_of,
-        with_a_model,
-        with_answer,
-    )
+    from docstokg_local.cli import asking
 
-    if namespace is not None and not as_json:
+    if not as_json:
         check_namespace(namespace)
     fields = json_file(request) if request is not None else {}
     # Without quotes a shell makes words of a question; who reads it means the same.
-    for option in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
+    for wrong in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
         cure = "where it is part of the question, put all of it in quotation marks"
-        raise typer.BadParameter(f"no such option: {option}; {cure}")
+        raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
-    options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
-    body = request_of(options, fields)
+    given = {"query": question, "namespace": namespace, "top_k": top_k}
+    body = asking.request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
-    if synthesize == AUTO:
-        wiring, model = with_a_model(wiring)
-        body = with_answer(body, model)
     # Who reads the result wants the answer too; a program gets what it asks for.
     read = not as_json and request is None and synthesize is None
-    if read and EXTRACTIVE in wiring.settings.models:
-        body = with_answer(body, EXTRACTIVE)
-    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = ask_and_show(wiring, body, shown, citations)
+    if synthesize == asking.AUTO:
+        wiring, synthesize = asking.with_a_model(wiring)
+    elif read and EXTRACTIVE in wiring.settings.models:
+        synthesize = EXTRACTIVE
+    if synthesize is not None:
+        body = asking.with_answer(body, synthesize)
+    shown: asking.Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = asking.ask_and_show(wiring, body, shown, citations)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option("--host", metavar="H")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535)] = 8080,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, help="processes; default min(cores, 4)"),
-    ] = None,
+    host: str = option("--host", value="H", default="127.0.0.1"),
+    port: int = option("--port", "", "P", "-p", min=0, max=65535, default=8080),
+    workers: int | None = option("--workers", "processes; default min(cores, 4)", "N", min=1),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -412,31 +337,20 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 
 @app.command(name="eval")
 def evaluate(  # noqa: PLR0913 - one parameter an option
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl or answers*.jsonl.")
-    ],
+    folder: Annotated[Path, argument("FOLDER", "Holds questions*.jsonl or answers*.jsonl.")],
     namespace: Namespace = "default",
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N questions.")
-    ] = None,
-    ablate: Annotated[
-        str | None,
-        typer.Option(
-            "--ablate",
-            metavar="NAME,...",
-            help="More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
-            "down:embedder, down:sparse.",
-        ),
-    ] = None,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="Judge answers by those in answers*.jsonl.")
-    ] = False,
-    model: Annotated[
-        str, typer.Option("--model", metavar="MODEL", help="Which model answers, for --answers.")
-    ] = "extractive",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the report there.")
-    ] = None,
+    limit: int | None = option("--limit", "Only the first N questions.", "N", min=1),
+    ablate: str | None = option(
+        "--ablate",
+        "More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
+        "down:embedder, down:sparse.",
+        "NAME,...",
+    ),
+    answers: bool = flag("--answers", "Judge answers by those in answers*.jsonl."),
+    model: str = option(
+        "--model", "Which model answers, for --answers.", "MODEL", default="extractive"
+    ),
+    json_file: Path | None = option("--json", "Write the report there.", "FILE"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -447,7 +361,6 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     from docstokg_local.evaluation import answers as answer_evaluation
     from docstokg_local.evaluation import retrieval as evaluation
 
-    check_namespace(namespace)
     settings = settings_of(index, graph)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
     if answers and names:
@@ -469,15 +382,8 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
 
 @app.command()
 def verify(
-    response: Annotated[
-        Path, typer.Argument(metavar="RESPONSE.json", help="A RAGResponse; `-` reads a pipe.")
-    ],
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--source", metavar="FOLDER", help="Check against these files, not the store."
-        ),
-    ] = None,
+    response: Annotated[Path, argument("RESPONSE.json", "A RAGResponse; `-` reads a pipe.")],
+    source: Path | None = option("--source", "Check against these files, not the store.", "FOLDER"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -499,15 +405,12 @@ app.add_typer(entities, name="entities")
 
 @app.command()
 def check(
-    draft: Annotated[Path, typer.Argument(metavar="DRAFT.txt", help="A text; `-` reads a pipe.")],
+    draft: Annotated[Path, argument("DRAFT.txt", "A text; `-` reads a pipe.")],
     namespace: Namespace = "default",
-    citations: Annotated[
-        Path | None,
-        typer.Option(
-            "--citations", metavar="RESPONSE.json", help="What its markers mean: a RAGResponse."
-        ),
-    ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="The CheckResponse.")] = False,
+    citations: Path | None = option(
+        "--citations", "What its markers mean: a RAGResponse.", "RESPONSE.json"
+    ),
+    json_output: bool = flag("--json", "The CheckResponse."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -518,7 +421,6 @@ def check(
     from docstokg_local.cli.checking import check_file, show_check
     from docstokg_local.cli.display import print_json
 
-    check_namespace(namespace)
     cited = json_file(citations) if citations is not None else None
     text, status, body = check_file(
         draft, namespace, cited, wiring_of(index, graph, aloud=not json_output)
@@ -533,17 +435,12 @@ def check(
 
 @app.command()
 def doctor(
-    settings: Annotated[bool, typer.Option("--settings", help="All settings and values.")] = False,
-    digest: Annotated[
-        bool, typer.Option("--digest", help="A digest of what both stores hold.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Make one small real call to each language model.")
-    ] = False,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", "-n", metavar="NS", help="Digest only this; repeatable."),
-    ] = None,
+    settings: bool = flag("--settings", "All settings and values."),
+    digest: bool = flag("--digest", "A digest of what both stores hold."),
+    check: bool = flag("--check", "Make one small real call to each language model."),
+    namespace: list[str] | None = option(
+        "--namespace", "Digest only this; repeatable.", "NS", "-n"
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -582,9 +479,7 @@ def models(index: Index = None, graph: Graph = None) -> None:
 
 @app.command()
 def demo(
-    full: Annotated[
-        bool, typer.Option("--full", help="The whole ontology and all annotated diseases.")
-    ] = False,
+    full: bool = flag("--full", "The whole ontology and all annotated diseases."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:

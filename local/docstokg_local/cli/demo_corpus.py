@@ -10,8 +10,9 @@ import importlib.util
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import batched
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ CENTRE = "HP:0001250"
 ROOT = "HP:0000118"
 SLICE_DISEASES = 70
 SLICE_COMPANIONS = 30
-SLICE_PHENOTYPES = 16
+MOST_SHOWN = 16
 COMPANIONS_SHOWN = 10
 FIRST_COMPANIONS = 4
 KINDS_SHOWN = 6
@@ -121,13 +122,9 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     data = data or data_folder()
     stamp = hashlib.sha256(VERSION.encode())
     for name in ("hp.obo", "phenotype.hpoa"):
-        with (data / name).open("rb") as file:
-            stamp.update(file.read(65536))
-        stamp.update(str((data / name).stat().st_size).encode())
+        stamp.update((data / name).read_bytes())
     target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
-    # Hidden, so that the loader passes over it; that of earlier releases it would refuse.
-    complete = target / ".complete"
-    (target / "complete").unlink(missing_ok=True)
+    complete = target / ".complete"  # hidden, so that the loader passes over it
     if complete.exists():
         return target
     target.mkdir(parents=True, exist_ok=True)
@@ -140,25 +137,22 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
         # term in it was chosen for occurring with the centre.
         passages += list(term_passages(ontology, term, companions=term in family))
     for disease in diseases:
-        most = None if full else SLICE_PHENOTYPES
-        for passage, edges in disease_passages(ontology, disease, most):
+        for passage, edges in disease_passages(ontology, disease, None if full else MOST_SHOWN):
             passages.append(passage)
             relations += edges
     terms_in_use = set(terms) | {edge["target"] for edge in relations}
     for term in sorted(terms_in_use):
-        relations += [
-            {"source": term, "type": "is_a", "target": parent}
-            for parent in ontology.parents[term]
-            if parent in terms_in_use
-        ]
+        general = [parent for parent in ontology.parents[term] if parent in terms_in_use]
+        relations += [{"source": term, "type": "is_a", "target": parent} for parent in general]
     entities = [_term_entity(ontology.terms[term]) for term in sorted(terms_in_use)]
     entities += [
         {"id": disease, "name": ontology.diseases[disease], "type": "Disease"}
         for disease in diseases
     ]
-    _write(target / "entities.jsonl", entities)
-    _write(target / "passages.jsonl", passages)
-    _write(target / "relations.jsonl", relations)
+    files = {"entities": entities, "passages": passages, "relations": relations}
+    for name, rows in files.items():
+        with (target / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     complete.touch()
     return target
 
@@ -247,11 +241,9 @@ def disease_passages(
     for annotation in ranked:
         best.setdefault(annotation.phenotype, annotation)
     rows = list(best.values())[:most]
-    for number, begin in enumerate(range(0, len(rows), PER_CHUNK)):
-        chunk_id = f"{disease}/{number}"
-        text, edges = "", []
-        for at in range(begin, min(begin + PER_CHUNK, len(rows)), PER_SENTENCE):
-            part = rows[at : min(at + PER_SENTENCE, begin + PER_CHUNK)]
+    for number, own in enumerate(batched(rows, PER_CHUNK, strict=False)):
+        chunk_id, text, edges = f"{disease}/{number}", "", []
+        for part in batched(own, PER_SENTENCE, strict=False):
             text += " " if text else ""
             text += f"Phenotypic abnormalities of {name} ({disease}) are "
             for place, annotation in enumerate(part):
@@ -336,9 +328,3 @@ def _listed(items: Iterable[str]) -> str:
 def _sentence(text: str) -> str:
     plain = " ".join(text.split())
     return plain if plain.endswith((".", "!", "?")) else plain + "."
-
-
-def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")

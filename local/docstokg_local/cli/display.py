@@ -12,7 +12,6 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.padding import Padding
-from rich.panel import Panel
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,7 +22,6 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
@@ -78,17 +76,14 @@ class SafeConsole(Console):
                 yield Segment(printable(segment.text), segment.style)
 
 
-def screen() -> Console:
-    """Give standard output: styled on a terminal only."""
-    return _console(sys.stdout)
-
-
 def notes() -> Console:
     """Give standard error, for progress and remarks."""
-    return _console(sys.stderr)
+    return screen(sys.stderr)
 
 
-def _console(stream: Any) -> Console:
+def screen(stream: Any = None) -> Console:
+    """Give standard output, or another stream: styled on a terminal only."""
+    stream = stream or sys.stdout
     terminal = stream.isatty()
     return SafeConsole(
         file=stream,
@@ -200,10 +195,8 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - o
         style="dim",
     )
     if (read := report.extraction) is not None:
-        line = f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model}"
-        line += (
-            f" ({read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
-        )
+        line = f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model} ("
+        line += f"{read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
         out.print(escape(line), style="dim")
         refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
         spent = f"{read.tokens_in:,} + {read.tokens_out:,} tokens, {read.cost_usd:.4f} USD listed"
@@ -241,10 +234,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
     `shown`: how many citations; those the answer cites come first when not all are.
     """
     out = screen()
-    if out.is_terminal:
-        out.print(Panel(Text(response["query"], style="bold"), title="question", expand=False))
-    else:
-        out.print(f"question: {escape(response['query'])}", style="bold")
+    out.print(f"question: {escape(response['query'])}", style="bold")
     out.print()
     citations: Sequence[dict[str, Any]] = response["citations"]
     chosen = _chosen(citations, shown)
@@ -365,15 +355,8 @@ def _show_diagnostics(
     """Say how long each step took, and which way of searching found how many citations."""
     timings = diagnostics["timings_ms"]
     out.print()
-    if out.is_terminal:
-        table = Table(title="milliseconds per step", title_justify="left", show_edge=False)
-        for _, name in STEPS:
-            table.add_column(name, justify="right")
-        table.add_row(*(f"{timings[key]:.1f}" for key, _ in STEPS))
-        out.print(table)
-    else:
-        steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
-        out.print(f"times in ms: {steps}")
+    steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
+    out.print(f"times in ms: {steps}")
     counts = [
         f"{CHANNELS.get(name, name)} ({use['selected']})"
         for name, use in diagnostics["channels"].items()

@@ -4,9 +4,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
+from typing import NamedTuple
 
 from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
@@ -31,8 +30,11 @@ SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+type Verdict = tuple[str, str] | tuple[str, str, str]
+"""State, message and remedy of a part."""
+
+
+class Diagnosis(NamedTuple):
     """One part: `state` good, missing (a fault) or off (not configured, and that is fine)."""
 
     part: str
@@ -46,48 +48,39 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
 
     `check`: ask every language model that has a key, an address or a role for one word.
     """
-    settings = wiring.settings
-    parts: list[tuple[str, Callable[[], Diagnosis]]] = [
-        ("index", lambda: _index(wiring)),
-        ("graph", lambda: _graph(wiring)),
-        ("embedder", lambda: _embedder(wiring)),
-        ("sparse encoder", lambda: _sparse(wiring)),
-        ("reranker", lambda: _reranker(wiring)),
-        ("language models", lambda: _models(wiring)),
-        ("cache", lambda: _cache(wiring.cache_folder())),
-    ]
     diagnoses = []
-    for part, look in parts:
+    for part, look in LOOKS.items():
         try:
-            diagnoses.append(look())
+            verdict = look(wiring)
         except DocsToKGError as wrong:
-            diagnoses.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+            verdict = "missing", str(wrong), _remedy(part, wiring.settings)
+        diagnoses.append(Diagnosis(part, *verdict))
     diagnoses += [_running(server) for server in local_servers()]
     if check:
         diagnoses += [_answer_of(wiring, model) for model in _models_in_use(wiring)]
     return diagnoses
 
 
-def _index(wiring: Wiring) -> Diagnosis:
+def _index(wiring: Wiring) -> Verdict:
     settings = wiring.settings
     if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
-        return Diagnosis("index", "missing", f"{path} is not there", LOAD_HINT)
+        return "missing", f"{path} is not there", LOAD_HINT
     info = wiring.search_index().info(REACH_S)
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
     if info.unfinished_load:
-        return Diagnosis("index", "missing", f"{message}; a load did not finish", "run it again")
+        return "missing", f"{message}; a load did not finish", "run it again"
     if info.chunks == 0:
-        return Diagnosis("index", "missing", message, LOAD_HINT)
-    return Diagnosis("index", "good", message)
+        return "missing", message, LOAD_HINT
+    return "good", message
 
 
-def _graph(wiring: Wiring) -> Diagnosis:
+def _graph(wiring: Wiring) -> Verdict:
     settings = wiring.settings
     if not settings.kg_enabled:
-        return Diagnosis("graph", "off", "KG_ENABLED is false")
+        return "off", "KG_ENABLED is false"
     if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
-        return Diagnosis("graph", "missing", f"{path} is not there", LOAD_HINT)
+        return "missing", f"{path} is not there", LOAD_HINT
     graph = wiring.knowledge_graph()
     info = graph.info(REACH_S)
     message = (
@@ -101,24 +94,22 @@ def _graph(wiring: Wiring) -> Diagnosis:
     ]
     if refused:
         remedy = "load into it with this version, which brings its schema up to date"
-        return Diagnosis(
-            "graph", "missing", f"{message}; plans refused: {'; '.join(refused)}", remedy
-        )
+        return "missing", f"{message}; plans refused: {'; '.join(refused)}", remedy
     plans = f", {len(verdicts)} query plans admitted" if verdicts else ""
-    return Diagnosis("graph", "good", message + plans)
+    return "good", message + plans
 
 
-def _embedder(wiring: Wiring) -> Diagnosis:
+def _embedder(wiring: Wiring) -> Verdict:
     chosen = wiring.settings.embed_provider
     if chosen == "none":
-        return Diagnosis("embedder", "off", "DOCSTOKG_EMBED_PROVIDER is none: words only")
+        return "off", "DOCSTOKG_EMBED_PROVIDER is none: words only"
     embedder = wiring.embedder()
     if embedder is None:
         remedy = _remedy("embedder", wiring.settings)
         if chosen == "local" and (files := _files_missing()):
             remedy = "docstokg models"
-            return Diagnosis("embedder", "missing", f"local: {files} are not there", remedy)
-        return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
+            return "missing", f"local: {files} are not there", remedy
+        return "missing", f"{chosen} is not installed", remedy
     message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
         info = wiring.search_index().info(REACH_S)
@@ -130,11 +121,11 @@ def _embedder(wiring: Wiring) -> Diagnosis:
             held = f"namespace {name} holds {stored}"
             if encoder_of(embedder, stored) is None:
                 remedy = f"install or configure that model again, or `docstokg reembed {name}`"
-                return Diagnosis("embedder", "missing", f"{message}, but {held}", remedy)
+                return "missing", f"{message}, but {held}", remedy
             message = f"{message}; {held}"
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
-    return Diagnosis("embedder", "good", message)
+    return "good", message
 
 
 def _files_missing() -> str:
@@ -147,21 +138,21 @@ def _files_missing() -> str:
     return f"the model files in {OWN_FILES}"
 
 
-def _sparse(wiring: Wiring) -> Diagnosis:
+def _sparse(wiring: Wiring) -> Verdict:
     if wiring.settings.sparse == "none":
-        return Diagnosis("sparse encoder", "off", "DOCSTOKG_SPARSE is none")
+        return "off", "DOCSTOKG_SPARSE is none"
     encoder = wiring.sparse_encoder()
     if encoder is None:
         remedy = _remedy("sparse encoder", wiring.settings)
-        return Diagnosis("sparse encoder", "missing", "its weights are not installed", remedy)
-    return Diagnosis("sparse encoder", "good", encoder.model)
+        return "missing", "its weights are not installed", remedy
+    return "good", encoder.model
 
 
-def _reranker(wiring: Wiring) -> Diagnosis:
+def _reranker(wiring: Wiring) -> Verdict:
     if wiring.settings.rerank_provider == "none":
-        return Diagnosis("reranker", "off", "none configured (DOCSTOKG_RERANK_PROVIDER)")
+        return "off", "none configured (DOCSTOKG_RERANK_PROVIDER)"
     reranker = wiring.reranker()
-    return Diagnosis("reranker", "good", reranker.model if reranker else "none")
+    return "good", reranker.model if reranker else "none"
 
 
 def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
@@ -171,7 +162,7 @@ def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
     return wiring.model_access().remote(tuple(dict.fromkeys((*chosen.models, *fallback))))
 
 
-def _models(wiring: Wiring) -> Diagnosis:
+def _models(wiring: Wiring) -> Verdict:
     """Say which models can be asked, where, and what the others lack."""
     settings, access = wiring.settings, wiring.model_access()
     names = _models_in_use(wiring)
@@ -185,10 +176,10 @@ def _models(wiring: Wiring) -> Diagnosis:
         message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
     if names and find_spec("litellm") is None:
         why = f"{message}; litellm-core is not installed"
-        return Diagnosis("language models", "missing", why, "pip install 'docstokg[llm]'")
+        return "missing", why, "pip install 'docstokg[llm]'"
     if not at:
-        return Diagnosis("language models", "missing", message, f"set {' or '.join(needs)}")
-    return Diagnosis("language models", "good", message)
+        return "missing", message, f"set {' or '.join(needs)}"
+    return "good", message
 
 
 def _running(server: LocalServer) -> Diagnosis:
@@ -228,13 +219,19 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
     return Diagnosis(part, "good", f"answered {message!r} in {took_s:.1f} s{price}")
 
 
-def _cache(folder: Path) -> Diagnosis:
-    place = folder
+def _cache(wiring: Wiring) -> Verdict:
+    place = folder = wiring.cache_folder()
     while not place.exists() and place != place.parent:
         place = place.parent
     if not os.access(place, os.W_OK):
-        return Diagnosis("cache", "missing", f"{folder} cannot be written", "DOCSTOKG_CACHE_DIR")
-    return Diagnosis("cache", "good", str(folder))
+        return "missing", f"{folder} cannot be written", "DOCSTOKG_CACHE_DIR"
+    return "good", str(folder)
+
+
+LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
+    "index": _index, "graph": _graph, "embedder": _embedder, "sparse encoder": _sparse,
+    "reranker": _reranker, "language models": _models, "cache": _cache,
+}  # fmt: skip
 
 
 def _remedy(part: str, settings: Settings) -> str:

@@ -69,27 +69,17 @@ def _summary(name: str, records: Sequence[DocumentRecord], index: IndexInfo) -> 
 
 
 def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
-    from docstokg_local.cli.display import screen
-
-    out = screen()
     for summary in summaries:
-        out.print(
-            f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
-            f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}"
-            f", encoder {summary['encoder'] or 'none'}"
-            + (
-                f", beside English {' '.join(summary['languages'])}" if summary["languages"] else ""
-            ),
-            highlight=False,
-            markup=False,
-        )
+        line = f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
+        line += f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}, "
+        line += f"encoder {summary['encoder'] or 'none'}"
+        beside = " ".join(summary["languages"])
+        say(line + (f", beside English {beside}" if beside else ""))
         for row in summary.get("entities", ()):
-            out.print(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})",
-                      highlight=False, markup=False, soft_wrap=True)  # fmt: skip
+            say(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})")
         for row in summary["documents"] if documents else ():
             line = f"  {row['doc_id']}  {counted(row['chunks'], 'chunk')}  {row['loaded_at']}"
-            out.print(line + (f"  {row['title']}" if row["title"] else ""), highlight=False,
-                      markup=False, soft_wrap=True)  # fmt: skip
+            say(line + (f"  {row['title']}" if row["title"] else ""))
 
 
 def agree_to_remove(gone: Sequence[str]) -> bool:
@@ -98,11 +88,8 @@ def agree_to_remove(gone: Sequence[str]) -> bool:
     for doc_id in gone[:SHOWN] if terminal else gone:
         say(f"gone: {doc_id}", err=True)
     if not terminal:
-        say(
-            f"gone from the folder and still loaded: {counted(len(gone), 'document')}; "
-            "--yes removes so many",
-            err=True,
-        )
+        still = f"gone from the folder and still loaded: {counted(len(gone), 'document')}"
+        say(f"{still}; --yes removes so many", err=True)
         return False
     if len(gone) > SHOWN:
         say(f"... and {len(gone) - SHOWN:,} more", err=True)

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docstokg_local.cli.options import Graph, Index, Namespace, check_namespace, wiring_of
+from docstokg_local.cli.options import Graph, Index, Namespace, argument, wiring_of
 from docstokg_local.cli.printing import say
 
 if TYPE_CHECKING:
     from docstokg.loading.context import Stores
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A name, or an entity's id.")]
+Name = Annotated[str, argument("NAME", "A name, or an entity's id.")]
 
 BY_HAND = {"reason": "by hand"}
 
@@ -42,7 +42,6 @@ def split(
 def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
     from docstokg_local.loading.stores import stores_of
 
-    check_namespace(namespace)
     return stores_of(wiring_of(index, graph))
 
 

@@ -35,19 +35,14 @@ def extractor_of(
 def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
     """Say what would be sent and what it may cost, and ask; no, where nobody can answer."""
     say(f"{estimate.model} at {where} would be sent", err=True)
-    say(
-        f"  {estimate.chunks:,} passages, {estimate.characters:,} characters: about "
-        f"{estimate.tokens_in:,} tokens with the instructions, up to {estimate.tokens_out:,} back",
-        err=True,
-    )
+    size = f"{estimate.chunks:,} passages, {estimate.characters:,} characters"
+    tokens = f"{estimate.tokens_in:,} tokens with the instructions"
+    say(f"  {size}: about {tokens}, up to {estimate.tokens_out:,} back", err=True)
     if estimate.cached:
         say(f"  {estimate.cached:,} more were read before: nothing is sent of them", err=True)
     if estimate.restricted:
-        say(
-            f"  {estimate.restricted:,} passages with an acl stay here "
-            "(--include-restricted sends them too)",
-            err=True,
-        )
+        cure = "--include-restricted sends them too"
+        say(f"  {estimate.restricted:,} passages with an acl stay here ({cure})", err=True)
     cost = "not known" if estimate.cost_usd is None else f"about {estimate.cost_usd:,.4f} USD"
     say(f"  cost by the model's list price: {cost}", err=True)
     if yes:

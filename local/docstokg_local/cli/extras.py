@@ -21,24 +21,19 @@ _BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in 
 _BROUGHT_BY["numpy"] = "local"
 
 
-def missing_line(error: ModuleNotFoundError) -> str | None:
-    """Say which extra to install for a module that is not there; None when it is none of ours."""
-    module = (error.name or "").partition(".")[0]
-    extra = _BROUGHT_BY.get(module)
-    if extra is None:
-        return None
-    return f"docstokg: {module} is not installed: pip install 'docstokg[{extra}]'"
-
-
 def main() -> None:
-    """Run the command line, which is itself optional: a function or a client needs none of it."""
+    """Run the command line, which is itself optional: a function or a client needs none of it.
+
+    Says which extra to install for a module that is not there.
+    """
     try:
         from docstokg_local.cli.commands import main as command
 
         command()
     except ModuleNotFoundError as error:
-        line = missing_line(error)
-        if line is None:
+        module = (error.name or "").partition(".")[0]
+        if (extra := _BROUGHT_BY.get(module)) is None:
             raise
-        sys.stderr.write(f"{line}\n")
+        cure = f"pip install 'docstokg[{extra}]'"
+        sys.stderr.write(f"docstokg: {module} is not installed: {cure}\n")
         raise SystemExit(2) from None

@@ -29,9 +29,8 @@ def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
         for name, port in (PORTS if ports is None else ports).items():
             address = f"http://127.0.0.1:{port}/v1"
             try:
-                reply = pool.request("GET", f"{address}/models", preload_content=False)
-                body = reply.read(LONGEST_LIST)
-                reply.close()
+                with pool.request("GET", f"{address}/models", preload_content=False) as reply:
+                    body = reply.read(LONGEST_LIST)
                 listed = json.loads(body)["data"]
                 names = tuple(str(one["id"]) for one in listed if one.get("owned_by") != OUR_OWN)
             except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError, AttributeError):

@@ -15,6 +15,39 @@ from docstokg_local.cli.stores import settings_of
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
+
+def option(
+    name: str,
+    about: str = "",
+    value: str | None = None,
+    *short: str,
+    default: Any = None,
+    **more: Any,
+) -> Any:
+    """Describe an option: what it does, and the word that stands for its value."""
+    return typer.Option(default, name, *short, metavar=value, help=about or None, **more)
+
+
+def flag(name: str, about: str, **more: Any) -> Any:
+    """Describe an option that is set or not."""
+    return typer.Option(False, name, help=about, **more)
+
+
+def argument(value: str, about: str | None = None, **more: Any) -> Any:
+    """Describe an argument, by the word that stands for it."""
+    return typer.Argument(metavar=value, help=about, **more)
+
+
+def check_namespace(namespace: str | None) -> str | None:
+    """Refuse what no namespace can be called, as wrong usage."""
+    from docstokg.contracts.request import NAMESPACE_PATTERN
+
+    if namespace is not None and not re.match(NAMESPACE_PATTERN, namespace):
+        rule = "small letters, digits, - and _, at most 63, the first no sign"
+        raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
+    return namespace
+
+
 Index = Annotated[
     str | None,
     typer.Option(
@@ -34,8 +67,16 @@ Graph = Annotated[
     ),
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NS", help="Tenant: small letters, digits, - _.")
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NS",
+        help="Tenant: small letters, digits, - _.",
+        callback=check_namespace,
+    ),
 ]
+NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_namespace)]
 
 
 def wiring_of(
@@ -61,15 +102,6 @@ def wiring_of(
     if not log and not is_explicit:
         telemetry = Telemetry(write=lambda line: None)
     return Wiring(settings, telemetry)
-
-
-def check_namespace(namespace: str) -> None:
-    """Refuse what no namespace can be called, as wrong usage."""
-    from docstokg.contracts.request import NAMESPACE_PATTERN
-
-    if not re.match(NAMESPACE_PATTERN, namespace):
-        rule = "small letters, digits, - and _, at most 63, the first no sign"
-        raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
 
 
 def text_file(path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.options import argument, option
 from docstokg_local.cli.printing import say
 
 Line = dict[str, Any]
@@ -83,13 +84,11 @@ def told(lines: list[Line]) -> Iterator[str]:
 
 
 def trace(
-    request_id: Annotated[str, typer.Argument(metavar="REQUEST_ID", help="Of the answer.")],
-    environment: Annotated[
-        str, typer.Option("--env", metavar="ENV", help="A deployment, by this shell's credentials.")
-    ] = "",
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="What a server here printed.")
-    ] = None,
+    request_id: Annotated[str, argument("REQUEST_ID", "Of the answer.")],
+    environment: str = option(
+        "--env", "A deployment, by this shell's credentials.", "ENV", default=""
+    ),
+    log: Path | None = option("--log", "What a server here printed.", "FILE"),
 ) -> None:
     """Say what happened to one request, and what to look at first.
 

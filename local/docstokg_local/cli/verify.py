@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -35,8 +36,7 @@ from docstokg_local.cli.printing import counted, say
 READ_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something a response says that its source does not: `where` is a JSON path."""
 
     where: str
@@ -61,6 +61,7 @@ class SourceChunk:
         return self.of.document_name or self.of.title or None
 
 
+Store = tuple[SearchIndex, DocumentRegister]
 Sources = Callable[[Sequence[str]], dict[str, SourceChunk]]
 """Reads chunks again, by uuid: those that are there."""
 
@@ -79,71 +80,63 @@ def stored_chunks(
     return found
 
 
-class FileSources:
-    """The files that were loaded, read once more by the loader's own readers.
+def file_sources(
+    folder: Path, namespace: str, readers: Readers, store: Store | None, tell: Callable[[str], None]
+) -> Sources:
+    """Read the files that were loaded once more, by the loader's own readers.
 
     Where another version of a converter makes another text of a file today, what counts is the
-    text that was kept when it was loaded, and `notes` say so.
+    text that was kept when it was loaded, and `tell` is told. `store`: where that is kept.
     """
-
-    def __init__(
-        self,
-        folder: Path,
-        namespace: str,
-        readers: Readers,
-        store: tuple[SearchIndex, DocumentRegister] | None = None,
-    ) -> None:
-        """`store`: where the files were loaded, for the texts that it keeps."""
-        self.notes: list[str] = []
-        self._stored = None if store is None else partial(stored_chunks, *store, [namespace])
-        self._differing: set[str] = set()
-        self._chunks: dict[str, SourceChunk] = {}
-        documents: dict[str, str] = {}
-        found = find_files([folder], RejectLog())
-        with closing(Staging()) as staging:
-            for file in [one for one in found if one.kind in ("chunks", "document")]:
+    differing: set[str] = set()
+    chunks: dict[str, SourceChunk] = {}
+    documents: dict[str, str] = {}
+    with closing(Staging()) as staging:
+        for file in find_files([folder], RejectLog()):
+            if file.kind in ("chunks", "document"):
                 stage(file, rows_of(file, readers), staging, RejectLog(), None)
-                if file.kind == "document":
-                    try:
-                        read = read_documents(file.path, file.doc_id, readers.converter)
-                    except (Rejected, Unreadable):
-                        continue
+            if file.kind == "document":
+                with suppress(Rejected, Unreadable):
+                    read = read_documents(file.path, file.doc_id, readers.converter)
                     documents |= {document.doc_id: document.text for document in read}
-                    if store is not None:
-                        self._compare(read, namespace, store[1])
-            for chunk in staging.chunks():
-                document = documents.get(chunk.doc_id)
-                uuid = chunk_uuid(namespace, chunk.id)
-                self._chunks[uuid] = SourceChunk(chunk.id, chunk, document)
+                    for doc_id, why in _made_otherwise(read, namespace, store):
+                        differing.add(doc_id)
+                        tell(why)
+        for chunk in staging.chunks():
+            one = SourceChunk(chunk.id, chunk, documents.get(chunk.doc_id))
+            chunks[chunk_uuid(namespace, chunk.id)] = one
 
-    def _compare(
-        self, read: Sequence[Document], namespace: str, register: DocumentRegister
-    ) -> None:
-        made = {document.doc_id: document for document in read if document.converter}
-        for record in register.find(namespace, list(made)) if made else ():
-            today = made[record.doc_id]
-            same = record.sha256 == text_sha256(today.text)
-            # The same converter makes another text only of another file: that is a finding.
-            if not same and record.converter not in ("", today.converter):
-                self._differing.add(record.doc_id)
-                self.notes.append(
+    def again(uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        found = {u: chunks[u] for u in uuids if u in chunks}
+        found = {u: chunk for u, chunk in found.items() if chunk.of.doc_id not in differing}
+        if store is not None and differing:
+            rest = [uuid for uuid in uuids if uuid not in found]
+            kept = stored_chunks(*store, [namespace], rest)
+            found |= {u: chunk for u, chunk in kept.items() if chunk.of.doc_id in differing}
+        return found
+
+    return again
+
+
+def _made_otherwise(
+    read: Sequence[Document], namespace: str, store: Store | None
+) -> Iterable[tuple[str, str]]:
+    """Name the documents of which another converter was made another text, and say so.
+
+    The same converter makes another text only of another file: that is a finding.
+    """
+    made = {document.doc_id: document for document in read if document.converter}
+    for record in store[1].find(namespace, list(made)) if store and made else ():
+        today = made[record.doc_id]
+        same = record.sha256 == text_sha256(today.text)
+        if not same and record.converter not in ("", today.converter):
+            yield (
+                record.doc_id,
+                (
                     f"{record.doc_id}: {today.converter} makes another text of it than "
                     f"{record.converter} did; its citations are held against the text kept then"
-                )
-
-    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        """Give the chunks that are in the files, or in the texts kept of them."""
-        chunks = {
-            uuid: self._chunks[uuid]
-            for uuid in uuids
-            if uuid in self._chunks and self._chunks[uuid].of.doc_id not in self._differing
-        }
-        if self._stored is not None and self._differing:
-            stored = self._stored([uuid for uuid in uuids if uuid not in chunks])
-            chunks |= {
-                u: chunk for u, chunk in stored.items() if chunk.of.doc_id in self._differing
-            }
-        return chunks
+                ),
+            )
 
 
 def verify_response(
@@ -168,13 +161,11 @@ def verify_response(
         store = ports.search_index(), ports.register()
         asked = response.metadata.namespaces or [namespace]
         return check_response(response, partial(stored_chunks, *store, asked))
-    files = FileSources(source, namespace, readers_of(ports), _stored(ports))
-    for note in files.notes:
-        tell(note)
-    return check_response(response, files.read)
+    files = file_sources(source, namespace, readers_of(ports), _stored(ports), tell)
+    return check_response(response, files)
 
 
-def _stored(ports: Wiring) -> tuple[SearchIndex, DocumentRegister] | None:
+def _stored(ports: Wiring) -> Store | None:
     """Give the configured store, where one is: files can be compared without any."""
     try:
         ports.search_index().info(READ_S)

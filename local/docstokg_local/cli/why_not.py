@@ -5,15 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from docstokg_local.cli.ending import DONE, NOT_GOOD
-from docstokg_local.cli.options import Graph, Index, Namespace, check_namespace, wiring_of
+from docstokg_local.cli.options import Graph, Index, Namespace, argument, flag, wiring_of
 from docstokg_local.cli.printing import say
 
 
 def why_not(
-    doc: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, or a passage's.")],
-    question: Annotated[str, typer.Argument(metavar="QUESTION")],
+    doc: Annotated[str, argument("DOC", "A document's id, or a passage's.")],
+    question: Annotated[str, argument("QUESTION")],
     namespace: Namespace = "default",
-    json_output: Annotated[bool, typer.Option("--json", help="The ExplainResponse.")] = False,
+    json_output: bool = flag("--json", "The ExplainResponse."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -22,7 +22,6 @@ def why_not(
     from docstokg_local.cli.display import print_json
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    check_namespace(namespace)
     workflow = LocalWorkflow(wiring_of(index, graph, aloud=not json_output))
     request = {"query": question, "namespace": namespace}
     outcome = ask(workflow, {**request, "expect": {"doc_id": doc}}, "explain")
@@ -36,8 +35,10 @@ def why_not(
 
 
 def _show(status: int, body: dict[str, Any]) -> None:
+    from docstokg_local.cli.display import show_problem
+
     if status != 200:
-        say(f"{body['code']}: {body['detail']}", err=True)
+        show_problem(body)
         return
     say(f"{body['chunk_id']} of {body['doc_id']}")
     for stage in body["stages"]:

@@ -57,9 +57,9 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
 
     `LoadError` names a line that is wrong.
     """
-    files = sorted(folder.glob("answers*.jsonl")) if folder.is_dir() else []
+    files = sorted(folder.glob("answers*.jsonl"))
     short = not files
-    files = files or (sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else [])
+    files = files or sorted(folder.glob("questions*.jsonl"))
 
     def read(value: dict[str, Any]) -> WrittenAnswer | None:
         if short and not isinstance(value.get("answer"), str):

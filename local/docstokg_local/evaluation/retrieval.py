@@ -4,10 +4,9 @@ import math
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 from rich.box import SIMPLE_HEAD
@@ -42,8 +41,7 @@ class Question(Line):
     gold: Annotated[Many[str], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A way of asking: changed settings, changed request fields, a part that is down."""
 
     name: str
@@ -69,12 +67,10 @@ class FailingPort:
 
 def read_questions(folder: Path, limit: int | None) -> list[Question]:
     """Read `questions*.jsonl` of a folder; `LoadError` names a line that is wrong."""
-    files = sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else []
-    if not files:
-        raise LoadError(f"{folder} holds no questions*.jsonl")
+    files = sorted(folder.glob("questions*.jsonl"))
     questions = list(islice(read_lines(files, Question.model_validate), limit))
     if not questions:
-        raise LoadError(f"{folder} holds no question")
+        raise LoadError(f"{folder} holds no question (questions*.jsonl)")
     return questions
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
-from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.routes import Route, RouteName
@@ -38,7 +38,6 @@ from docstokg_local.server.exchange import (
     RequestOptions,
     caller_of,
     chat_options,
-    envelope_of,
     hang_up,
     json_body,
     problem_of,
@@ -124,7 +123,7 @@ class Endpoints:
             arrived = request.state.arrived
 
             def work(gone: Callable[[], bool]) -> Reply:
-                envelope = envelope_of(request, route, caller, body)
+                envelope = Envelope.of(route, request.state.request_id, caller, body)
                 reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
@@ -152,7 +151,7 @@ class Endpoints:
             body = await json_body(request, *most) if posted else parameters_of(route, request)
 
             def work(gone: Callable[[], bool]) -> Reply:
-                envelope = envelope_of(request, route.name, caller, body)
+                envelope = Envelope.of(route.name, request.state.request_id, caller, body)
                 return Reply.model_validate(function(envelope.model_dump(mode="json"), None))
 
             admitted = partial(self._admitted, request, route.name, caller, options, self._local)

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from ulid import ULID
 
 from docstokg.contracts.chat import CHAT_ROUTES
-from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES
-from docstokg.contracts.routes import RouteName, route_of
+from docstokg.contracts.routes import route_of
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.problems import problem_reply
 from docstokg_local.server.authentication import Authentication
@@ -116,16 +116,6 @@ def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
     origin = request.headers.get("origin")
     if origin is not None and not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
-
-
-def envelope_of(request: Request, route: RouteName, caller: Caller, body: bytes) -> Envelope:
-    """Give what enters the state machine, or a function."""
-    return Envelope(
-        route=route,
-        request_id=request.state.request_id,
-        caller=caller,
-        body_b64=base64.b64encode(body).decode(),
-    )
 
 
 async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:

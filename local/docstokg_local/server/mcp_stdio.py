@@ -1,6 +1,5 @@
 """MCP on a laptop: the deployed handler over this process's own routes, by HTTP or by pipe."""
 
-import base64
 import json
 import sys
 import threading
@@ -81,15 +80,10 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
         return telling(request_id, tell)
 
     def answer(line: bytes) -> None:
-        event = {
-            "route": "mcp",
-            "request_id": str(ULID()),
-            "caller": EVERYBODY.model_dump(mode="json"),
-            "body_b64": base64.b64encode(line).decode(),
-        }
+        asked = Envelope.of("mcp", str(ULID()), EVERYBODY, line)
         try:
-            with heard(line, str(event["request_id"])):
-                text = _message(Reply.model_validate(handler(event, None)))
+            with heard(line, asked.request_id):
+                text = _message(Reply.model_validate(handler(asked.model_dump(mode="json"), None)))
         except Exception as crash:  # noqa: BLE001 - unanswered, the agent would wait for ever
             say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")

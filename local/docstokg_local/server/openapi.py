@@ -6,24 +6,19 @@ from collections import defaultdict
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__, contracts
-from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
+from docstokg.contracts import chat, documents
+from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
+from docstokg.contracts.request import NAMESPACE_PATTERN
 from docstokg.contracts.response import Health, Problem
-from docstokg.contracts.routes import ROUTES, Route
-from docstokg_local.server.openapi_documents import (
-    MODELS,
-    Json,
-    body_of,
-    document_operations,
-    problem,
-    reply_of,
-)
+from docstokg.contracts.routes import ROUTES, Route, RouteName
 
+Json = dict[str, Any]
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
     401: "No valid credentials.",
@@ -37,7 +32,22 @@ _PROBLEMS = {
     "queue, see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
-_JSON_RPC: dict[str, Any] = {
+_OF_DOCUMENTS = {
+    403: "The namespace is not granted to this caller, or not for loading; or, without keys, the "
+    "server is not on a loopback address or a page of another site asked.",
+    404: "There is no such document or job, or it is not the caller's to see.",
+    409: "A document of this id is loaded already, and `replace` is not set.",
+    413: f"Over 4 MiB, or more than {MAX_DOCUMENTS} documents: more goes by `docstokg load`.",
+    429: f"{MAX_QUEUED} jobs of this namespace wait already; see Retry-After.",
+    503: "What is loaded cannot be read or changed now; or `overloaded`, see Retry-After.",
+}
+_OF_MCP = {
+    200: "A result, or an error of the protocol; a tool's problem is a result with isError",
+    400: "No request of the protocol, or one it refuses",
+    404: "No such method",
+}
+"""Errors of this one route are JSON-RPC's, because its clients expect them there."""
+_JSON_RPC: Json = {
     "JsonRpcRequest": {
         "title": "JsonRpcRequest",
         "description": "One message of the Model Context Protocol; without `id` a notification.",
@@ -76,33 +86,90 @@ _JSON_RPC: dict[str, Any] = {
         },
     },
 }
+EXAMPLE: Json = {
+    "namespace": "plant",
+    "documents": [
+        {
+            "doc_id": "pumps/care.md",
+            "text": "# Care of pumps\n\nOil the pump every 40 days.\n",
+            "metadata": {"site": "north"},
+            "acl": ["staff"],
+        },
+        {
+            "doc_id": "valves.html",
+            "content": "PGgxPlZhbHZlczwvaDE+PHA+VmFsdmUgc2V2ZW4gY2xvc2VzIGF0IDEyIGJhci48L3A+",
+            "media_type": "text/html",
+        },
+    ],
+    "replace": False,
+}
 
 
-def document() -> dict[str, Any]:
+class Described(NamedTuple):
+    """What is said of a route whose models its row does not name: reply, problems, body."""
+
+    status: int
+    model: str
+    text: str
+    problems: tuple[int, ...]
+    body: str = ""
+
+
+_FOUND = (400, 403, 404, 503, 504)
+_QUEUED = "The job is queued; GET /v1/jobs/{job_id} follows it"
+_DESCRIBED: dict[RouteName, Described] = {
+    "chat": Described(
+        200, "ChatCompletion", "The answer; also when degraded, see `docstokg`",
+        (400, 403, 413, 415, 429, 503, 504), "ChatRequest",
+    ),
+    "models": Described(200, "ModelList", "The models", (429, 503, 504)),
+    "mcp": Described(200, "JsonRpcResponse", _OF_MCP[200], (403, 413, 415, 504), "JsonRpcRequest"),
+    "health": Described(200, "Health", "ok or degraded", ()),
+    "load": Described(
+        202, "JobAccepted", _QUEUED, (*_FOUND, 409, 413, 415, 429), "DocumentsRequest"
+    ),
+    "documents": Described(200, "DocumentPage", "A page, by doc_id", (400, 403, 503, 504)),
+    "delete": Described(202, "JobAccepted", "The job is queued", (*_FOUND, 429)),
+    "page": Described(200, "", "The page", _FOUND),
+    "job": Described(200, "Job", "The job", (400, 404, 503, 504)),
+    "cancel": Described(200, "Job", "The job, ended", _FOUND),
+    "namespaces": Described(200, "NamespaceList", "By name", (503, 504)),
+}  # fmt: skip
+_SEGMENT = {"type": "string", "minLength": 1, "maxLength": 512}
+_NAMESPACE = {"type": "string", "pattern": NAMESPACE_PATTERN, "default": "default"}
+_CURSOR = {"type": "string", "maxLength": 2048}
+_PARAMETERS: dict[str, Json] = {
+    name: {"in": "path", "required": True, "description": text, "schema": _SEGMENT}
+    for name, text in (
+        ("doc_id", "percent-encoded as one segment, `/` as `%2F`"),
+        ("id", "the `job_id`"), ("n", "the page, from 1"),
+    )
+} | {
+    "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the page before"},
+    "namespace": {"in": "query", "schema": _NAMESPACE, "description": "where it is"},
+}  # fmt: skip
+_REPLIES = (
+    Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
+    documents.Job, documents.DocumentPage, documents.NamespaceList,
+)  # fmt: skip
+
+
+def document() -> Json:
     """Build the document of the routes this version serves."""
-    replies = (Problem, Health, ChatCompletion, ModelList, ErrorReply)
-    models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(replies, "serialization")
-    models[ChatRequest] = "validation"
+    models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(_REPLIES, "serialization")
+    models |= {chat.ChatRequest: "validation", documents.DocumentsRequest: "validation"}
     for route in ROUTES:
         if route.request:
             models |= {_model(route.request): "validation", _model(route.reply): "serialization"}
-    models |= MODELS
     _, schemas = models_json_schema(
-        [(model, mode) for model, mode in models.items()],
-        ref_template="#/components/schemas/{model}",
+        list(models.items()), ref_template="#/components/schemas/{model}"
     )
     _describe_fields(schemas["$defs"])
-    own = {"chat": _chat(), "models": _models(), "mcp": _mcp(), "health": _health()}
-    own |= document_operations(_PROBLEMS)
-    paths: dict[str, Any] = defaultdict(dict)
+    paths: dict[str, Json] = defaultdict(dict)
     for route in ROUTES:
         more = {"description": route.description} if route.description else {}
-        paths[route.path][route.method.lower()] = {
-            "operationId": route.operation,
-            "summary": route.summary,
-            **more,
-            **(own.get(route.name) or _post(route)),
-        }
+        head = {"operationId": route.operation, "summary": route.summary, **more}
+        paths[route.path][route.method.lower()] = head | _operation(route)
     described = {"schema": {"type": "object"}}
     own_reply = {"description": "OpenAPI 3.1", "content": {"application/json": described}}
     paths["/openapi.json"]["get"] = {
@@ -151,60 +218,56 @@ def _model(name: str) -> type[BaseModel]:
     return kind
 
 
-def _post(route: Route) -> dict[str, Any]:
-    responses = {
-        "200": reply_of(route.reply.partition(".")[2], "Also when degraded; see diagnostics")
-    }
-    problems = {**_PROBLEMS, 404: "No such document or passage here, or it may not be seen."}
-    for status in (409,) if route.name == "explain" else (404,):
-        del problems[status]
-    responses |= {str(status): problem(problems[status]) for status in sorted(problems)}
-    return {"requestBody": body_of(route.request.partition(".")[2]), "responses": responses}
+def _operation(route: Route) -> Json:
+    """Describe what a route takes and gives: by its row, or by what is said of it here."""
+    reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
+    every = tuple(_PROBLEMS) if route.name != "explain" else (*_PROBLEMS.keys() - {409}, 404)
+    row = _DESCRIBED.get(route.name) or Described(
+        200, reply, "Also when degraded; see diagnostics", every, body
+    )
+    texts = _PROBLEMS | {404: "No such document or passage here, or it may not be seen."}
+    texts |= _OF_DOCUMENTS if route.function == "documents" else {}
+    wrong: set[int] = set() if route.open else {401, 500, *row.problems}
+    error = (
+        ("ErrorReply", "json") if route.name in chat.CHAT_ROUTES else ("Problem", "problem+json")
+    )
+    responses = {str(one): _sent(texts[one], *error) for one in wrong}
+    made: Json = {"responses": {str(row.status): _sent(row.text, row.model)} | responses}
+    if row.body:
+        made["requestBody"] = {"required": True, "content": _of(row.body)}
+    if route.parameters:
+        made["parameters"] = [{"name": name, **_PARAMETERS[name]} for name in route.parameters]
+    return _with_its_own(route.name, made)
 
 
-def _chat() -> dict[str, Any]:
-    """Describe the route for clients of OpenAI's format, whose errors are of that format too."""
-    answered = reply_of("ChatCompletion", "The answer; also when degraded, see `docstokg`")
-    events = "One event with the whole, checked answer, then `data: [DONE]`"
-    answered["content"]["text/event-stream"] = {"schema": {"type": "string", "description": events}}
-    errors = _chat_errors(400, 401, 403, 413, 415, 429, 500, 503, 504)
-    return {"requestBody": body_of("ChatRequest"), "responses": {"200": answered, **errors}}
+def _with_its_own(name: RouteName, made: Json) -> Json:
+    """Add what no other route has."""
+    responses = made["responses"]
+    match name:
+        case "chat":
+            events = "One event with the whole, checked answer, then `data: [DONE]`"
+            streamed = {"schema": {"type": "string", "description": events}}
+            responses["200"]["content"]["text/event-stream"] = streamed
+        case "health":
+            responses["503"] = _sent("down", "Health")
+            made["security"] = []
+        case "mcp":
+            own = {str(status): _sent(text, "JsonRpcResponse") for status, text in _OF_MCP.items()}
+            responses |= own | {"202": {"description": "A notification was accepted"}}
+            responses["403"]["description"] = "A page of another site asked, without a key."
+        case "page":
+            responses["200"]["content"] = {"image/png": {"schema": {}}}
+        case "load":
+            made["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
+    return made
 
 
-def _models() -> dict[str, Any]:
-    listed = reply_of("ModelList", "The models")
-    return {"responses": {"200": listed, **_chat_errors(401, 429, 500, 503, 504)}}
+def _sent(text: str, model: str, kind: str = "json") -> Json:
+    return {"description": text, "content": _of(model, kind)}
 
 
-def _chat_errors(*statuses: int) -> dict[str, Any]:
-    return {str(status): reply_of("ErrorReply", _PROBLEMS[status]) for status in statuses}
-
-
-def _health() -> dict[str, Any]:
-    responses = {
-        "200": reply_of("Health", "ok or degraded"),
-        "503": reply_of("Health", "down"),
-    }
-    return {"security": [], "responses": responses}
-
-
-def _mcp() -> dict[str, Any]:
-    """Describe the one route whose errors are JSON-RPC's, because its clients expect them there."""
-    own = {
-        "200": "A result, or an error of the protocol; a tool's problem is a result with isError",
-        "400": "No request of the protocol, or one it refuses",
-        "404": "No such method",
-    }
-    problems = {status: _PROBLEMS[status] for status in (401, 413, 415, 500, 504)}
-    problems[403] = "A page of another site asked, without a key."
-    return {
-        "requestBody": body_of("JsonRpcRequest"),
-        "responses": {
-            **{status: reply_of("JsonRpcResponse", text) for status, text in own.items()},
-            "202": {"description": "A notification was accepted"},
-            **{str(status): problem(text) for status, text in sorted(problems.items())},
-        },
-    }
+def _of(model: str, kind: str = "json") -> Json:
+    return {f"application/{kind}": {"schema": {"$ref": f"#/components/schemas/{model}"}}}
 
 
 def document_text() -> str:

@@ -17,9 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,13 @@ from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
-from tests.infra.cloud import AGENT_PORT, serving
+from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import COVERED, fit
 from tests.ingest_runner import run_ingest
 from tests.jvm import servers
 from tests.jvm.servers import Endpoint, Engine
+from tests.loopback import Loopback
 
 STACKS = ("docstokg-dev-data", "docstokg-dev")
 CREATED = ("staging", "prod")
@@ -261,31 +261,23 @@ def agent(run: Run) -> Iterator[None]:
     """Play AppConfig's agent from the deployed profile: its layer is not ours to run."""
     application, space, profile = run.account.outputs(STACKS[1])["FlagsProfile"].split("/")
 
-    class Requests(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            data = run.account.client("appconfigdata")
-            session = data.start_configuration_session(
-                ApplicationIdentifier=application,
-                EnvironmentIdentifier=space,
-                ConfigurationProfileIdentifier=profile,
-            )
-            token = session["InitialConfigurationToken"]
-            body = data.get_latest_configuration(ConfigurationToken=token)["Configuration"].read()
-            with suppress(ConnectionError):  # who asked waits for half a second
-                self.send_response(200)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def latest(*_: object) -> tuple[int, bytes]:
+        data = run.account.client("appconfigdata")
+        session = data.start_configuration_session(
+            ApplicationIdentifier=application,
+            EnvironmentIdentifier=space,
+            ConfigurationProfileIdentifier=profile,
+        )
+        found = data.get_latest_configuration(
+            ConfigurationToken=session["InitialConfigurationToken"]
+        )
+        return 200, found["Configuration"].read()
 
-        def log_message(self, *_: object) -> None:
-            """Stay quiet."""
-
-    server = serving(Requests, AGENT_PORT)
+    server = Loopback(latest, AGENT_PORT)
     try:
         yield
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 @contextmanager

@@ -30,7 +30,7 @@ COVERED = (
     ("alarms of more than one metric", "made alarms of their first metric", "test_alarms"),
     ("templates of the gateway (VTL)", "functions and machines are called directly", "test_vtl"),
     ("IAM", "everything is allowed", "test_permissions, test_deployed_fleet, test_loading_fleet"),
-    ("quotas, reserved concurrency", "none", "test_load_quota, test_app"),
+    ("quotas, reserved concurrency", "none", "test_ingest_definition, test_app"),
     ("replacement, export locks", "accepts everything", "test_stores_kept"),
     ("batches and results of a distributed map", "runs on sfnx over them", "test_ingest_machine"),
     ("error names in Retry and Catch", "not compared", "test_engine"),

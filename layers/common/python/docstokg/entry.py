@@ -123,20 +123,22 @@ class Entry:
         self._wiring.warm(time_s)
 
 
-def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
-    """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
+def entry_point(
+    build: Callable[[Wiring], Handler], module: dict[str, Any]
+) -> Callable[[str], Handler]:
+    """Give a module's `__getattr__`: the runtime's first look makes `handler`: at INIT, not import.
 
-    For a module `__getattr__`; raises AttributeError for any other name.
+    AttributeError for any other name.
     """
-    if name != "handler":
-        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    from docstokg.adapters.aws.snapshots import around_snapshot
 
-    entry = Entry(build, Settings.from_environment(os.environ))
-    around_snapshot(entry.before_snapshot, entry.after_restore)
+    def attribute(name: str) -> Handler:
+        if name != "handler":
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        from docstokg.adapters.aws.snapshots import around_snapshot
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return entry(event, context)
+        entry = Entry(build, Settings.from_environment(os.environ))
+        around_snapshot(entry.before_snapshot, entry.after_restore)
+        module[name] = entry
+        return entry
 
-    module["handler"] = handler
-    return handler
+    return attribute

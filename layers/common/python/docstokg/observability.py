@@ -56,25 +56,12 @@ class MetricSink(Protocol):
         """Hand over what was recorded; called when an invocation ends."""
 
 
-class Discarded:
-    """A sink for commands nobody scrapes."""
-
-    def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Do nothing."""
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-
 def _to_stderr(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-class Segments(Protocol):
-    """Where the parts of a trace go: X-Ray in AWS."""
-
-    def record(self, name: str, started: float, ended: float, outcome: str) -> None:
-        """Tell of one part; epoch seconds, `outcome` "ok" or the kind of the error."""
+Segments = Callable[[str, float, float, str], None]
+"""Takes a part of a trace: name, begin and end in epoch seconds, "ok" or the kind of the error."""
 
 
 class Telemetry:
@@ -88,7 +75,7 @@ class Telemetry:
         reveal: bool = False,
         segments: Segments | None = None,
     ) -> None:
-        self._sink = sink or Discarded()
+        self._sink = sink
         self._segments = segments
         self._write = write
         self._threshold = LEVELS.index(level)
@@ -98,11 +85,13 @@ class Telemetry:
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, or observe one value of a histogram."""
-        self._sink.record(name, value, labels)
+        if self._sink is not None:
+            self._sink.record(name, value, labels)
 
     def flush(self) -> None:
         """Hand the metrics of one invocation over."""
-        self._sink.flush()
+        if self._sink is not None:
+            self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
         """Write one JSON line; private fields are redacted unless the deployment reveals them."""
@@ -130,7 +119,7 @@ class Telemetry:
             seconds = time.perf_counter() - started
             if self._segments is not None:
                 now = time.time()
-                self._segments.record(name, now - seconds, now, outcome)
+                self._segments(name, now - seconds, now, outcome)
             self.count("rag_step_latency_seconds", seconds, step=name)
             self.log(
                 "DEBUG", "span", span=name, ms=round(seconds * 1000, 2), outcome=outcome, **fields

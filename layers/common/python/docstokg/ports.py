@@ -174,7 +174,6 @@ class JobQueue(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """End a job that has not ended; what it has loaded stays."""
-        ...
 
 
 class StoredObject(NamedTuple):
@@ -218,7 +217,6 @@ class LoadRuns(Protocol):
 
     def stop(self, name: str) -> None:
         """End a run that has not ended."""
-        ...
 
     def find(self, name: str) -> LoadRun | None:
         """Say how a run goes; None when there is none of this name, or not any more."""
@@ -280,9 +278,6 @@ class GraphWriter(Protocol):
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
-
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""

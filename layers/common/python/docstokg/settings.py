@@ -144,7 +144,9 @@ class RerankSettings(Contract):
     rerank_base_url: str | None = Field(None, description="another address of that provider's API")
     rerank_model: str | None = Field(None, description="default: the provider's")
     rerank_api_key: str | None = Field(None, description="key of the rerank provider")
-    rerank_model_path: str | None = Field(None, description="ONNX cross-encoder for `local`")
+    rerank_model_path: str | None = Field(
+        None, description="ONNX cross-encoder: `local`, or after a remote one"
+    )
 
 
 class RankingSettings(Contract):
@@ -229,21 +231,6 @@ class OperationSettings(Contract):
     rag_log_snippets: bool = Field(False, description="show query text and snippets in the log")
 
 
-PARTS: tuple[type[Contract], ...] = (
-    IndexSettings,
-    GraphSettings,
-    EncoderSettings,
-    RerankSettings,
-    RankingSettings,
-    ModelSettings,
-    CacheSettings,
-    AccessSettings,
-    OperationSettings,
-)
-"""Every setting belongs to one of these; what needs one part only asks for that."""
-NAMES = tuple(field for part in PARTS for field in part.model_fields)
-
-
 class Internal(Contract):
     """What commands tell each other, and nobody sets. `process_dir`: shared by `serve --workers`.
 
@@ -283,6 +270,13 @@ class Settings(
         except ValidationError as exc:
             wrong = [f"{variable(str(e['loc'][0]))}: {wrong_in_words(e)}" for e in exc.errors()]
             raise Misconfigured(f"wrong setting: {'; '.join(wrong)}") from exc
+
+
+PARTS: tuple[type[Contract], ...] = tuple(
+    part for part in Settings.__bases__ if issubclass(part, Contract) and part is not Internal
+)
+"""Every setting belongs to one of these; what needs one part only asks for that."""
+NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 
 def variable(field: str) -> str:

@@ -113,7 +113,7 @@ class Wiring:
     def index_writer(self) -> IndexWriter:
         """Give the loading side of the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
-            from docstokg.adapters.sqlite.index import SqliteIndexWriter
+            from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
             return SqliteIndexWriter(path)
         from docstokg.adapters.opensearch.writer import OpenSearchWriter
@@ -169,14 +169,9 @@ class Wiring:
             raise Misconfigured(
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
-        return {
-            "url": chosen.index_url,
-            "auth": chosen.index_auth,
-            "user": chosen.index_user,
-            "password": chosen.index_password,
-            "name": chosen.index_name,
-            "telemetry": self.telemetry,
-        }
+        fields = ("url", "auth", "user", "password", "name")
+        at = {name: getattr(chosen, f"index_{name}") for name in fields}
+        return {**at, "telemetry": self.telemetry}
 
     @once
     def knowledge_graph(self) -> KnowledgeGraph:
@@ -193,10 +188,6 @@ class Wiring:
             from docstokg.adapters.aws.shared_circuit import CircuitTable
 
             shared = CircuitTable(self.settings.circuit_table, "graph", telemetry=self.telemetry)
-        elif (file := self._shared_file()) is not None:
-            from docstokg.adapters.sqlite.shared import SqliteCircuit
-
-            shared = SqliteCircuit(file, "graph")
         graph = Neo4jGraph(**self._neo4j(), shared=shared)
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
@@ -205,7 +196,7 @@ class Wiring:
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
-            from docstokg.adapters.sqlite.graph import SqliteGraphWriter
+            from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 
             return SqliteGraphWriter(path)
         from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
@@ -219,13 +210,9 @@ class Wiring:
                 f"DOCSTOKG_GRAPH_URL {chosen.graph_url!r} is neither sqlite:///PATH nor "
                 "neo4j://, neo4j+s:// or bolt://"
             )
-        return {
-            "url": chosen.graph_url,
-            "user": chosen.graph_user,
-            "password": chosen.graph_password,
-            "database": chosen.graph_database,
-            "telemetry": self.telemetry,
-        }
+        fields = ("url", "user", "password", "database")
+        at = {name: getattr(chosen, f"graph_{name}") for name in fields}
+        return {**at, "telemetry": self.telemetry}
 
     @once
     def embedder(self) -> Embedder | None:
@@ -359,9 +346,7 @@ class Wiring:
         if chosen.rerank_provider == "none":
             return None
         if chosen.rerank_provider == "local":
-            from docstokg.adapters.onnx.reranker import OnnxReranker
-
-            return OnnxReranker(chosen.rerank_model_path)
+            return self._local_reranker()
         from docstokg.adapters.http.reranker import HttpReranker
 
         return HttpReranker(
@@ -370,6 +355,17 @@ class Wiring:
             model=chosen.rerank_model,
             api_key=chosen.rerank_api_key,
         )
+
+    def _local_reranker(self) -> Reranker:
+        from docstokg.adapters.onnx.reranker import OnnxReranker
+
+        return OnnxReranker(self.settings.rerank_model_path)
+
+    @once
+    def fallback_reranker(self) -> Reranker | None:
+        """Give the local cross-encoder beside a remote one, where its file is configured."""
+        remote = self.settings.rerank_provider not in ("none", "local")
+        return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
     def language_model(self) -> LanguageModel:
@@ -416,15 +412,11 @@ class Wiring:
             from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
 
             return DynamoDbCounter(self.settings.circuit_table)
-        if (file := self._shared_file()) is not None:
-            from docstokg.adapters.sqlite.shared import SqliteCounter
+        if self.settings.process_dir is None:
+            return None
+        from docstokg.adapters.sqlite.shared import SqliteCounter
 
-            return SqliteCounter(file)
-        return None
-
-    def _shared_file(self) -> Path | None:
-        folder = self.settings.process_dir
-        return None if folder is None else Path(folder) / "shared.sqlite"
+        return SqliteCounter(Path(self.settings.process_dir) / "shared.sqlite")
 
     @once
     def cursor_key(self) -> bytes:
@@ -490,27 +482,17 @@ class Wiring:
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
-    @once
-    def check_function(self) -> RouteFunction | None:
-        """Give the function of `/v1/check`, or None where it is not deployed."""
-        return self._route_function("check")
+    def route_function(self, route: str) -> RouteFunction | None:
+        """Give the function of a route that is no workflow, or None where it is not deployed."""
 
-    @once
-    def documents_function(self) -> RouteFunction | None:
-        """Give the function of documents, or None where it is not deployed."""
-        return self._route_function("documents")
+        def make() -> RouteFunction | None:
+            if (arn := by_name(self.settings.route_functions).get(route)) is None:
+                return None
+            from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 
-    @once
-    def traverse_function(self) -> RouteFunction | None:
-        """Give the function of `/v1/traverse`, or None where it is not deployed."""
-        return self._route_function("traverse")
+            return LambdaRouteFunction(arn, self._call_time_s())
 
-    def _route_function(self, route: str) -> RouteFunction | None:
-        if (arn := by_name(self.settings.route_functions).get(route)) is None:
-            return None
-        from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
-
-        return LambdaRouteFunction(arn, self._call_time_s())
+        return self._once(f"{route}_function", make)
 
     def _call_time_s(self) -> float:
         return self.settings.max_timeout_s + CALL_MARGIN_S
@@ -612,7 +594,7 @@ def _telemetry(settings: Settings) -> Telemetry:
         from docstokg.adapters.aws.emf_metrics import EmfSink
         from docstokg.adapters.aws.xray import XRay
 
-        sink, segments = EmfSink(settings.environment), XRay() if XRay.present() else None
+        sink, segments = EmfSink(settings.environment), XRay().record if XRay.present() else None
     reveal = settings.rag_log_snippets
     return Telemetry(sink, level=settings.log_level, reveal=reveal, segments=segments)
 

@@ -94,12 +94,8 @@ class FolderObjects:
             version = (key, about.st_size, about.st_mtime_ns)
             if version not in self._etags:
                 with path.open("rb") as opened:
-                    digest = hashlib.file_digest(opened, _md5)
+                    digest = hashlib.file_digest(opened, lambda: hashlib.md5(usedforsecurity=False))
                 self._etags[version] = digest.hexdigest()
         except FileNotFoundError:
             return None
         return StoredObject(key, about.st_size, self._etags[version], about.st_mtime)
-
-
-def _md5() -> "hashlib._Hash":
-    return hashlib.md5(usedforsecurity=False)

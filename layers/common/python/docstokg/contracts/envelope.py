@@ -1,6 +1,8 @@
 """Around every route: who asks, what comes in, what goes out."""
 
+import base64
 from collections.abc import Iterable
+from typing import Self
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
@@ -44,6 +46,12 @@ class Envelope(Contract):
     request_id: str
     caller: Caller
     body_b64: str
+
+    @classmethod
+    def of(cls, route: RouteName, request_id: str, caller: Caller, body: bytes) -> Self:
+        """Write what a client sent as a route's function receives it."""
+        text = base64.b64encode(body).decode()
+        return cls(route=route, request_id=request_id, caller=caller, body_b64=text)
 
 
 class Reply(Contract):

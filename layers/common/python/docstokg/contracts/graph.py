@@ -4,6 +4,7 @@ A slice holds some two thousand parts, is made by our own adapters and crosses n
 are named tuples, which cost a third of a validated model.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -104,6 +105,11 @@ class SliceRelation(NamedTuple):
 def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
     """Tell a relation apart from every other of its slice; slices are sorted by it."""
     return relation[0], relation[1], relation[2], relation[4] or ""
+
+
+def ordered(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
+    """Sort relations as a slice has them."""
+    return tuple(sorted(relations, key=identity))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Scalar
@@ -115,6 +115,8 @@ class DocumentRecord(Contract):
     text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
     `original`: the file itself, of a PDF.
     """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     namespace: str
     doc_id: str

@@ -4,15 +4,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
-from docstokg.contracts.graph import GraphSlice, SliceEntity, identity
+from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, identity
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
 
-def across[Method: Callable[..., Any]](
-    join: Callable[..., Any],
-) -> Callable[[Method], Method]:
+def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
     """Ask a port's method, whose last arguments are a scope and seconds, once a namespace.
 
     The seconds are those of all together; a namespace that fails fails the call. `join` gets the
@@ -44,29 +43,23 @@ def results(
 
 
 def _result(parts: Sequence[ChannelResult], query: ChannelQuery) -> ChannelResult:
-    failed = [part for part in parts if part.failure is not None]
-    if len(failed) == len(parts):
-        return failed[0]
+    whole = next((part for part in parts if part.failure is None), parts[0])
     hits = sorted(chain(*(part.hits for part in parts)), key=lambda hit: (-hit.score, hit.uuid))
     facts = sorted(chain(*(part.facts for part in parts)), key=lambda fact: (-fact.score, fact.id))
-    return ChannelResult(
-        channel=query.channel,
-        hits=tuple(hits[: query.size]),
-        facts=tuple(facts[: query.size]),
-        took_ms=sum(part.took_ms for part in parts),
-        partial=bool(failed) or any(part.partial for part in parts),
-        cause=next((part.cause for part in parts if part.cause is not None), None),
-    )
+    joined = {
+        "hits": tuple(hits[: query.size]),
+        "facts": tuple(facts[: query.size]),
+        "took_ms": sum(part.took_ms for part in parts),
+        "partial": any(part.failure is not None or part.partial for part in parts),
+        "cause": next((part.cause for part in parts if part.cause is not None), None),
+    }
+    return whole.model_copy(update=joined)
 
 
 def passages(answers: Sequence[Hydrated], *_: object) -> Hydrated:
     """Join what was read; missing is what no namespace shows."""
     chunks = mappings([answer.chunks for answer in answers])
-    failed = {uuid for answer in answers for uuid in answer.failed} - chunks.keys()
-    asked = dict.fromkeys(uuid for answer in answers for uuid in answer.missing)
-    missing = tuple(uuid for uuid in asked if uuid not in chunks and uuid not in failed)
-    cause = next((answer.cause for answer in answers if answer.cause is not None), None)
-    return Hydrated(chunks=chunks, missing=missing, failed=tuple(sorted(failed)), cause=cause)
+    return Hydrated(chunks=chunks, missing=tuple(u for u in answers[0].missing if u not in chunks))
 
 
 def mappings(answers: Sequence[dict[str, Any]], *_: object) -> dict[str, Any]:
@@ -74,30 +67,28 @@ def mappings(answers: Sequence[dict[str, Any]], *_: object) -> dict[str, Any]:
     return {key: value for answer in reversed(answers) for key, value in answer.items()}
 
 
-def entities(answers: Sequence[Iterable[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
-    """Join by id, counting what mentions it everywhere."""
-    found: dict[str, SliceEntity] = {}
-    for item in chain(*answers):
-        before = found.get(item.id)
-        found[item.id] = item if before is None else before._replace(
-            mentions=before.mentions + item.mentions, heads=before.heads + item.heads
-        )  # fmt: skip
+def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> tuple[Item, ...]:
+    found = {key(item): item for item in chain(*parts)}
     return tuple(found[name] for name in sorted(found))
 
 
-def relations(answers: Sequence[Iterable[Any]], *_: object) -> tuple[Any, ...]:
-    """Join without repeats, in the order of their identity."""
-    found = {identity(item): item for item in chain(*answers)}
-    return tuple(found[name] for name in sorted(found))
+def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
+    """Join by id; what several have is told as by the one that mentions it most."""
+    return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
+
+
+def relations(answers: Sequence[Sequence[SliceRelation]], *_: object) -> tuple[SliceRelation, ...]:
+    """Join without repeats."""
+    return _all(answers, identity)
 
 
 def slices(answers: Sequence[GraphSlice], *_: object) -> GraphSlice:
     """Join slices: what has the same id is the same thing, each namespace shows its own of it."""
     return GraphSlice(
-        aliases=tuple(sorted({item for part in answers for item in part.aliases})),
+        aliases=_all([part.aliases for part in answers], tuple),
         entities=entities([part.entities for part in answers]),
-        chunks=tuple(sorted(chain(*(part.chunks for part in answers)))),
-        mentions=tuple(sorted(chain(*(part.mentions for part in answers)), key=lambda m: m[:2])),
+        chunks=_all([part.chunks for part in answers], attrgetter("uuid")),
+        mentions=_all([part.mentions for part in answers], itemgetter(0, 1)),
         relations=relations([part.relations for part in answers]),
-        members=tuple(sorted(chain(*(part.members for part in answers)))),
+        members=_all([part.members for part in answers], tuple),
     )

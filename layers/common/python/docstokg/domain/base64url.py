@@ -1,6 +1,11 @@
 """Bytes as text that a client hands back unread: letters that a URL takes as they are."""
 
 import base64
+import hmac
+
+from docstokg.errors import InvalidCursor
+
+TAG_BYTES = 15
 
 
 def encode(content: bytes) -> str:
@@ -11,3 +16,24 @@ def encode(content: bytes) -> str:
 def decode(text: str) -> bytes:
     """Read what `encode` wrote; ValueError for anything with another letter or length."""
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def sealed(content: bytes, request: bytes, key: bytes) -> str:
+    """Write a cursor that only who holds `key` can make, for one request alone."""
+    return encode(_tag(content, request, key) + content)
+
+
+def unsealed(cursor: str, request: bytes, key: bytes) -> bytes:
+    """Read what `sealed` wrote; `InvalidCursor` for anything else, or that of another request."""
+    try:
+        whole = decode(cursor)
+    except ValueError as broken:
+        raise InvalidCursor("this is no cursor of this service") from broken
+    tag, content = whole[:TAG_BYTES], whole[TAG_BYTES:]
+    if not hmac.compare_digest(tag, _tag(content, request, key)):
+        raise InvalidCursor("the cursor is not this service's, or belongs to another request")
+    return content
+
+
+def _tag(content: bytes, request: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, request + b"\0" + content, "sha256")[:TAG_BYTES]

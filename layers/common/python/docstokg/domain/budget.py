@@ -1,7 +1,7 @@
 """What fits: token estimates, and the bytes a message takes on the wire."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 STATE_LIMIT_BYTES = 262_144
 GROUNDED_LIMIT_BYTES = 200_000
@@ -20,14 +20,24 @@ def tokens(text: str) -> int:
     return -(-len(text.encode("utf-8")) // 4)
 
 
-def json_bytes(value: object) -> int:
-    """Count the UTF-8 bytes of compact JSON without ASCII escapes."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8"))
-
-
 def nested_json_bytes(text: str) -> int:
     """Count the UTF-8 bytes that JSON `text` takes once it is itself a JSON string."""
-    return json_bytes(text)
+    return len(json.dumps(text, ensure_ascii=False).encode())
+
+
+def smaller[Item](
+    items: list[Item], over: int, size: Callable[[Item], int], change: Callable[[Item], Item | None]
+) -> int:
+    """Change items, or drop them (None), from the last one until `over` bytes are saved.
+
+    Gives how many bytes are still to be saved.
+    """
+    for place in range(len(items) - 1, -1, -1):
+        if over > 0:
+            before, after = items[place], change(items[place])
+            items[place : place + 1] = [] if after is None else [after]
+            over -= size(before) - (0 if after is None else size(after))
+    return over
 
 
 def fitting(sizes: Iterable[int], budget: int) -> int:

@@ -1,6 +1,6 @@
 """When to stop calling a dependency that keeps failing, and when to try it again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 State = Literal["closed", "open", "half_open"]
@@ -36,7 +36,7 @@ class Circuit:
 
     def called(self, now: float) -> "Circuit":
         """Note that an allowed call begins: in half open it is the one trial."""
-        return self._with(trial_at=now) if self.state(now) == "half_open" else self
+        return replace(self, trial_at=now) if self.state(now) == "half_open" else self
 
     def succeeded(self) -> "Circuit":
         """Close it."""
@@ -45,21 +45,5 @@ class Circuit:
     def failed(self, now: float) -> "Circuit":
         """Count a failure; open at the limit, reopen after a failed trial."""
         count = self.failed_in_row + 1
-        if self.opened_at is not None or count >= self.failures:
-            return self._with(failed_in_row=count, opened_at=now, trial_at=None)
-        return self._with(failed_in_row=count)
-
-    def _with(
-        self,
-        *,
-        failed_in_row: int | None = None,
-        opened_at: float | None = None,
-        trial_at: float | None = None,
-    ) -> "Circuit":
-        return Circuit(
-            self.failures,
-            self.recovery_s,
-            self.failed_in_row if failed_in_row is None else failed_in_row,
-            self.opened_at if opened_at is None else opened_at,
-            trial_at,
-        )
+        opens = self.opened_at is not None or count >= self.failures
+        return replace(self, failed_in_row=count, opened_at=now if opens else None, trial_at=None)

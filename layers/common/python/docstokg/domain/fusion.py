@@ -1,6 +1,7 @@
 """Several ranked lists become one: by min-max scores (default) or by reciprocal ranks."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
 RRF_K = 60
 Ranked = Sequence[tuple[str, float]]
@@ -16,16 +17,7 @@ def minmax[Name: str](
     scores are all equal gives 1 to each, one missing from a list gets 0 there (Lee 1997, CombSUM
     with min-max normalisation). Best first, ties by id; scores divided by the sum of the weights.
     """
-    total: dict[str, float] = {}
-    for name in sorted(channels):
-        scores = [score for _, score in channels[name]]
-        if not scores:
-            continue
-        low, high = min(scores), max(scores)
-        for identifier, score in channels[name]:
-            scaled = (score - low) / (high - low) if high > low else 1.0
-            total[identifier] = total.get(identifier, 0.0) + _weight(weights, name) * scaled
-    return _ordered(total, sum(_weight(weights, name) for name in channels))
+    return _fused(channels, weights, _scaled)
 
 
 def reciprocal_rank[Name: str](
@@ -35,19 +27,32 @@ def reciprocal_rank[Name: str](
 
     Ranks are 1-based; scores are divided by the best attainable, so they lie in [0, 1].
     """
-    total: dict[str, float] = {}
+
+    def shares(ranked: Ranked) -> list[float]:
+        return [1 / (k + rank) for rank in range(1, len(ranked) + 1)]
+
+    return _fused(channels, weights, shares, 1 / (k + 1))
+
+
+def _scaled(ranked: Ranked) -> list[float]:
+    scores = [score for _, score in ranked]
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+
+
+def _fused[Name: str](
+    channels: Mapping[Name, Ranked],
+    weights: Mapping[str, float] | None,
+    shares: Callable[[Ranked], list[float]],
+    best: float = 1.0,
+) -> Ranked:
+    """Sum what each channel gives a document; `best`: what one channel gives at most."""
+    own = {name: (weights or {}).get(name, 1.0) for name in channels}
+    total: dict[str, float] = defaultdict(float)
     for name in sorted(channels):
-        for rank, (identifier, _) in enumerate(channels[name], 1):
-            total[identifier] = total.get(identifier, 0.0) + _weight(weights, name) / (k + rank)
-    return _ordered(total, sum(_weight(weights, name) for name in channels) / (k + 1))
-
-
-def _weight(weights: Mapping[str, float] | None, name: str) -> float:
-    return 1.0 if weights is None else weights.get(name, 1.0)
-
-
-def _ordered(total: Mapping[str, float], best: float) -> Ranked:
-    scale = best if best > 0 else 1.0
+        for (identifier, _), share in zip(channels[name], shares(channels[name]), strict=True):
+            total[identifier] += own[name] * share
+    scale = best * sum(own.values()) or 1.0
     return sorted(
         ((identifier, score / scale) for identifier, score in total.items()),
         key=lambda item: (-item[1], item[0]),

@@ -87,7 +87,8 @@ def load(
     timed = _Timed(progress or NullProgress(), report.stages)
     with exclusive_load(stores.index_writer, timed), closing(Staging()) as staging:
         context, before, registry = begin(options, stores, staging, rejects, timed, report)
-        context = read_files(context, _rows(files, stores.readers), len(files), registry)
+        rows = _rows_twice(files, stores.readers, registry, rejects)
+        context = read_files(context, rows, len(files), registry)
         if options.extract is not None:
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, registry) if options.sync else []
@@ -182,6 +183,8 @@ def read_files(
             count = report.types.setdefault(file.type, TypeCount())
             rejected, chunks = rejects.count, staging.count("chunk")
             dimension = stage(file, rows, staging, rejects, dimension, registry)
+            if file in (registry.postponed or ()):
+                continue
             count.files += 1
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
@@ -221,6 +224,16 @@ def _rows(
         else:
             # Files of lines may be larger than memory: their rows are taken as they are read.
             yield from ((file, rows_of(file, readers)) for file in some)
+
+
+def _rows_twice(
+    files: Sequence[SourceFile], readers: Readers, registry: SourceRegistry, rejects: RejectLog
+) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
+    """Read the files, and those once more that had to wait for all others."""
+    waiting = registry.postponed = []
+    yield from _rows(files, readers)
+    rejects.notes += registry.settle()
+    yield from _rows(tuple(dict.fromkeys(waiting)), readers)
 
 
 def _gone(
@@ -306,7 +319,8 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     resolve_edges(context, resolver.names, frozenset(gone))
     resolver.write_listed()
     resolver.rewrite(stale.changed(resolver))
-    aliases = list(resolver.aliases.for_linking(resolver.names, labels, resolver.forgotten()))
+    forgotten = stale.ids - resolver.entities.keys()
+    aliases = list(resolver.aliases.for_linking(resolver.names, labels, forgotten))
     fresh = [
         *resolver.aliases.new(aliases),
         *resolver.aliases.lost(stale.ids, aliases),

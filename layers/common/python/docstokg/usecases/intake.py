@@ -6,7 +6,7 @@ import json
 
 from pydantic import BaseModel, ValidationError
 
-from docstokg.contracts.envelope import Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.response import FieldProblem
@@ -45,15 +45,27 @@ def parse[Message: BaseModel](
         ]
 
 
-def parse_body[Message: BaseModel](
-    body_b64: str, model: type[Message], request_id: str
-) -> Message | Reply:
-    """Read an envelope's body as `model`, or give the reply that refuses it."""
-    body = decode_body(body_b64, request_id)
+def parse_body[Message: BaseModel](envelope: Envelope, model: type[Message]) -> Message | Reply:
+    """Read an envelope's body as `model`, or give the reply that refuses it.
+
+    A message that names a namespace is refused (403) where its caller may not read that.
+    """
+    body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
         return body
     message, errors = parse(body, model)
-    return message if message is not None else invalid(errors, request_id)
+    if message is None:
+        return invalid(errors, envelope.request_id)
+    return not_granted(envelope, getattr(message, "namespace", None)) or message
+
+
+def not_granted(envelope: Envelope, *namespaces: str | None) -> Reply | None:
+    """Refuse a caller who may not even read one of some namespaces."""
+    for name in namespaces:
+        if name is not None and not envelope.caller.may_read(name):
+            detail = f"Namespace {name!r} is not granted to this caller."
+            return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
+    return None
 
 
 def invalid(errors: list[FieldProblem], request_id: str) -> Reply:

@@ -1,11 +1,19 @@
-"""Every error a caller sees has one shape: RFC 9457 problem details."""
+"""Replies in JSON; every error a caller sees has one shape: RFC 9457 problem details."""
 
 from http import HTTPStatus
+
+from pydantic import BaseModel
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import FieldProblem, Problem
 
 PROBLEM_TYPE = "application/problem+json"
+
+
+def json_reply(body: BaseModel, status: int = 200, **headers: str) -> Reply:
+    """Write a message as the reply."""
+    media = {"Content-Type": "application/json", **headers}
+    return Reply(statusCode=status, body=body.model_dump_json(), headers=media)
 
 
 def problem_reply(

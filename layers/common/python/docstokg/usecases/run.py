@@ -93,6 +93,14 @@ class Call:
             reason=reason, **fields,
         )  # fmt: skip
 
+    def answered(self, route: str, **fields: object) -> None:
+        """Count a request of a route that has no plan, and write its one line."""
+        self.telemetry.count("rag_requests_total", route=route, status="200")
+        self.telemetry.log(
+            "INFO", "request", request_id=self.request_id, route=route, status=200,
+            namespace=self.scope.namespace, degraded_reasons=list(self.degraded), **fields,
+        )  # fmt: skip
+
     def skip(self, name: str, reason: DegradedReason, why: str) -> None:
         """Note and log what is missing before anything could be called."""
         self.mark_degraded(reason)

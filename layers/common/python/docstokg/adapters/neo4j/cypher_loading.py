@@ -226,7 +226,6 @@ NOTE_COUNTS = Template(
 SET s.schema = $p.schema,
   s.chunks = COUNT { (:Chunk) }, s.entities = COUNT { (:Entity) },
   s.relations = COUNT { ()-[:RELATED_TO]->() }, s.mentions = COUNT { ()-[:MENTIONS]->() },
-  s.relation_types = null,
   s.namespaces = COLLECT {
     MATCH (c:Chunk) WITH DISTINCT c.namespace AS n RETURN n ORDER BY n
   },
@@ -301,13 +300,6 @@ NOTE_RECOGNISER = Template(
     "note_recogniser",
     "MERGE (s:Store {name: $p.name}) SET s.recogniser = $p.recogniser",
     {"name": "docstokg/default", "recogniser": ""},
-)
-
-CHUNK_UUIDS = Template(
-    "chunk_uuids",
-    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
-RETURN c.uuid AS uuid ORDER BY uuid LIMIT $p.batch""",
-    {"namespace": "default", "after": "", "batch": 1000},
 )
 
 ALL_ALIASES = Template(

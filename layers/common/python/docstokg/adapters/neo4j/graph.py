@@ -27,7 +27,7 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     SliceRequest,
-    identity,
+    ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
@@ -171,7 +171,7 @@ class Neo4jGraph:
             cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
         )
         every = (SliceRelation(**row.data()) for row in rows)
-        return _sorted(r if r.evidence_chunk_id else r._replace(evidence_uuid=None) for r in every)
+        return ordered(r if r.evidence_chunk_id else r._replace(evidence_uuid=None) for r in every)
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds, as counted by the last finished load."""
@@ -396,13 +396,9 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
         entities=tuple(sorted(entities, key=attrgetter("id"))),
         chunks=tuple(SliceChunk(*chunk[:3]) for chunk in sorted(row["chunk_rows"])),
         mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
-        relations=_sorted(relations),
+        relations=ordered(relations),
         members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),
     )
-
-
-def _sorted(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(sorted(relations, key=identity))
 
 
 async def _explained(server: Server, template: Template) -> PlanVerdict:

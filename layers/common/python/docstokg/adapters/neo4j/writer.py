@@ -22,6 +22,7 @@ from docstokg.domain.identity import (
     prefix_of,
     relation_key,
 )
+from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 from docstokg.domain.visibility import facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -105,10 +106,7 @@ class Neo4jGraphWriter:
         bare: dict[str, None] = {}
         rows = []
         for uuid, records in mentions.items():
-            first: dict[str, MentionRecord] = {}
-            for record in sorted(records, key=_place):
-                first.setdefault(record.entity, record)
-            heads = {record.entity for record in records if record.about}
+            first = first_places(records)
             bare |= dict.fromkeys(first)
             rows.append(
                 {
@@ -119,7 +117,7 @@ class Neo4jGraphWriter:
                             "key": entity_key(namespace, entity),
                             "start": record.start,
                             "stop": record.end,
-                            "about": entity in heads,
+                            "about": record.about,
                         }
                         for entity, record in first.items()
                     ],
@@ -138,10 +136,6 @@ class Neo4jGraphWriter:
             pair = (row["key"], row["id"])
             best[pair] = best.get(pair, False) or row["preferred"]
         return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
-
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
-        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -171,7 +165,7 @@ class Neo4jGraphWriter:
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         gone = 0
-        targets = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
+        targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
         for start in range(0, len(targets), BATCH):
             some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
             gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
@@ -208,7 +202,7 @@ class Neo4jGraphWriter:
             )
             for row in self._read(cypher.RELATIONS, {"namespace": namespace})
         ]
-        yield from sorted(rows, key=_relation_order)
+        yield from sorted(rows, key=lambda r: (r.source, r.type, r.target, r.evidence_uuid or ""))
 
     def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
         """Yield every mention, by chunk and entity."""
@@ -268,8 +262,7 @@ class Neo4jGraphWriter:
         """Bring the database to our layout; all of it may be repeated."""
         if self._ready:
             return
-        parameters = INFO.checked({"name": STORE})
-        stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
+        stored = self._send(INFO, name=STORE)
         version = stored[0]["schema"] if stored else None
         if version not in (None, SCHEMA_VERSION):
             raise Misconfigured(
@@ -281,12 +274,14 @@ class Neo4jGraphWriter:
                 self._server.write(statement, {}, LOAD_TIMEOUT_S)
             self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
             self._adopt_sections()
-            ranked = cypher.RANK_MENTIONS.checked({"batch": PAGE})
-            while self._server.write(cypher.RANK_MENTIONS.text, ranked, LOAD_TIMEOUT_S)[0]["done"]:
+            while self._send(cypher.RANK_MENTIONS, batch=PAGE)[0]["done"]:
                 pass
-            notes = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
-            self._server.write(cypher.NOTE_SCHEMA.text, notes, LOAD_TIMEOUT_S)
+            self._send(cypher.NOTE_SCHEMA, name=STORE, schema=SCHEMA_VERSION)
         self._ready = True
+
+    def _send(self, template: Template, **parameters: object) -> list[Record]:
+        values = template.checked(parameters)
+        return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
         """Make chunks of the sections of an existing graph; again changes nothing.
@@ -296,12 +291,9 @@ class Neo4jGraphWriter:
         """
         after = ""
         while True:
-            parameters = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
-            page = self._server.read(cypher.SECTIONS.text, parameters, LOAD_TIMEOUT_S)
+            page = self._send(cypher.SECTIONS, after=after, batch=PAGE)
             if page:
-                rows = {"rows": [_section(row) for row in page]}
-                text = cypher.SECTIONS_TO_CHUNKS.text
-                self._server.write(text, cypher.SECTIONS_TO_CHUNKS.checked(rows), LOAD_TIMEOUT_S)
+                self._send(cypher.SECTIONS_TO_CHUNKS, rows=[_section(row) for row in page])
             if len(page) < PAGE:
                 return
             after = page[-1]["element"]
@@ -347,11 +339,3 @@ def _named(namespace: str, entity: str) -> dict[str, object]:
 
 def _alias(namespace: str, key: str) -> dict[str, object]:
     return {"key": namespaced(namespace, key), "name": key}
-
-
-def _place(record: MentionRecord) -> tuple[bool, int, int]:
-    return (record.start is None, record.start or 0, -(record.end or 0))
-
-
-def _relation_order(row: RelationRecord) -> tuple[str, str, str, str]:
-    return row.source, row.type, row.target, row.evidence_uuid or ""

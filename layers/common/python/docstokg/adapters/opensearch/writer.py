@@ -37,7 +37,7 @@ from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, 
 from docstokg.domain.identity import namespaced
 from docstokg.domain.text.query_terms import option_words
 from docstokg.domain.vectors import quantise, unpack
-from docstokg.domain.visibility import facet, facets, required
+from docstokg.domain.visibility import facet, facets
 from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
@@ -194,7 +194,7 @@ class OpenSearchWriter:
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document, sorted."""
-        terms = {"namespace": namespace, "facets": _doc_facet(doc_id)}
+        terms = {"namespace": namespace, "facets": facet("doc_id", doc_id)}
         return tuple(hit["_id"] for hit in self._scan(self._name, terms, "uuid", False))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
@@ -479,11 +479,6 @@ def _fact_document(fact: FactRecord) -> str:
     rest = {"source", "type", "target"}
     document = fact.model_dump(exclude=rest) | {"rest": fact.model_dump(include=rest)}
     return json.dumps(document, allow_nan=False)
-
-
-def _doc_facet(doc_id: str) -> str:
-    ((value,),) = required({"doc_id": (doc_id,)})
-    return value
 
 
 def _blocked(outcome: Json) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import check_layout
-from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.graph import (
     DOCUMENT,
@@ -24,7 +23,7 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     SliceRequest,
-    identity,
+    ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
@@ -44,14 +43,9 @@ from docstokg.domain.graph.neighbourhood import (
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key
 from docstokg.domain.visibility import required
 
-__all__ = ["SqliteGraph", "SqliteGraphWriter"]
-
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
 MAX_MENTIONS = 20_000
 """Of the opened chunks that a slice looks at."""
-
-FEW_HEADED = 50
-"""Chunks about an entity that are read together with those about others."""
 
 
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
@@ -201,7 +195,8 @@ class _Reader:
         entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known_ids)
         rows = self._rows(entity_rows, row_of)
         heads = [rows[key] for key in entity_rows if key in rows and key not in row_of]
-        chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
+        about = (chunk for row in heads for chunk in self._about(row, request))
+        chunk_keys = dict.fromkeys((*opened, *about))
         room = request.max_nodes - len(entity_rows)
         choice = Choice(entity_rows, tuple(chunk_keys)[:room])
         part = self._assemble(choice, given_chunks, request, rows)
@@ -370,34 +365,9 @@ class _Reader:
         """Read the chunks about an entity: the preferred ones first, then the most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
-        return self._preferred(self._mentioning(row[0], MAX_HEADED, _ABOUT), request)
-
-    def _preferred(self, chunks: list[int], request: SliceRequest) -> list[int]:
-        places = self._places_of(request)
+        chunks, places = self._mentioning(row[0], MAX_HEADED, _ABOUT), self._places_of(request)
         chunks.sort(key=lambda key: places.get(key, len(places)))
         return chunks[: request.about_per_entity]
-
-    def _all_about(self, rows: Sequence[Row], request: SliceRequest) -> list[int]:
-        """Read the chunks about each of many entities, in their order, those of most in one go."""
-        chunks: dict[int, list[int]] = {
-            row[0]: [] for row in rows if 0 < row[9] + row[10] <= FEW_HEADED
-        }
-        for entity, chunk in self._run(
-            "SELECT n.entity, n.chunk FROM json_each(?) k CROSS JOIN graph_mentions n"
-            f"{_ABOUT} ON n.entity = k.value{self._joined}"
-            f" WHERE n.about AND {self._allowed_sql} ORDER BY k.key, n.degree, n.chunk",
-            (_array(chunks), *self._allowed_values),
-        ):
-            chunks[entity].append(chunk)
-        return [
-            chunk
-            for row in rows
-            for chunk in (
-                self._preferred(chunks[row[0]], request)
-                if row[0] in chunks
-                else self._about(row, request)
-            )
-        ]
 
     def _known_ids(self, request: SliceRequest) -> dict[int, str]:
         """Give the ids of entities fetched before, by key."""
@@ -501,7 +471,7 @@ class _Reader:
                 f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
                 (rows_json, ends, *values, MAX_RELATIONS),
             )
-        return _sorted_relations(
+        return ordered(
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
             for source, kind, target, weight, uuid, chunk_id, start, stop in relations
         )
@@ -518,7 +488,7 @@ class _Reader:
             f" WHERE {chosen} LIMIT ?",
             (_array(keys), *values, MAX_RELATIONS),
         )
-        return _sorted_relations(SliceRelation(*row) for row in cursor)
+        return ordered(SliceRelation(*row) for row in cursor)
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""
@@ -543,10 +513,6 @@ class _Reader:
         """Read what the last finished load counted."""
         row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
         return GraphInfo.model_validate(json.loads(row[0]) if row else {})
-
-
-def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(sorted(relations, key=identity))
 
 
 def _array(values: Iterable[object] | Collection[object]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
-from docstokg.adapters.sqlite.session import UPSERT, insert, opened, translated
+from docstokg.adapters.sqlite.session import UPSERT, insert, prepared, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import (
@@ -21,10 +21,10 @@ from docstokg.contracts.records import (
     RelationRecord,
 )
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
+from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
-from docstokg.errors import Misconfigured
 
-BUSY_MS = 30_000
+BUSY_S = 30.0
 BATCH = 500
 
 
@@ -131,17 +131,14 @@ class SqliteGraphWriter:
         with self._writing() as run:
             self._drop_mentions(run, [chunk_key(uuid) for uuid in mentions])
             for uuid, records in mentions.items():
-                first: dict[str, MentionRecord] = {}
-                for record in sorted(records, key=_place):
-                    first.setdefault(record.entity, record)
-                heads = {record.entity for record in records if record.about}
+                first = first_places(records)
                 chunk, degree = chunk_key(uuid), len(first)
                 for entity, record in first.items():
                     self._bare(run, namespace, entity, listed=False)
                     key = entity_key(namespace, entity)
                     run(
                         "INSERT OR REPLACE INTO graph_mentions VALUES (?, ?, ?, ?, ?, ?)",
-                        (key, degree, chunk, record.start, record.end, entity in heads),
+                        (key, degree, chunk, record.start, record.end, record.about),
                     )
                     run("INSERT OR IGNORE INTO graph_dirty VALUES (?)", (key,))
 
@@ -194,13 +191,6 @@ class SqliteGraphWriter:
             "SELECT id FROM graph_entities WHERE namespace = ? AND obsolete", (namespace,)
         )
         return {row[0]: final[row[0].casefold()] for row in ids if row[0].casefold() in final}
-
-    def chunk_uuids(self, namespace: str) -> Iterable[str]:
-        """Yield every chunk uuid of a namespace, sorted."""
-        cursor = self._connection().execute(
-            "SELECT uuid FROM graph_chunks WHERE namespace = ? ORDER BY uuid", (namespace,)
-        )
-        return [row[0] for row in cursor]
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -384,36 +374,13 @@ class SqliteGraphWriter:
             raise translated(error, self._path) from error
 
     def _connection(self) -> sqlite3.Connection:
-        if self._opened is not None:
-            return self._opened
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            connection = opened(self._path, BUSY_MS / 1000)
-            connection.execute("PRAGMA cache_size = -65536")
-            version = _prepared(connection)
-        except sqlite3.Error as error:
-            raise translated(error, self._path) from error
-        if version != str(SCHEMA_VERSION):
-            connection.close()
-            raise Misconfigured(
-                f"{self._path} holds a graph of layout {version}, this version writes layout"
-                f" {SCHEMA_VERSION}: load into a new file"
-            )
-        self._opened = connection
-        return connection
-
-
-def _prepared(connection: sqlite3.Connection) -> str:
-    """Make the tables of a new file; give the layout."""
-    connection.execute("BEGIN IMMEDIATE")
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'graph_meta'").fetchone()
-    if known is None:
-        for statement in TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute("INSERT INTO graph_meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
-    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
-    connection.execute("COMMIT")
-    return str(row[0]) if row else "unknown"
+        if self._opened is None:
+            version = str(SCHEMA_VERSION)
+            try:
+                self._opened = prepared(self._path, BUSY_S, TABLES, "graph_meta", version)
+            except sqlite3.Error as error:
+                raise translated(error, self._path) from error
+        return self._opened
 
 
 _Run = Any
@@ -460,10 +427,6 @@ _JSON = frozenset({"acl", "topics", "facets", "synonyms", "properties"})
 
 def _recogniser(namespace: str) -> str:
     return f"recogniser/{namespace}"
-
-
-def _place(record: MentionRecord) -> tuple[bool, int, int]:
-    return (record.start is None, record.start or 0, -(record.end or 0))
 
 
 def _array(values: Iterable[object]) -> str:

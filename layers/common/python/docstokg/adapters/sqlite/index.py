@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names of tables and conditions are written here, values are bound
 
 import json
-import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,18 +35,15 @@ from docstokg.adapters.sqlite.index_schema import (
     visible_fact,
     words_table,
 )
-from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
 from docstokg.domain.text.spoken import ENGLISH, counts, shares
-from docstokg.domain.vectors import quantised, unpack
+from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-
-__all__ = ["SqliteIndex", "SqliteIndexWriter"]
 
 WORKERS = 8
 TITLE_WEIGHT = 3.0
@@ -59,7 +55,6 @@ SCORE_DECIMALS = 6
 GRACE_S = 0.02
 READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=True)
 
-_log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Mask = NDArray[np.bool_]
 
@@ -82,25 +77,13 @@ class SqliteIndex:
         Scores: bm25 of the words, dot product of the sparse weights with the question's side
         times each token's rarity in the namespace, cosine of the vectors.
         """
-        deadline = time.monotonic() + timeout_s
-        running: list[Future[ChannelResult]] = []
-
-        def begin(first: ChannelQuery, *others: ChannelQuery) -> ChannelResult:
-            """Set the others going and stay for one: handing it on takes longer than a look."""
-            context = self._context_of(scope, deadline)
-            running[:] = [self._workers.submit(self._channel, query, context) for query in others]
-            return self._channel(first, context)
-
         if not queries:
             return ()
-        started = self._workers.submit(begin, *queries)
-        try:
-            results = [self._wait(started, deadline)]
-        except Timeout as exc:
-            if not running:
-                raise
-            results = [_failed(queries[0], exc, timeout_s * 1000)]
-        for query, future in zip(queries[1:], running, strict=True):
+        deadline = time.monotonic() + timeout_s
+        context = self._wait(self._workers.submit(self._context_of, scope, deadline), deadline)
+        running = [self._workers.submit(self._channel, query, context) for query in queries]
+        results = []
+        for query, future in zip(queries, running, strict=True):
             try:
                 results.append(self._wait(future, deadline))
             except Timeout as exc:
@@ -326,45 +309,17 @@ class SqliteIndex:
     ) -> tuple[Hit, ...]:
         """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
         condition, values = visible(context.scope, ns)
-        rows = [int(ids[place]) for place in best]
-        vectors = self._compact(rows, context)
+        found = {int(ids[place]): float(scores[place]) for place in best}
+        values["rows"] = json.dumps(list(found))
         # CROSS JOIN: given a free hand, SQLite prefers to walk the whole namespace.
-        text = (
-            "SELECT r.id, r.uuid FROM json_each(:rows) AS best "
-            f"CROSS JOIN index_rows r ON r.id = best.value WHERE {condition}"
-        )
-        values["rows"] = json.dumps(rows)
         with self._sessions.use(context.deadline) as db:
-            read = dict(db.execute(text, values).fetchall())
-            rest = json.dumps([row for row in read if row not in vectors])
-            if rest != "[]":
-                text = (
-                    "SELECT v.chunk, v.compact FROM json_each(?) AS rest "
-                    "CROSS JOIN index_vectors v ON v.chunk = rest.value"
-                )
-                vectors |= dict(db.execute(text, (rest,)).fetchall())
-        return tuple(
-            Hit(read[row], float(scores[place]), vectors.get(row))
-            for place, row in zip(best, rows, strict=True)
-            if row in read
-        )
-
-    def _compact(self, rows: Sequence[int], context: "_SearchContext") -> dict[int, bytes]:
-        """Make compact vectors from the mapped ones: in SQLite a vector is a page to read.
-
-        Rows that the arrays do not have, or all while these are damaged, are left out.
-        """
-        if not context.embedded:
-            return {}
-        try:
-            section = self._section(context.dense, context)
-        except Unavailable as damaged:
-            _log.warning("vectors of hits are read from the rows: %s", damaged)
-            return {}
-        places = section.places(np.array(rows, dtype=np.int64))
-        here = np.flatnonzero(places >= 0)
-        compact = quantised(section.arrays["matrix"][places[here]])
-        return {rows[at]: compact[i].tobytes() for i, at in enumerate(here.tolist())}
+            rows = db.execute(
+                "SELECT r.id, r.uuid, v.compact FROM json_each(:rows) AS best "
+                "CROSS JOIN index_rows r ON r.id = best.value "
+                f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE {condition} ORDER BY best.key",
+                values,
+            ).fetchall()
+        return tuple(Hit(row[1], found[row[0]], row[2]) for row in rows)
 
     # --- reading --------------------------------------------------------------------------------
 

@@ -105,17 +105,6 @@ class Section:
     acls: tuple[tuple[str, ...], ...]
     seen: Mapping[str, tuple[int, int, int]]
     folder: Path
-    by_id: Ints
-    """Rows by rising `index_rows.id`, which is not their order."""
-
-    def places(self, ids: Ints) -> Ints:
-        """Find the rows of `index_rows` ids, -1 for one that is not here."""
-        all_ids = self.arrays["ids"]
-        if not len(all_ids):
-            return np.full(len(ids), -1, dtype=np.int64)
-        at = np.searchsorted(all_ids, ids, sorter=self.by_id)
-        rows = self.by_id[np.minimum(at, len(all_ids) - 1)]
-        return np.where(all_ids[rows] == ids, rows, -1)
 
     def rows(self, ns: int) -> Rows:
         """Give the rows of a namespace; none when it has none."""
@@ -140,7 +129,6 @@ class ArrayFiles:
         self._folder = arrays_folder(path)
         self._locks: dict[str, threading.Lock] = {}
         self._open: dict[str, tuple[str, Section]] = {}
-        self._broken: dict[str, tuple[str, dict[str, tuple[int, int, int]], str]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
         """Give a section of the named generation; `Unavailable` when its files are not whole."""
@@ -163,15 +151,10 @@ class ArrayFiles:
         try:
             notes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sections"][name]
             seen = {file: _signature(folder / file) for file in notes["files"]}
-            broken = self._broken.get(name)
-            if broken is not None and broken[:2] == (generation, seen):
-                raise Unavailable(broken[2])
             arrays: dict[str, NDArray[Any]] = {}
             for file, about in notes["files"].items():
                 if seen[file][0] != about["bytes"] or _checksum(folder / file) != about["crc"]:
-                    message = f"{folder / file} is damaged: load again to rebuild it"
-                    self._broken[name] = (generation, seen, message)
-                    raise Unavailable(message)
+                    raise Unavailable(f"{folder / file} is damaged: load again to rebuild it")
                 arrays[about["name"]] = _mapped(folder / file, about["dtype"], about["shape"])
         except (OSError, ValueError, KeyError, TypeError) as exc:
             raise Unavailable(
@@ -183,7 +166,6 @@ class ArrayFiles:
             acls=tuple(tuple(acl) for acl in notes["acls"]),
             seen=seen,
             folder=folder,
-            by_id=np.argsort(arrays["ids"]),
         )
 
 

@@ -35,7 +35,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, insert, opened, translated
+from docstokg.adapters.sqlite.session import HOW, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.text.spoken import ENGLISH, counts
 from docstokg.domain.vectors import quantise
@@ -44,8 +44,6 @@ from docstokg.errors import Misconfigured, Unavailable
 
 BUSY_S = 60.0
 LOAD_WAIT_S = 3600.0
-MERGE_SHARE = 20
-LOOK_UP = 500
 
 
 class SqliteIndexWriter:
@@ -114,19 +112,15 @@ class SqliteIndexWriter:
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with."""
-        fingerprints: dict[str, str] = {}
         with self._reading() as db:
-            for start in range(0, len(uuids), LOOK_UP):
-                fingerprints.update(
-                    db.execute(
-                        "SELECT r.uuid, c.fingerprint FROM index_rows r "
-                        "JOIN index_chunks c ON c.id = r.id "
-                        "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
-                        "WHERE r.uuid IN (SELECT value FROM json_each(?))",
-                        (namespace, json.dumps(list(uuids[start : start + LOOK_UP]))),
-                    ).fetchall()
-                )
-        return fingerprints
+            rows = db.execute(
+                "SELECT r.uuid, c.fingerprint FROM index_rows r "
+                "JOIN index_chunks c ON c.id = r.id "
+                "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                "WHERE r.uuid IN (SELECT value FROM json_each(?))",
+                (namespace, json.dumps(list(uuids))),
+            )
+            return dict(rows.fetchall())
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their fingerprints, replacing by uuid, all or none."""
@@ -134,21 +128,17 @@ class SqliteIndexWriter:
             return
         with self._transaction() as db:
             self._replace(db, chunks)
-            _note_change(db, len(chunks))
+            _note(db, "dirty", "1")
 
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction."""
         with self._transaction() as db:
             ns = _known_namespace(db, change.namespace)
-            if ns is not None and (silent := [*change.fallen, *change.gone]):
-                _remove_facts(
-                    db,
-                    "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))",
-                    (ns, json.dumps(silent)),
-                )
+            if ns is not None:
+                _remove_stated(db, ns, [*change.fallen, *change.gone])
             removed = self._remove_chunks(db, change.gone)
             self._replace(db, change.chunks)
-            _note_change(db, len(change.chunks) + len(change.gone))
+            _note(db, "dirty", "1")
             return removed
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
@@ -156,9 +146,9 @@ class SqliteIndexWriter:
         if not facts:
             return
         with self._transaction() as db:
-            written = sum(_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts)
-            if written:
-                _note_change(db, written)
+            written = [_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts]
+            if any(written):
+                _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document, sorted."""
@@ -177,23 +167,16 @@ class SqliteIndexWriter:
             ns = _known_namespace(db, namespace)
             if ns is None:
                 return 0
+            _note(db, "dirty", "1")
             if uuids is None:
-                _note_change(db, 1)
                 return _remove_namespace(db, ns)
-            _note_change(db, len(uuids))
-            removed = 0
-            for start in range(0, len(uuids), LOOK_UP):
-                part = json.dumps(list(uuids[start : start + LOOK_UP]))
-                _remove_facts(
-                    db, "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))", (ns, part)
-                )
-                own = db.execute(
-                    "SELECT uuid FROM index_rows "
-                    "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
-                    (ns, part),
-                ).fetchall()
-                removed += self._remove_chunks(db, [row[0] for row in own])
-            return removed
+            _remove_stated(db, ns, uuids)
+            own = db.execute(
+                "SELECT uuid FROM index_rows "
+                "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
+                (ns, json.dumps(list(uuids))),
+            ).fetchall()
+            return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self) -> None:
         """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
@@ -239,7 +222,6 @@ class SqliteIndexWriter:
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 _note(db, kind, str(counted))
             if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):
-                _merge_words(db)
                 files = GenerationWriter(self._path)
                 try:
                     write_dense(db, files, int(notes.get("dimension") or 0))
@@ -329,29 +311,8 @@ class SqliteIndexWriter:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = opened(self._path, BUSY_S)
-            try:
-                connection.row_factory = sqlite3.Row
-                connection.execute("PRAGMA cache_size = -65536")
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in TABLES.split(";"):
-                    if statement.strip():
-                        connection.execute(statement)
-                connection.execute(
-                    "INSERT OR IGNORE INTO index_meta (key, value) VALUES ('schema', ?)",
-                    (SCHEMA_VERSION,),
-                )
-                connection.execute("COMMIT")
-                schema = _notes(connection)["schema"]
-                if schema != SCHEMA_VERSION:
-                    raise Misconfigured(
-                        f"{self._path} was written by another version (schema {schema}): "
-                        f"load into a new file"
-                    )
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = prepared(self._path, BUSY_S, TABLES, "index_meta", SCHEMA_VERSION)
+            self._connection.row_factory = sqlite3.Row
         return self._connection
 
     @contextmanager
@@ -487,7 +448,13 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
     return True
 
 
-def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:
+def _remove_stated(db: sqlite3.Connection, ns: int, uuids: Sequence[str]) -> None:
+    """Remove the facts that chunks are evidence for."""
+    stated = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
+    _remove_facts(db, stated, (ns, json.dumps(list(uuids))))
+
+
+def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> None:
     rows = db.execute(
         f"SELECT f.id, f.ns, f.text FROM index_facts f WHERE {condition}", values
     ).fetchall()
@@ -498,7 +465,6 @@ def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[objec
             (row["id"], row["text"]),
         )
         db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
-    return len(rows)
 
 
 def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
@@ -574,23 +540,6 @@ def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})
         held = counts(_notes(db).get(key)) + own
         _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(held.items())))
-
-
-def _note_change(db: sqlite3.Connection, rows: int) -> None:
-    _note(db, "dirty", "1")
-    _note(db, "unmerged", str(rows + int(_notes(db).get("unmerged", 0))))
-
-
-def _merge_words(db: sqlite3.Connection) -> None:
-    """Merge the word indexes once enough has changed: it rewrites them whole."""
-    notes = _notes(db)
-    total = int(notes["chunks"]) + int(notes["facts"])
-    if int(notes.get("unmerged", 0)) * MERGE_SHARE < total:
-        return
-    for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
-        for table in (words_table(row[0]), fact_words_table(row[0])):
-            db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    _note(db, "unmerged", None)
 
 
 def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:

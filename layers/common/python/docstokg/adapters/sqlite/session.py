@@ -1,5 +1,7 @@
 """SQLite files under a deadline, while another process may load, lock or break them."""
 
+# ruff: noqa: S608 - names of tables are written here
+
 import sqlite3
 import threading
 import time
@@ -10,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from docstokg.errors import DocsToKGError, NotLoaded, Timeout, Unavailable
+from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Unavailable
 
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
@@ -114,6 +116,36 @@ def opened(path: Path, wait_s: float) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def prepared(
+    path: Path, wait_s: float, tables: str, notes: str, version: str
+) -> sqlite3.Connection:
+    """Open a store's file to load into; a new one gets its `tables` and notes their `version`.
+
+    `Misconfigured` for one of another version, which is left as it is.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = opened(path, wait_s)
+    try:
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("BEGIN IMMEDIATE")
+        made = "SELECT 1 FROM sqlite_master WHERE name = ?"
+        if connection.execute(made, (notes,)).fetchone() is None:
+            for statement in tables.split(";"):
+                connection.execute(statement)
+            connection.execute(f"INSERT INTO {notes} VALUES ('schema', ?)", (version,))
+        row = connection.execute(f"SELECT value FROM {notes} WHERE key = 'schema'").fetchone()
+        connection.execute("COMMIT")
+        if row is None or row[0] != version:
+            raise Misconfigured(
+                f"{path} was written by another version (layout {row and row[0]}, this one writes "
+                f"{version}): load into a new file"
+            )
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -20,7 +20,6 @@ from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
 BUSY_MS = 100
-LOOK_UP = 400
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
 NAMES_VERSION = 2
@@ -43,20 +42,16 @@ class VectorCache:
 
     def get(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Find what is cached and not expired."""
-        values: dict[str, bytes] = {}
         try:
-            connection = self._connection()
-            for start in range(0, len(keys), LOOK_UP):
-                part = keys[start : start + LOOK_UP]
-                rows = connection.execute(
-                    "SELECT key, value FROM vectors "
-                    "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
-                    (json.dumps(part), time.time()),
-                )
-                values.update(rows)
+            rows = self._connection().execute(
+                "SELECT key, value FROM vectors "
+                "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
+                (json.dumps(list(keys)), time.time()),
+            )
+            return dict(rows.fetchall())
         except (sqlite3.Error, OSError) as broken:
             self._give_up("read", broken)
-        return values
+            return {}
 
     def put(self, values: Mapping[str, bytes]) -> None:
         """Keep values for the time to live."""

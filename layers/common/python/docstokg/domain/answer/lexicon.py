@@ -1,31 +1,21 @@
 """What is known of English words: which are verbs, how rare each is, which mean nearly the same."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
-from docstokg.contracts.model import Contract
-
 _NUMBER_RARITY = 5.0
-
-
-class LexiconFile(Contract):
-    """The committed file, counted by training/lexicon.py.
-
-    `idf`: ln(1 + passages / passages with a stem), written as text, to the stems that have it,
-    separated by spaces; other stems have `rarest`. `verbs`: words used as verbs.
-    """
-
-    card: Mapping[str, str]
-    idf: Mapping[str, str]
-    rarest: float
-    verbs: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """The file ready for use."""
+    """The committed file ready for use, counted by training/lexicon.py.
+
+    In the file `idf` is ln(1 + passages / passages with a stem), written as text, to the stems that
+    have it, separated by spaces; other stems have `rarest`. `verbs`: words used as verbs.
+    """
 
     rarities: Mapping[str, float]
     rarest: float
@@ -42,6 +32,7 @@ class Lexicon:
 def lexicon() -> Lexicon:
     """Read the committed file."""
     text = resources.files(__package__).joinpath("lexicon.json").read_text("utf-8")
-    file = LexiconFile.model_validate_json(text)
-    rarities = {stem: float(value) for value, stems in file.idf.items() for stem in stems.split()}
-    return Lexicon(rarities, file.rarest, frozenset(file.verbs.split()))
+    file = json.loads(text)
+    idf = file["idf"].items()
+    rarities = {stem: float(value) for value, stems in idf for stem in stems.split()}
+    return Lexicon(rarities, file["rarest"], frozenset(file["verbs"].split()))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from docstokg.domain.answer.citations import code_ranges
-from docstokg.domain.answer.prompt import without_fence
+from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
 
 _THOUGHT: Final = re.compile(
@@ -63,7 +63,7 @@ def read(raw: str) -> str:
     the end of a clause where no `[n]` stands, `<sup>1</sup>` that is no power of a unit. "" when
     only thoughts are left.
     """
-    text = without_fence(_THOUGHT.sub("", raw)).strip()
+    text = without_echo(_THOUGHT.sub("", raw)).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
         text = fenced["inside"].strip()
     text = _answer_of_json(text)

@@ -61,7 +61,7 @@ def same_names(text: str, title: str = "") -> Iterator[SameName]:
         if name is None or other is None:
             continue
         group = "quoted" if other["quoted"] else "plain"
-        cut = _LIST.search(other[group])
+        cut = None if other["quoted"] else _LIST.search(other[group])
         surface = other[group][: cut.start() if cut else None].rstrip()
         second = tidy(surface)
         part = cut and cut[1] and set(fold(second).split()) <= set(fold(name).split())

@@ -50,10 +50,14 @@ _LEGAL_FORM = re.compile(
 
 
 def plain(name: str) -> str:
-    """Fold a name as one writes it in a hurry: no accents, no legal form, one word for `IL-6`."""
+    """Fold a name as one writes it in a hurry: no accents, no legal form, one word for `IL-6`.
+
+    Letters alone are not joined: `Path-O-Gen` would be an everyday word.
+    """
     letters = unicodedata.normalize("NFKD", _LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return variant(bare if " " in bare else bare.replace("-", ""))
+    joined = " " not in bare and any(letter.isdigit() for letter in bare)
+    return variant(bare.replace("-", "") if joined else bare)
 
 
 def variant(name: str) -> str:

@@ -14,7 +14,7 @@ from docstokg.loading.read.raw_input import (
     RawTriple,
 )
 from docstokg.loading.read.records import text_sha256
-from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
+from docstokg.loading.read.rejects import Postponed, Rejected, RejectLog, Unreadable
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
 from docstokg.loading.read.staging import Staging
@@ -65,15 +65,22 @@ def stage(
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
                 raise record
-            if isinstance(record, RawChunk | RawEntity) and record.embedding is not None:
-                size = len(record.embedding) // 4
-                dimension = dimension or size
-                if size != dimension:
-                    raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
+            dimension = _fitting(record, dimension)
             _keep(record, staging, name, line)
+        except Postponed:
+            continue
         except Rejected as rejected:
             rejects.add(name, line, str(rejected))
     return dimension
+
+
+def _fitting(record: RawRecord, dimension: int | None) -> int | None:
+    if not isinstance(record, RawChunk | RawEntity) or record.embedding is None:
+        return dimension
+    size = len(record.embedding) // 4
+    if size != (dimension or size):
+        raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
+    return size
 
 
 def _claim(

@@ -3,13 +3,12 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import product
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.text.sentences import Span
 from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
@@ -26,17 +25,6 @@ SAME_FIELDS = tuple(
 """What the index keeps of a chunk as its file gave it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """What is computed of a chunk: see the fields of the same names in `ChunkRecord`."""
-
-    sentences: tuple[Span, ...]
-    sparse: dict[str, float]
-    language: str = ""
-    vector: bytes | None = None
-    sentence_vectors: bytes = b""
-
-
 def text_sha256(text: str) -> str:
     """SHA-256 of the text's UTF-8, in hex."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -48,20 +36,16 @@ def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
     return f"{place}. {text}" if place else text
 
 
-def chunk_record(chunk: RawChunk, namespace: str, run_id: str, encoding: Encoding) -> ChunkRecord:
-    """Make what the index keeps of a chunk."""
+def chunk_record(chunk: RawChunk, namespace: str, run_id: str, **computed: Any) -> ChunkRecord:
+    """Make what the index keeps of a chunk; `computed`: fields of `ChunkRecord` by encoders."""
     return ChunkRecord(
         uuid=chunk_uuid(namespace, chunk.id),
         chunk_id=chunk.id,
         namespace=namespace,
         text_sha256=text_sha256(chunk.text),
         **{name: getattr(chunk, name) for name in SAME_FIELDS},
-        sentences=tuple((span.start, span.end) for span in encoding.sentences),
-        sentence_vectors=encoding.sentence_vectors,
-        language=encoding.language,
-        sparse=encoding.sparse,
-        vector=encoding.vector,
         run_id=run_id,
+        **computed,
     )
 
 

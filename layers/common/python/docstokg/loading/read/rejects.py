@@ -17,6 +17,10 @@ class Rejected(LoadError):
     """One line, or one document, cannot be loaded; `str()` is the reason."""
 
 
+class Postponed(Rejected):
+    """A document is read again after all others: only they tell whether its folder has moved."""
+
+
 class Unreadable(LoadError):
     """A file cannot be opened or read; `reason` says why, `str()` of which file too."""
 

@@ -1,18 +1,19 @@
 """Where documents come from: two folders must not fight for one id, and a gone file can go."""
 
-import base64
 import datetime
 import hashlib
 import hmac
 import json
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
 from docstokg.domain.visibility import may_see
 from docstokg.loading.read.raw_input import RawDocument
+from docstokg.loading.read.rejects import Postponed
 from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister
@@ -40,6 +41,10 @@ class SourceRegistry:
         self._key = register.text(*KEY) or secrets.token_hex(32)
         self.stored = {record.doc_id: record for record in every_document(register, namespace)}
         self._roots: dict[Path, str] = {}
+        self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        self._moved: dict[str, str] = {}
+        self.postponed: list[SourceFile] | None = None
+        """Files whose documents wait until it is known which folders have moved; None: none do."""
 
     def root(self, folder: Path) -> str:
         """Give the keyed hash of a folder's real place; what is POSTED has one of its own."""
@@ -58,8 +63,13 @@ class SourceRegistry:
             return self._taken(file.posted, stored)
         if stored is None or document.named or self._replace or stored.sha256 == document.digest:
             return None
-        if not stored.root or stored.root == self.root(file.root):
+        root = self.root(file.root)
+        if stored.root in ("", root, self._moved.get(root)):
             return None
+        if self.postponed is not None:
+            self._others[root, stored.root] += 1
+            self.postponed.append(file)
+            raise Postponed
         return (
             f"doc_id {document.doc_id!r} was loaded from another folder, with other text:"
             " --prefix NAME/ loads this one beside it, --replace-docs in its place"
@@ -76,17 +86,41 @@ class SourceRegistry:
 
     def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
         """Keep what the register will say of a document."""
-        record = {
-            "sha256": document.digest,
-            "converter": document.converter,
-            "root": self.root(file.root),
-            "path": file.inner,
-            "named": document.named,
-            "text": document.text,
-            "title": document.title,
-            "original": base64.b64encode(document.original or b"").decode(),
-        }
-        staging.add_origin(document.doc_id, json.dumps(record))
+        root, stored = self.root(file.root), self.stored.get(document.doc_id)
+        if stored is not None and not document.named and stored.sha256 == document.digest:
+            self._same[root, stored.root] += 1
+        record = DocumentRecord(
+            namespace=self._namespace,
+            doc_id=document.doc_id,
+            title=document.title,
+            sha256=document.digest,
+            converter=document.converter,
+            root=root,
+            path=file.inner,
+            named=document.named,
+            text=document.text,
+            original=document.original,
+        )
+        staging.add_origin(document.doc_id, record.model_dump_json())
+
+    def settle(self) -> list[str]:
+        """Find out which folders have moved, once all files were read, and say so.
+
+        A folder is one loaded before if it holds more than half of that one's documents
+        unchanged, and fewer that have changed.
+        """
+        self.postponed, said = None, []
+        sizes = Counter(record.root for record in self.stored.values())
+        folders = {root: folder for folder, root in self._roots.items()}
+        for (root, old), same in self._same.items():
+            if old in ("", *folders) or same * 2 <= sizes[old] or same <= self._others[root, old]:
+                continue
+            self._moved[root] = old
+            said.append(
+                f"{folders[root]}: this folder was loaded from another place before: {same} of"
+                f" its {sizes[old]} documents are the same, and it takes their place"
+            )
+        return said
 
     def write_key(self) -> None:
         """Keep the key of the roots' hashes, so that another process makes the same."""
@@ -111,18 +145,9 @@ class SourceRegistry:
         self, staging: Staging, doc_id: str, line: str, run_id: str, now: str
     ) -> DocumentRecord:
         chunks, title, acl = staging.document_facts(doc_id)
-        fields = json.loads(line)
-        fields["title"] = fields["title"] or title
-        fields["original"] = base64.b64decode(fields["original"]) or None
-        return DocumentRecord(
-            namespace=self._namespace,
-            doc_id=doc_id,
-            acl=acl,
-            chunks=chunks,
-            run_id=run_id,
-            loaded_at=now,
-            **fields,
-        )
+        record = DocumentRecord.model_validate_json(line)
+        known = {"chunks": chunks, "title": record.title or title, "acl": acl}
+        return record.model_copy(update={**known, "run_id": run_id, "loaded_at": now})
 
     def _is_changed(self, record: DocumentRecord) -> bool:
         stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text", "original"}
@@ -132,8 +157,13 @@ class SourceRegistry:
 
     def of_roots(self, roots: Iterable[Path]) -> int:
         """Count the documents that were read from these folders."""
-        mine = {self.root(root) for root in roots}
+        mine = self._hashes(roots)
         return sum(record.root in mine for record in self.stored.values())
+
+    def _hashes(self, folders: Iterable[Path]) -> set[str]:
+        """Give the hashes of folders, and of the places they were in before."""
+        roots = {self.root(folder) for folder in folders}
+        return roots | {self._moved[root] for root in roots if root in self._moved}
 
     def gone(
         self, roots: Iterable[Path], prefix: str, staging: Staging, rejected: set[tuple[str, str]]
@@ -143,7 +173,7 @@ class SourceRegistry:
         `rejected`: (root, path) of files that are there and could not be read: their documents
         stay. Documents under another `prefix` are of another load.
         """
-        mine = {self.root(root) for root in roots}
+        mine = self._hashes(roots)
         seen = {doc_id for doc_id, _ in staging.origins()}
         return sorted(
             doc_id

@@ -2,13 +2,12 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import Field, StrictInt, StrictStr, model_validator
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawChunk, RawMention
-from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.readers.lines import Line, reasons
+from docstokg.loading.readers.lines import Line, checked
 
 Id = Annotated[str, Field(min_length=1, max_length=512)]
 LONGEST_TEXT = 200_000
@@ -75,28 +74,22 @@ class ChunkLine(Line):
 
 def read_chunk(line: dict[str, Any]) -> RawChunk:
     """Check one line; `Rejected` lists everything wrong with it."""
-    try:
-        seen = ChunkLine.model_validate(line)
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
+    seen = checked(ChunkLine, line)
     mentions = None
     if seen.mentions is not None:
         mentions = tuple(RawMention(m.entity, m.start, m.end, m.about) for m in seen.mentions)
     return RawChunk(
-        id=seen.id,
-        doc_id=seen.doc_id,
-        text=seen.text,
+        **{name: getattr(seen, name) for name in _SAME},
         title=seen.title or "",
-        document_name=seen.document_name,
-        page=seen.page,
-        section=seen.section,
-        uri=seen.uri,
-        anchor=seen.anchor,
-        char_start=seen.char_start,
         metadata={**(seen.model_extra or {}), **(seen.metadata or {})},
         topics=tuple(dict.fromkeys(seen.topics or ())),
         acl=tuple(dict.fromkeys(seen.acl or ())),
         mentions=mentions,
         embedding=pack(seen.embedding) if seen.embedding is not None else None,
-        sparse=seen.sparse,
     )
+
+
+_SAME = (
+    *("id", "doc_id", "text", "document_name", "page", "section", "uri", "anchor"),
+    *("char_start", "sparse"),
+)

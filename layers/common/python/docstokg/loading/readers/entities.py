@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from docstokg.contracts.model import Many
 from docstokg.domain.identity import is_curie
@@ -10,7 +10,7 @@ from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawEntity
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
-from docstokg.loading.readers.lines import Line, reasons
+from docstokg.loading.readers.lines import Line, checked
 
 
 class EntityLine(Line):
@@ -42,10 +42,7 @@ class EntityLine(Line):
 
 def read_entity(line: dict[str, Any]) -> RawEntity:
     """Check one line; `Rejected` lists everything wrong with it."""
-    try:
-        seen = EntityLine.model_validate(line)
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
+    seen = checked(EntityLine, line)
     if seen.embedding is not None and not any(seen.embedding):
         raise Rejected("embedding: all zero")
     return RawEntity(

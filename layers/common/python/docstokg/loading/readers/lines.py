@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from docstokg.contracts.model import StrictContract, wrong_in_words
 from docstokg.loading.read.rejects import Rejected, Unreadable
@@ -94,6 +94,14 @@ def check_text(value: object) -> None:
     elif isinstance(value, list):
         for item in value:
             check_text(item)
+
+
+def checked[Row: BaseModel](kind: type[Row], line: dict[str, Any]) -> Row:
+    """Read an object as a row; `Rejected` lists everything wrong with it."""
+    try:
+        return kind.model_validate(line)
+    except ValidationError as error:
+        raise Rejected(reasons(error)) from error
 
 
 def reasons(error: ValidationError) -> str:

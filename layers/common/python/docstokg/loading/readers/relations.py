@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from docstokg.contracts.model import StrictContract
 from docstokg.loading.read.raw_input import RawRelation
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
-from docstokg.loading.readers.lines import Line, reasons
+from docstokg.loading.readers.lines import Line, checked
 
 
 class EvidenceLine(StrictContract):
@@ -39,10 +39,7 @@ class RelationLine(Line):
 
 def read_relation(line: dict[str, Any]) -> RawRelation:
     """Check one line; `Rejected` lists everything wrong with it."""
-    try:
-        seen = RelationLine.model_validate(line)
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
+    seen = checked(RelationLine, line)
     if not (seen.source.strip() and seen.type.strip() and seen.target.strip()):
         raise Rejected("source, type and target must say something")
     evidence = seen.evidence

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from docstokg.loading.read.raw_input import RawTriple
-from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
-from docstokg.loading.readers.lines import Line, reasons
+from docstokg.loading.readers.lines import Line, checked
 
 Part = Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -33,10 +32,7 @@ class TripleLine(Line):
 
 def read_triple(line: dict[str, Any]) -> RawTriple:
     """Check one line; `Rejected` lists everything wrong with it."""
-    try:
-        seen = TripleLine.model_validate(line)
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
+    seen = checked(TripleLine, line)
     return RawTriple(
         subject=seen.subject.strip(),
         relation=seen.relation.strip(),

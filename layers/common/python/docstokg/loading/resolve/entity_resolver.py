@@ -1,7 +1,7 @@
 """The entities of a load: lists and ontologies first, then titles and the ends of triples."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
@@ -25,22 +25,6 @@ class EntityResolver:
     entities: dict[str, NamedEntity]
     stale: Set[str] = frozenset()
     _written: set[str] = field(default_factory=set)
-
-    def within(self, context: Context) -> "EntityResolver":
-        """Give this resolver for another task of the same load; both know what one wrote."""
-        return replace(self, context=context)
-
-    def own(self) -> Iterable[NamedEntity]:
-        """Give the entities that no list gave, by id."""
-        return (self.entities[identity] for identity in sorted(self.entities))
-
-    def forgotten(self) -> Set[str]:
-        """List the stale entities that nothing names any more."""
-        return self.stale - self.entities.keys()
-
-    def find(self, identity: str) -> NamedEntity | None:
-        """Find an entity that no list gave."""
-        return self.entities.get(identity)
 
     def write_listed(self) -> None:
         """Write the entities of lists and ontologies."""

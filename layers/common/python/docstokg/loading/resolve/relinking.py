@@ -48,8 +48,8 @@ def relink(
     `after`: the last one that was linked before.
     """
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    stored = context.stores.graph_writer.chunk_uuids(context.namespace)
-    others = [uuid for uuid in stored if uuid > after and uuid not in mine]
+    stored = context.stores.graph_writer.labels(context.namespace)
+    others = [uuid for uuid, *_ in stored if uuid > after and uuid not in mine]
     stating = set(context.staging.evidence()) - mine
     if not others or not (new_aliases or stating):
         return

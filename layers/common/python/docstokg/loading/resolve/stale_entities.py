@@ -57,7 +57,7 @@ class StaleEntities:
     def changed(self, resolver: EntityResolver) -> Iterator[str]:
         """List those that are named otherwise now; what mentions them may stay as it is."""
         for identity, before in sorted(self.stored.items()):
-            now = resolver.find(identity)
+            now = resolver.entities.get(identity)
             if now is not None and now != before:
                 yield identity
 
@@ -186,7 +186,7 @@ class _Search:
         `keys`: folded names that are looked for to the end; None: all chunks are named.
         """
         context = self._context
-        stored = (u for u in self._graph.chunk_uuids(context.namespace) if u not in self._leaving)
+        stored = (u for u, *_ in self._graph.labels(context.namespace) if u not in self._leaving)
         for batch in batched(stored, ROW_BATCH, strict=False):
             if keys is not None and not keys and not candidates.open:
                 return

@@ -84,7 +84,7 @@ def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
     for kind, entries in kinds.items():
         for entry in entries:
             yield json.dumps([kind, *entry])
-    for entity in decisions.resolver.own():
+    for _, entity in sorted(decisions.resolver.entities.items()):
         yield json.dumps(["named", entity.id, entity.name, entity.type, sorted(entity.synonyms)])
     for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
         for key in keys:
@@ -193,7 +193,8 @@ class ResolvedRun:
         if self._decided is None:
             self._decided = self._decide(context)
             self._rows.clear()
-        return replace(self._decided, resolver=self._decided.resolver.within(context))
+        # Another task of the same load: both resolvers know what one wrote.
+        return replace(self._decided, resolver=replace(self._decided.resolver, context=context))
 
     def _decide(self, context: Context) -> Decisions:
         names = Names()

@@ -6,9 +6,7 @@ import hashlib
 import io
 import json
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,9 +27,6 @@ from docstokg.ports import ObjectStore, StoredObject
 
 SHARD_BYTES = 8_000_000
 """Of rows as text, after which a shard is written and another one begun."""
-
-AHEAD = 8
-"""Objects that are fetched at once, which are held in memory as well."""
 
 ENDING = ".jsonl.gz"
 KINDS: dict[str, type[RawRecord]] = {
@@ -187,24 +182,6 @@ def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
     while page := objects.list(prefix, after):
         yield from page
         after = page[-1].key
-
-
-def ahead[Key, Value](
-    fetch: Callable[[Key], Value], keys: Iterable[Key]
-) -> Iterator[tuple[Key, Value]]:
-    """Yield each key with what is fetched for it, in order, the next ones fetched meanwhile.
-
-    A bucket answers after some 20 ms: one by one, that would be most of a task's time.
-    """
-    waiting: deque[tuple[Key, Future[Value]]] = deque()
-    with ThreadPoolExecutor(AHEAD) as pool:
-        for key in keys:
-            waiting.append((key, pool.submit(fetch, key)))
-            if len(waiting) >= AHEAD:
-                first, coming = waiting.popleft()
-                yield first, coming.result()
-        for first, coming in waiting:
-            yield first, coming.result()
 
 
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.visibility import may_see
 from docstokg.errors import LoadError, Unavailable, WrongAnswer
+from docstokg.loading.ahead import ahead
 from docstokg.loading.context import (
     CHUNK_BATCH,
     Context,
@@ -60,7 +61,6 @@ from docstokg.loading.run.rows import (
     Part,
     Shard,
     ShardWriter,
-    ahead,
     every_object,
     read_shard,
     shard_name,

@@ -37,7 +37,7 @@ from docstokg.loading.readers.export_lines import (
     MentionRow,
     RelationRow,
 )
-from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
+from docstokg.loading.readers.lines import LONGEST_LINE, checked, parse_object
 from docstokg.loading.transfer.exporting import FORMAT, MANIFEST, PARTS
 from docstokg.loading.write.edges import fact_id
 from docstokg.loading.write.removal import exclusive_load, remove
@@ -201,8 +201,8 @@ def _others(path: Path, run: _Import) -> list[str]:
             if isinstance(row, ChunkRow)
         }
     # The writer is asked: what the reader says was counted by the last load that ended.
-    stored = run.stores.graph_writer.chunk_uuids(run.namespace)
-    return [uuid for uuid in stored if uuid not in mine]
+    stored = run.stores.graph_writer.labels(run.namespace)
+    return [uuid for uuid, *_ in stored if uuid not in mine]
 
 
 def _rows(
@@ -217,16 +217,9 @@ def _rows(
             if len(raw) > LONGEST_LINE:
                 raise LoadError(f"{shown}:{number}: the line is longer than {LONGEST_LINE} bytes")
             try:
-                yield shown, number, _checked(name, raw)
+                yield shown, number, checked(_PARTS[name][0], parse_object(raw))
             except Rejected as rejected:
                 rejects.add(shown, number, str(rejected))
-
-
-def _checked(name: str, raw: bytes) -> StrictContract:
-    try:
-        return _PARTS[name][0].model_validate(parse_object(raw))
-    except ValidationError as error:
-        raise Rejected(reasons(error)) from error
 
 
 def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:

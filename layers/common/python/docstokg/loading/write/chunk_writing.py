@@ -1,19 +1,18 @@
 """Chunks go into the index with their vectors and into the graph with what they mention."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import NamedTuple
 
 from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.loading.ahead import ahead
 from docstokg.loading.context import CHUNK_BATCH, Context
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import (
-    Encoding,
     chunk_node,
     chunk_record,
     encoder_text,
@@ -47,17 +46,11 @@ def write_chunks(
     fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
     `shard`: only the documents that begin in it.
     """
-    with (
-        context.progress.stage("chunks", context.staging.count("chunk")) as advance,
-        ThreadPoolExecutor(1) as ahead,
-    ):
-        waiting: deque[tuple[_Batch, Future[Records]]] = deque()
-        for batch in _batches(context, shard):
-            waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
-            if len(waiting) > AHEAD:
-                advance(_write(context, resolver, finder, *waiting.popleft()))
-        while waiting:
-            advance(_write(context, resolver, finder, *waiting.popleft()))
+    batches = _batches(context, shard)
+    encoding = ahead(lambda batch: encoded(context, batch.fresh), batches, AHEAD + 1, threads=1)
+    with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
+        for batch, records in encoding:
+            advance(_write(context, resolver, finder, batch, records))
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
@@ -114,10 +107,10 @@ def _write(
     resolver: EntityResolver,
     finder: MentionFinder,
     batch: _Batch,
-    encoding: Future[Records],
+    records: Records,
 ) -> int:
-    """Write one batch when it is encoded; count its chunks."""
-    records, report, stores = encoding.result(), context.report, context.stores
+    """Write one batch that is encoded; count its chunks."""
+    report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
         stores.index_writer.put(new)
     for doc_id, change in batch.changes.items():
@@ -149,9 +142,17 @@ def encoded(context: Context, fresh: Fresh) -> Records:
     records = []
     for i, (chunk, mark) in enumerate(fresh):
         vector, packed = read.get(i, (chunk.embedding, b""))
-        encoding = Encoding(tuple(borders[i]), weights[i], languages[i], vector, packed)
-        run_id = context.report.run_id
-        records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
+        record = chunk_record(
+            chunk,
+            context.namespace,
+            context.report.run_id,
+            sentences=tuple(borders[i]),
+            sparse=weights[i],
+            language=languages[i],
+            vector=vector,
+            sentence_vectors=packed,
+        )
+        records.append((record, mark))
     return records
 
 

@@ -1,9 +1,8 @@
-"""Manual pages in troff, and RTF: the words without the commands that set them."""
+"""Manual pages in troff: the words without the commands that set them."""
 
 import re
-from collections.abc import Iterator
 
-from docstokg.adapters.conversion.convert_encoding import WESTERN, decode
+from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
@@ -25,7 +24,7 @@ _BARE_NAMES = "Ar Op Pa Em Sy Li Ql Cm Ic Va Vt Fn Fa Ev Er Dv Tn Sx Dq Sq Pq Aq
 _BARE = frozenset(_BARE_NAMES.split())
 
 
-def convert_man(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> tuple[Outline, ...]:
     """Take a manual page's sections, options with their descriptions, and code.
 
     A file of such an ending without troff's commands is a plain text.
@@ -128,79 +127,3 @@ class _Page:
 def _plain(text: str) -> str:
     text = _FONT.sub("", text).replace('""', '"')
     return _SIGN.sub(lambda match: _SIGNS.get(match[1], ""), text)
-
-
-_TOKEN = re.compile(
-    rb"\\'([0-9a-fA-F]{2})|\\([a-z]{1,32})(-?\d{1,10})? ?|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
-)
-_NO_TEXT = (
-    b"fonttbl colortbl stylesheet info pict object header headerl headerr headerf footer footerl"
-    b" footerr footerf fldinst themedata datastore listtable listoverridetable rsidtbl generator"
-    b" xmlnstbl colorschememapping latentstyles mmathPr"
-)
-_LEFT_OUT = frozenset(_NO_TEXT.split())
-_BREAKS = {b"par": "\n", b"sect": "\n", b"page": "\n", b"line": " ", b"tab": " ", b"cell": " | ",
-           b"row": "\n", b"emdash": "—", b"endash": "–", b"lquote": "‘", b"rquote": "’",
-           b"ldblquote": "“", b"rdblquote": "”", b"bullet": "•"}  # fmt: skip
-DEEPEST = 500
-
-
-def convert_rtf(raw: bytes) -> tuple[Outline, ...]:
-    """Take the paragraphs; a row of a table is one, its cells apart."""
-    if not raw.lstrip().startswith(b"{\\rtf"):
-        raise LoadError("it is no RTF")
-    maker = TextMaker()
-    for line in "".join(_rtf(raw)).split("\n"):
-        maker.add("text", one_line(line.removesuffix(" | ")))
-    return (maker.outline(),)
-
-
-def _rtf(raw: bytes) -> Iterator[str]:  # noqa: C901, PLR0912 - one branch a kind of token
-    page = re.search(rb"\\ansicpg(\d{3,5})", raw[:2000])
-    encoding = f"cp{page[1].decode()}" if page else WESTERN
-    stack: list[tuple[bool, int]] = []
-    left_out, after, skip = False, 1, 0
-    pending = bytearray()
-    for match in _TOKEN.finditer(raw):
-        code, word, number, sign, brace, text = match.groups()
-        if code is not None and not left_out:
-            if skip:
-                skip -= 1
-            else:
-                pending.append(int(code, 16))
-            continue
-        if pending:
-            yield _decoded(bytes(pending), encoding)
-            pending.clear()
-        if brace == b"{":
-            stack.append((left_out, after))
-            if len(stack) > DEEPEST:
-                raise LoadError(f"it is nested deeper than {DEEPEST} levels")
-        elif brace == b"}" and stack:
-            left_out, after = stack.pop()
-        elif word in _LEFT_OUT or sign == b"*":
-            left_out = True
-        elif left_out:
-            continue
-        elif word == b"uc":
-            after = int(number or 1)
-        elif word == b"u" and number:
-            yield chr(int(number) % 65536)
-            skip = after
-        elif word is not None:
-            yield _BREAKS.get(word, "")
-        elif sign is not None:
-            yield {b"~": " ", b"_": "-"}.get(
-                sign, sign.decode("latin-1") if sign in b"\\{}" else ""
-            )
-        elif text:
-            kept = text[skip:]
-            skip = max(0, skip - len(text))
-            yield _decoded(kept, encoding)
-
-
-def _decoded(raw: bytes, encoding: str) -> str:
-    try:
-        return raw.decode(encoding, "replace")
-    except LookupError:
-        return raw.decode(WESTERN, "replace")

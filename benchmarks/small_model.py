@@ -1,0 +1,166 @@
+"""A small language model with the product's prompt and with a plain one, over the same passages.
+
+    python -m benchmarks.small_model ask FOLDER... --model NAME --out OUT.jsonl
+    python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
+
+Each FOLDER (med, mus, own_company) holds `given.jsonl` (training.passages). `ask` hands its first
+passages to three arms: the built-in model; NAME, which DOCSTOKG_LLM_BASE_URL serves, by the step
+that synthesizes and the check; and NAME with PLAIN. Nothing limits the time. A line for each
+question: a second run does what is missing. The first ten questions of each set were looked at
+while the prompt was written, and are left out.
+
+`report` judges by a rule that does not know the arm: `is_right` of the evaluation (a short written
+answer as it stands, else half of its content words), also against any of `accept`; silence, in
+whatever words, is wrong. `--rows` keeps id, right, refused and seconds.
+"""
+
+import argparse
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.state import Block, Plan
+from docstokg.domain.answer import extractive, notices, prompt
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.usecases.check_answer import check_answer
+from docstokg.usecases.run import Run
+from docstokg.wiring import Wiring
+from docstokg_functions.synthesize.synthesize import synthesize
+from docstokg_functions.validate.handler import build
+from docstokg_local.cli.asking import envelope_of
+from docstokg_local.evaluation.answers import is_right, without_markers
+
+Row = dict[str, Any]
+ARMS = ("extractive", "product", "plain")
+DAY_S = 86400.0
+CONTEXT, TOKENS = 450, 80
+FITTED = 10
+ASKED = {"med": 20, "mus": 10, "own_company": 10}
+QUIET = Telemetry(level="ERROR")
+PLAIN = """Answer the question with the passages below.
+Use only what the passages say.
+If they do not contain the answer, say that you do not know.
+Keep the answer short.
+
+Passages:
+
+{passages}
+
+Question: {question}
+Answer:"""
+_SILENT = re.compile(
+    r"\b(?:do(?:es)? not|don't|doesn't|cannot|can't|could not|no|not)\b[^.]{0,40}"
+    r"\b(?:know|information|contain|mention|provide|specif\w+|answer|say|state|find|stated|mentioned)"
+    r"|\b(?:unknown|not available|unclear)\b",
+    re.IGNORECASE,
+)
+
+
+def main() -> None:
+    """Ask or report."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("do", choices=("ask", "report"))
+    arguments.add_argument("paths", type=Path, nargs="+")
+    arguments.add_argument("--model")
+    arguments.add_argument("--out", type=Path)
+    arguments.add_argument("--rows", type=Path)
+    options = arguments.parse_args()
+    if options.do == "ask":
+        ask_all(options.paths, options.model, options.out)
+    else:
+        report(options.paths, options.rows)
+
+
+def ask_all(folders: list[Path], model: str, out: Path) -> None:
+    """Write a line for each question that is not in the file yet, the sets in turn."""
+    placed = []
+    for folder in folders:
+        rows = [row for row in _rows(folder / "given.jsonl")
+                if row.get("type") in (None, "Fact Retrieval", "answerable")]  # fmt: skip
+        count = ASKED[folder.name]
+        own = rows[FITTED : FITTED + count]
+        placed += [(n / count, row["id"], row) for n, row in enumerate(own)]
+    known = {row["id"] for row in _rows(out)} if out.exists() else set()
+    more = {"models": (model, extractive.MODEL)}
+    wiring = Wiring(Settings.from_environment(os.environ).model_copy(update=more), QUIET)
+    with out.open("a", encoding="utf-8") as file:
+        for _, name, row in sorted(placed, key=lambda one: one[:2]):
+            if name not in known:
+                arms = {arm: _answer(wiring, row, model, arm) for arm in ARMS}
+                made = {"model": model, "arms": arms} | row
+                del made["blocks"]
+                file.write(json.dumps(made, ensure_ascii=False) + "\n")
+                file.flush()
+
+
+def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
+    """Let one arm write with a day to do it: what a reader would be shown."""
+    blocks = [Block.model_validate(block) for block in row["blocks"]]
+    began = time.monotonic()
+    if arm == "plain":
+        count = len(prompt.passages_within(blocks, CONTEXT))
+        passages = "\n\n".join(block.text for block in blocks[:count])
+        asked = PLAIN.format(passages=passages, question=row["question"])
+        text = wiring.language_model().complete(
+            [{"role": "user", "content": asked}],
+            model=model, temperature=0.0, max_tokens=TOKENS, timeout_s=DAY_S,
+        ).text  # fmt: skip
+    else:
+        plan = _plan(wiring, row["question"], model if arm == "product" else extractive.MODEL)
+        run = Run.of({"plan": plan.model_dump(mode="json")}, QUIET)
+        made = synthesize(run, blocks, relevant=True, language_model=wiring.language_model)
+        given = blocks[: made.block_count]
+        text = check_answer(made.answer, given, query=plan.query, repair=plan.repair).answer
+    return {"text": text, "took_s": round(time.monotonic() - began, 1)}
+
+
+def _plan(wiring: Wiring, question: str, model: str) -> Plan:
+    synthesis = {"enabled": True, "model": model}
+    budget = {"max_tokens_gen": TOKENS, "max_tokens_context": CONTEXT}
+    request = {"query": question, "synthesis": synthesis, "budget": budget}
+    made = build(wiring)({"envelope": envelope_of(request, "answer").model_dump()}, None)
+    late = int(1000 * (time.time() + DAY_S))
+    return Plan.model_validate(made["plan"]).model_copy(update={"deadline_ms": late})
+
+
+def _judged(row: Row, arm: str) -> Row:
+    """Say whether an answer is right, and whether it is none."""
+    text = row["arms"][arm]["text"]
+    golds = (row["answer"], *row.get("accept", ()))
+    right = any(all(is_right(text, part) for part in gold.split("+")) for gold in golds)
+    silent = not right and _SILENT.search(text) is not None
+    refused = silent or not text.strip() or notices.is_abstention(without_markers(text))
+    named = {"id": row["id"], "model": row["model"], "arm": arm}
+    said = {"right": right and not refused, "refused": refused}
+    return named | said | {"seconds": row["arms"][arm]["took_s"]}
+
+
+def report(answers: list[Path], kept: Path | None) -> None:
+    """Print a line for each model and arm, and the pairs against the plain prompt."""
+    made = [_judged(row, arm) for path in answers for row in _rows(path) for arm in ARMS]
+    if kept:
+        kept.write_text("".join(json.dumps(row) + "\n" for row in made), "utf-8")
+    for model in sorted({row["model"] for row in made}):
+        by_arm = {arm: [r for r in made if (r["model"], r["arm"]) == (model, arm)] for arm in ARMS}
+        for arm, own in by_arm.items():
+            right, refused, s = (
+                sum(r[key] for r in own) for key in ("right", "refused", "seconds")
+            )
+            print(f"{model} {arm}: {right} right, {refused} refused of {len(own)}; {s:.0f} s")
+        pairs = [(a["right"], b["right"]) for a, b in
+                 zip(by_arm["product"], by_arm["plain"], strict=True)]  # fmt: skip
+        won, lost = pairs.count((True, False)), pairs.count((False, True))
+        print(f"{model}: won {won}, lost {lost}, tied {len(pairs) - won - lost}")
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    return map(json.loads, path.read_text("utf-8").splitlines())
+
+
+if __name__ == "__main__":
+    main()

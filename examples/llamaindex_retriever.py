@@ -1,0 +1,37 @@
+"""DocsToKG RAG as a retriever of LlamaIndex.
+
+pip install llama-index-core docstokg        # and `docstokg serve` elsewhere
+python examples/llamaindex_retriever.py "QUESTION" NAMESPACE http://127.0.0.1:8080
+"""
+
+import sys
+
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from docstokg.client import Client
+
+
+class DocsToKGRetriever(BaseRetriever):
+    """Whole passages, best first; `metadata` is the citation, which no model is shown."""
+
+    def __init__(self, client: Client, namespace: str = "default", top_k: int = 10) -> None:
+        super().__init__()
+        self._client, self._asked = client, {"namespace": namespace, "top_k": top_k}
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = self._client.search(query_bundle.query_str, verbosity="full", **self._asked)
+        nodes = []
+        for one in found.citations:
+            about = one.model_dump(mode="json", exclude={"full_text"})
+            hidden = {f"excluded_{who}_metadata_keys": [*about] for who in ("llm", "embed")}
+            text = one.full_text or one.snippet
+            node = TextNode(id_=one.uuid, text=text, metadata=about, **hidden)
+            nodes.append(NodeWithScore(node=node, score=one.score))
+        return nodes
+
+
+if __name__ == "__main__":
+    question, namespace, url = sys.argv[1:]
+    for found in DocsToKGRetriever(Client(url), namespace).retrieve(question):
+        print(found.node.metadata["doc_id"], "-", found.node.text[:80].replace("\n", " "))

@@ -1,0 +1,15 @@
+"""Which of several mentions of one entity by one chunk both graphs keep."""
+
+from collections.abc import Iterable
+
+from docstokg.contracts.records import MentionRecord
+
+
+def first_places(records: Iterable[MentionRecord]) -> dict[str, MentionRecord]:
+    """Keep each entity's first place, the longest of one start; `about` where any says so."""
+    kept: dict[str, MentionRecord] = {}
+    for one in sorted(records, key=lambda r: (r.start is None, r.start or 0, -(r.end or 0))):
+        first = kept.setdefault(one.entity, one)
+        if one.about and not first.about:
+            kept[one.entity] = first.model_copy(update={"about": True})
+    return kept

@@ -1,0 +1,51 @@
+"""`docstokg load --watch`: when a folder is loaded again."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docstokg.loading.read.sources import is_passed_over
+from docstokg_local.cli.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.wiring import Wiring
+
+QUIET_MS = 1000
+"""Of nothing new before a load: an editor saves in several steps, a copy takes its time."""
+
+LONGEST_MS = 30_000
+"""Of changes without a rest, before those so far are loaded."""
+
+
+def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:
+    """Yield at once, and again whenever files have changed and then rested; ends never.
+
+    What a load does not read, and what it writes itself, is no change.
+    """
+    from watchfiles import Change, watch
+
+    from docstokg.wiring import sqlite_path
+
+    stores = (wiring.settings.index_url, wiring.settings.graph_url)
+    own = [path.resolve() for path in (*map(sqlite_path, stores), rejects) if path is not None]
+    roots = [source.resolve() for source in sources]
+
+    def is_news(_: Change, name: str) -> bool:
+        path = Path(name)
+        if any(name.startswith(str(file)) for file in own):
+            return False
+        root = next((root for root in roots if path.is_relative_to(root)), path.parent)
+        return not is_passed_over(path.relative_to(root))
+
+    watching = watch(
+        *roots,
+        watch_filter=is_news,
+        debounce=LONGEST_MS,
+        step=QUIET_MS,
+        rust_timeout=QUIET_MS,
+        yield_on_timeout=True,
+    )
+    next(watching)  # from here on it listens, also while the first load runs
+    say("watching for changes: Ctrl-C ends", err=True)
+    yield None
+    yield from (None for found in watching if found)
