@@ -124,7 +124,7 @@ class EncoderSettings(Contract):
     )
     embed_model: str | None = Field(
         None,
-        description="default: the provider's; local: also `multilingual`, a folder, `bge-small-en-v1.5`",
+        description="default: the provider's; local: also `multilingual` or an encoder's folder",
     )
     embed_dimension: int | None = Field(None, description="needed for models not known here")
     embed_api_key: str | None = Field(None, description="key of the embedding provider")
