@@ -10,35 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from docstokg import ports
 from docstokg.contracts.language_models import ModelAccess, facts_table
 from docstokg.errors import DocsToKGError, Misconfigured, cause
 from docstokg.observability import Telemetry
-from docstokg.ports import (
-    CallCounter,
-    Converter,
-    DocumentRegister,
-    Embedder,
-    GraphWriter,
-    IndexWriter,
-    JobQueue,
-    KnowledgeGraph,
-    LanguageFinder,
-    LanguageModel,
-    LoadRuns,
-    NameFinder,
-    ObjectStore,
-    PieceCounter,
-    ReplyStore,
-    Reranker,
-    ResponseCache,
-    RouteFunction,
-    SearchIndex,
-    SparseEncoder,
-    TokenVerifier,
-    TraceSink,
-    TraceStore,
-    Workflow,
-)
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
 if TYPE_CHECKING:
@@ -99,7 +74,7 @@ class Wiring:
             self._made[name] = port
 
     @once
-    def search_index(self) -> SearchIndex:
+    def search_index(self) -> ports.SearchIndex:
         """Give the index that `index_url` names."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index import SqliteIndex
@@ -107,10 +82,10 @@ class Wiring:
             return SqliteIndex(path)
         from docstokg.adapters.opensearch.index import OpenSearchIndex
 
-        return OpenSearchIndex(**self._opensearch())
+        return OpenSearchIndex(telemetry=self.telemetry, **self._opensearch())
 
     @once
-    def index_writer(self) -> IndexWriter:
+    def index_writer(self) -> ports.IndexWriter:
         """Give the loading side of the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
@@ -118,10 +93,10 @@ class Wiring:
             return SqliteIndexWriter(path)
         from docstokg.adapters.opensearch.writer import OpenSearchWriter
 
-        return OpenSearchWriter(**self._opensearch())
+        return OpenSearchWriter(telemetry=self.telemetry, **self._opensearch())
 
     @once
-    def register(self) -> DocumentRegister:
+    def register(self) -> ports.DocumentRegister:
         """Give the register of documents, where the index is."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.documents import SqliteRegister
@@ -129,12 +104,10 @@ class Wiring:
             return SqliteRegister(path)
         from docstokg.adapters.opensearch.documents import OpenSearchRegister
 
-        at = self._opensearch()
-        del at["telemetry"]
-        return OpenSearchRegister(**at)
+        return OpenSearchRegister(**self._opensearch())
 
     @once
-    def job_queue(self) -> JobQueue:
+    def job_queue(self) -> ports.JobQueue:
         """Give the queue of loads and removals: a file beside the embedded index, or in the cache.
 
         What one server queues is done on its machine, whatever store it is for.
@@ -160,7 +133,7 @@ class Wiring:
         from docstokg.adapters.opensearch.snapshots import Snapshots
 
         at = self._opensearch()
-        name, _ = at.pop("name"), at.pop("telemetry")
+        name = at.pop("name")
         return Snapshots(Server(**at), name)
 
     def _opensearch(self) -> dict[str, Any]:
@@ -170,11 +143,10 @@ class Wiring:
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
         fields = ("url", "auth", "user", "password", "name")
-        at = {name: getattr(chosen, f"index_{name}") for name in fields}
-        return {**at, "telemetry": self.telemetry}
+        return {name: getattr(chosen, f"index_{name}") for name in fields}
 
     @once
-    def knowledge_graph(self) -> KnowledgeGraph:
+    def knowledge_graph(self) -> ports.KnowledgeGraph:
         """Give the graph that `graph_url` names."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph import SqliteGraph
@@ -193,7 +165,7 @@ class Wiring:
         return graph
 
     @once
-    def graph_writer(self) -> GraphWriter:
+    def graph_writer(self) -> ports.GraphWriter:
         """Give the loading side of the graph."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
@@ -215,7 +187,7 @@ class Wiring:
         return {**at, "telemetry": self.telemetry}
 
     @once
-    def embedder(self) -> Embedder | None:
+    def embedder(self) -> ports.Embedder | None:
         """Give the configured embedder, cached on disk, or None when there is none."""
         chosen = self.settings
         if chosen.embed_provider == "none":
@@ -240,7 +212,7 @@ class Wiring:
         )
         return CachedEmbedder(remote, self.cache_folder())
 
-    def _local_encoder(self, name: str) -> Embedder | None:
+    def _local_encoder(self, name: str) -> ports.Embedder | None:
         """Give a model that runs here by its name; None where it is not installed."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
@@ -254,13 +226,13 @@ class Wiring:
             return folder.FolderEncoder(found)
         raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
-    def encoder(self, name: str) -> Embedder | None:
+    def encoder(self, name: str) -> ports.Embedder | None:
         """Give a local encoder by name, for namespaces loaded with another than the configured."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
-        def make() -> Embedder | None:
+        def make() -> ports.Embedder | None:
             inner = self._local_encoder(name)
             return None if inner is None else CachedEmbedder(inner, self.cache_folder())
 
@@ -269,13 +241,13 @@ class Wiring:
             return None
         return self._once(OTHER_ENCODER + name, make)
 
-    def multilingual(self) -> Callable[[], Embedder] | None:
+    def multilingual(self) -> Callable[[], ports.Embedder] | None:
         """Give what makes the encoder of other languages; None where another one was asked for."""
         if self.settings.embed_provider != "local" or self.settings.embed_model:
             return None
         from docstokg.adapters import multilingual
 
-        def make() -> Embedder:
+        def make() -> ports.Embedder:
             if (encoder := self.encoder(multilingual.MODEL)) is None:
                 raise Misconfigured(f"the encoder reads English alone: {multilingual.INSTALL}")
             return encoder
@@ -283,7 +255,7 @@ class Wiring:
         return make
 
     @once
-    def sparse_encoder(self) -> SparseEncoder | None:
+    def sparse_encoder(self) -> ports.SparseEncoder | None:
         """Give the learned sparse encoder, or None when its weights are not installed."""
         if self.settings.sparse == "none":
             return None
@@ -296,7 +268,7 @@ class Wiring:
         return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
 
     @once
-    def names(self) -> NameFinder | None:
+    def names(self) -> ports.NameFinder | None:
         """Give what finds names in texts at a load, or None: then a rule does."""
         if self.settings.names == "rule":
             return None
@@ -309,7 +281,7 @@ class Wiring:
         return CachedNames(spacy_names.SpacyNames(self.languages()), self.cache_folder())
 
     @once
-    def languages(self) -> LanguageFinder | None:
+    def languages(self) -> ports.LanguageFinder | None:
         """Give what tells languages apart, or None: then every text counts as English."""
         if importlib.util.find_spec("py3langid") is None:
             return None
@@ -317,7 +289,7 @@ class Wiring:
 
         return Recogniser()
 
-    def question_languages(self) -> LanguageFinder | None:
+    def question_languages(self) -> ports.LanguageFinder | None:
         """Give what tells the language of a question, where an encoder here may cross languages."""
         from docstokg.adapters import multilingual
 
@@ -326,21 +298,21 @@ class Wiring:
         return self.languages() if crosses else None
 
     @once
-    def piece_counter(self) -> PieceCounter:
+    def piece_counter(self) -> ports.PieceCounter:
         """Give the encoder's word pieces, or a safe estimate where no vocabulary is installed."""
         from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
     @once
-    def converter(self) -> Converter:
+    def converter(self) -> ports.Converter:
         """Give the converter of document formats: those whose packages are installed."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         return ChildConverter()
 
     @once
-    def reranker(self) -> Reranker | None:
+    def reranker(self) -> ports.Reranker | None:
         """Give the configured cross-encoder, or None."""
         chosen = self.settings
         if chosen.rerank_provider == "none":
@@ -356,19 +328,19 @@ class Wiring:
             api_key=chosen.rerank_api_key,
         )
 
-    def _local_reranker(self) -> Reranker:
+    def _local_reranker(self) -> ports.Reranker:
         from docstokg.adapters.onnx.reranker import OnnxReranker
 
         return OnnxReranker(self.settings.rerank_model_path)
 
     @once
-    def fallback_reranker(self) -> Reranker | None:
+    def fallback_reranker(self) -> ports.Reranker | None:
         """Give the local cross-encoder beside a remote one, where its file is configured."""
         remote = self.settings.rerank_provider not in ("none", "local")
         return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
-    def language_model(self) -> LanguageModel:
+    def language_model(self) -> ports.LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
         from docstokg.adapters.litellm import LiteLlm
@@ -388,14 +360,14 @@ class Wiring:
         )
 
     @once
-    def reply_store(self) -> ReplyStore:
+    def reply_store(self) -> ports.ReplyStore:
         """Give the kept replies of language models to loads."""
         from docstokg.adapters.sqlite.replies import SqliteReplies
 
         return SqliteReplies(self.cache_folder() / "replies.sqlite")
 
     @once
-    def response_cache(self) -> ResponseCache:
+    def response_cache(self) -> ports.ResponseCache:
         """Give the store of finished responses."""
         if self.settings.cache_table:
             from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
@@ -406,7 +378,7 @@ class Wiring:
         return SqliteCache(self.cache_folder() / "responses.sqlite")
 
     @once
-    def call_counter(self) -> CallCounter | None:
+    def call_counter(self) -> ports.CallCounter | None:
         """Give the counts all processes share, or None: each process counts for itself."""
         if self.settings.circuit_table is not None:
             from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
@@ -428,7 +400,7 @@ class Wiring:
         return read_or_make(self.cache_folder() / "cursor.key")
 
     @once
-    def trace_sink(self) -> TraceSink | None:
+    def trace_sink(self) -> ports.TraceSink | None:
         """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
         if self.settings.traces in ("off", "local"):
             return None
@@ -437,7 +409,7 @@ class Wiring:
         return SqsTrace(self.settings.traces)
 
     @once
-    def trace_store(self) -> TraceStore:
+    def trace_store(self) -> ports.TraceStore:
         """Give where recorded traces live."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.traces import SqliteTraces
@@ -448,7 +420,7 @@ class Wiring:
         return Neo4jTraces(**self._neo4j())
 
     @once
-    def workflow(self) -> Workflow:
+    def workflow(self) -> ports.Workflow:
         """Give the state machine that `workflow_arn` names, for a function that starts it."""
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
@@ -457,7 +429,7 @@ class Wiring:
         return StepFunctionsWorkflow(self.settings.workflow_arn, self._call_time_s())
 
     @once
-    def object_store(self) -> ObjectStore:
+    def object_store(self) -> ports.ObjectStore:
         """Give the bucket, or the folder in its place, that `ingest_url` names."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
@@ -474,7 +446,7 @@ class Wiring:
         return S3Objects(bucket)
 
     @once
-    def load_runs(self) -> LoadRuns | None:
+    def load_runs(self) -> ports.LoadRuns | None:
         """Give the runs of the machine that loads, or None where a process of the server does."""
         if self.settings.ingest_machine_arn is None:
             return None
@@ -482,10 +454,10 @@ class Wiring:
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
-    def route_function(self, route: str) -> RouteFunction | None:
+    def route_function(self, route: str) -> ports.RouteFunction | None:
         """Give the function of a route that is no workflow, or None where it is not deployed."""
 
-        def make() -> RouteFunction | None:
+        def make() -> ports.RouteFunction | None:
             if (arn := by_name(self.settings.route_functions).get(route)) is None:
                 return None
             from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
@@ -531,7 +503,7 @@ class Wiring:
         return self._flagged
 
     @once
-    def token_verifier(self) -> TokenVerifier:
+    def token_verifier(self) -> ports.TokenVerifier:
         """Give who checks bearer tokens."""
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):

@@ -1,11 +1,10 @@
 """`POST /v1/check`: any draft text against given citations, the index and the graph."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import (
     AfterValidator,
     Field,
-    ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
@@ -48,13 +47,11 @@ class CheckRequest(StrictContract):
         None, description="what its markers mean; null: sources are looked for, by sentence"
     )
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _ranks_name_one_source(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        value = handler(data)
+    @model_validator(mode="after")
+    def _ranks_name_one_source(self) -> Self:
         seen: set[int] = set()
         errors: list[InitErrorDetails] = []
-        for place, citation in enumerate(value.citations or ()):
+        for place, citation in enumerate(self.citations or ()):
             if citation.rank in seen:
                 errors.append(_wrong(place, "rank", "rank_repeated", "must be unique"))
             seen.add(citation.rank)
@@ -65,8 +62,8 @@ class CheckRequest(StrictContract):
                 message = "char_start and char_end come together, start before end"
                 errors.append(_wrong(place, "char_end", "span_invalid", message))
         if errors:
-            raise ValidationError.from_exception_data(cls.__name__, errors)
-        return value
+            raise ValidationError.from_exception_data("CheckRequest", errors)
+        return self
 
 
 def _wrong(place: int, field: str, code: str, message: str) -> InitErrorDetails:

@@ -6,24 +6,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from docstokg import ports
 from docstokg.contracts.records import Scope
 from docstokg.loading.read.raw_input import RawRecord
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Staging
-from docstokg.ports import (
-    Converter,
-    DocumentRegister,
-    Embedder,
-    GraphWriter,
-    IndexWriter,
-    KnowledgeGraph,
-    LanguageFinder,
-    NameFinder,
-    PieceCounter,
-    SearchIndex,
-    SparseEncoder,
-)
 
 CHUNK_BATCH = 128
 ROW_BATCH = 500
@@ -128,8 +116,8 @@ class Readers:
     `several`: reads many documents at once and gives their rows in the order of the files.
     """
 
-    converter: Converter
-    pieces: PieceCounter
+    converter: ports.Converter
+    pieces: ports.PieceCounter
     several: Callable[[Sequence[SourceFile]], Iterable[tuple[SourceFile, Rows]]] | None = None
 
 
@@ -141,17 +129,17 @@ class Stores:
     what to install.
     """
 
-    search_index: SearchIndex
-    index_writer: IndexWriter
-    knowledge_graph: KnowledgeGraph
-    graph_writer: GraphWriter
-    register: DocumentRegister
+    search_index: ports.SearchIndex
+    index_writer: ports.IndexWriter
+    knowledge_graph: ports.KnowledgeGraph
+    graph_writer: ports.GraphWriter
+    register: ports.DocumentRegister
     readers: Readers
-    embedder: Embedder | None = None
-    sparse_encoder: SparseEncoder | None = None
-    names: NameFinder | None = None
-    languages: LanguageFinder | None = None
-    multilingual: Callable[[], Embedder] | None = None
+    embedder: ports.Embedder | None = None
+    sparse_encoder: ports.SparseEncoder | None = None
+    names: ports.NameFinder | None = None
+    languages: ports.LanguageFinder | None = None
+    multilingual: Callable[[], ports.Embedder] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +160,8 @@ class Context:
     report: LoadReport
     model: str | None
     dimension: int | None
-    dense: Embedder | None
-    sparse: SparseEncoder | None
+    dense: ports.Embedder | None
+    sparse: ports.SparseEncoder | None
     replace_docs: bool = False
     earlier: Set[str] | None = None
     generation: str = ""

@@ -46,7 +46,7 @@ from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.entity_resolver import EntityResolver, resolver_of
 from docstokg.loading.resolve.relinking import NewAliases, relink
-from docstokg.loading.resolve.stale_entities import RescanPolicy, stale_entities_of
+from docstokg.loading.resolve.stale_entities import stale_entities_of
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
 from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
@@ -312,9 +312,7 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
         stores.graph_writer.note_recogniser(namespace, "")
     stage_names(context, labels)
     # After an interrupted load nobody knows what the texts said that it replaced.
-    stale = stale_entities_of(
-        context, labels, leaving, RescanPolicy(all=unfinished or renamed, must=renamed)
-    )
+    stale = stale_entities_of(context, labels, leaving, unfinished or renamed, must=renamed)
     resolver = resolver_of(context, stale.ids)
     resolve_edges(context, resolver.names, frozenset(gone))
     resolver.write_listed()

@@ -264,14 +264,6 @@ WITH e LIMIT $p.batch DETACH DELETE e RETURN count(*) AS done""",
     {"namespace": "default", "batch": 1000},
 )
 
-LABELS = Template(
-    "labels",
-    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
-RETURN c.uuid AS uuid, c.doc_id AS doc_id, c.title AS title, coalesce(c.section, '') AS section
-ORDER BY uuid LIMIT $p.batch""",
-    {"namespace": "default", "after": "", "batch": 1000},
-)
-
 STATED = Template(
     "stated",
     """UNWIND $p.uuids AS uuid

@@ -139,7 +139,7 @@ class Neo4jGraphWriter:
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        for row in self._pages(cypher.LABELS, namespace):
+        for row in self._pages(cypher.NODES, namespace):
             yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:

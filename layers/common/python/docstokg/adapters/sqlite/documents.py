@@ -12,13 +12,11 @@ from docstokg.contracts.records import DocumentRecord
 
 PAGE = 1000
 BUSY_S = 60.0
-_TABLE = (
+_TABLES = (
     "CREATE TABLE IF NOT EXISTS index_documents (namespace TEXT NOT NULL, doc_id TEXT NOT NULL, "
     "record TEXT NOT NULL, text TEXT, PRIMARY KEY (namespace, doc_id)) WITHOUT ROWID;"
-)
-_TABLES = (
-    f"{_TABLE} CREATE TABLE IF NOT EXISTS index_originals (namespace TEXT NOT NULL, "
-    "doc_id TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (namespace, doc_id));"
+    "CREATE TABLE IF NOT EXISTS index_originals (namespace TEXT NOT NULL, doc_id TEXT NOT NULL, "
+    "content BLOB NOT NULL, PRIMARY KEY (namespace, doc_id));"
 )
 
 
@@ -76,7 +74,7 @@ class SqliteRegister:
     def original(self, namespace: str, doc_id: str) -> bytes | None:
         """Read the file a document was."""
         query = "SELECT content FROM index_originals WHERE namespace = ? AND doc_id = ?"
-        rows = self._read(query, (namespace, doc_id), _TABLES)
+        rows = self._read(query, (namespace, doc_id))
         return rows[0][0] if rows else None
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
@@ -97,10 +95,8 @@ class SqliteRegister:
         )
         return tuple(row[0] for row in rows)
 
-    def _read(
-        self, query: str, values: tuple[object, ...], tables: str = _TABLE
-    ) -> list[tuple[Any, ...]]:
+    def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
-        with transaction(self._path, tables, BUSY_S, write=False) as db:
+        with transaction(self._path, _TABLES, BUSY_S, write=False) as db:
             return db.execute(query, values).fetchall()

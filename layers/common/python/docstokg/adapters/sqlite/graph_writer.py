@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
-from docstokg.adapters.sqlite.session import UPSERT, insert, prepared, translated
+from docstokg.adapters.sqlite.session import UPSERT, immediate, insert, prepared, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import (
@@ -361,15 +361,9 @@ class SqliteGraphWriter:
 
     @contextmanager
     def _writing(self) -> Iterator["_Run"]:
-        connection = self._connection()
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with immediate(self._connection()) as connection:
                 yield connection.execute
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
 

@@ -35,7 +35,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, insert, prepared, translated
+from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.text.spoken import ENGLISH, counts
 from docstokg.domain.vectors import quantise
@@ -328,17 +328,13 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
+        try:
+            with self._reading() as db, immediate(db):
                 yield db
-            except BaseException:
-                # Token ids of a transaction that did not happen must not be used again.
-                self._token_ids.clear()
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        except BaseException:
+            # Token ids of a transaction that did not happen must not be used again.
+            self._token_ids.clear()
+            raise
 
     def _replace(self, db: sqlite3.Connection, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         notes = _notes(db)

@@ -31,7 +31,6 @@ class SqliteJobs:
         """Queue a job; False when MAX_QUEUED of its namespace wait."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch(mode=0o600)  # it holds what people upload
-        first = Job(job_id=order.job_id, namespace=order.namespace, kind=order.kind, state="queued")
         with self._writing() as db:
             db.execute(
                 "DELETE FROM job WHERE state IN ('done', 'failed') AND changed < ?",
@@ -50,7 +49,7 @@ class SqliteJobs:
                 namespace=order.namespace,
                 state="queued",
                 changed=time.time(),
-                outcome=first.model_dump_json(),
+                outcome=order.job("queued").model_dump_json(),
                 todo=order.model_dump_json(),
             )
         return True

@@ -119,6 +119,18 @@ def opened(path: Path, wait_s: float) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def immediate(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Make what is written meanwhile one transaction: all of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.execute("COMMIT")
+
+
 def prepared(
     path: Path, wait_s: float, tables: str, notes: str, version: str
 ) -> sqlite3.Connection:

@@ -1,10 +1,12 @@
 """Which files a load reads, and as what: the beginning of a name says its kind."""
 
+# ruff: noqa: PTH113, PTH114 - these are False, too, for what no system call can reach
+
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
+from os.path import isfile, islink
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -120,7 +122,7 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
                 if real := _readable(path, kind, source, rejects):
                     assert kind is not None
                     first = files.setdefault(real, SourceFile(path, kind, name, source, name))
-                    if first.path != path and (_is_link(path) or _is_link(first.path)):
+                    if first.path != path and (islink(path) or islink(first.path)):
                         rejects.notes.append(f"{path}: the same file as {first.path}, read once")
             continue
         if not source.is_file():
@@ -164,7 +166,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
         rejects.notes += [f"{path}: hidden, not read" for path in hidden]
         inner[:] = [name for name in inner if not name.startswith(".")]
         paths += [Path(folder, name) for name in names]
-        for link in (Path(folder, name) for name in inner if _is_link(Path(folder, name))):
+        for link in (Path(folder, name) for name in inner if islink(Path(folder, name))):
             target, top = link.resolve(), source.resolve()
             if not target.is_relative_to(top):
                 rejects.add_file(link, "a link that leads out of the folder", FOLDERS)
@@ -175,26 +177,13 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
     return sorted(paths, key=lambda path: path.as_posix())
 
 
-def _is_file(path: Path) -> bool:
-    """Tell whether it is a regular file; what no system call can reach is none."""
-    with suppress(OSError):
-        return path.is_file()
-    return False
-
-
-def _is_link(path: Path) -> bool:
-    with suppress(OSError):
-        return path.is_symlink()
-    return False
-
-
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
     """Give the file's real place, or reject it with the reason."""
     real = path.resolve()
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME
-    elif not _is_file(path):
-        reason = "a link that leads nowhere" if _is_link(path) else "no regular file"
+    elif not isfile(path):  # also where no system call can reach it
+        reason = "a link that leads nowhere" if islink(path) else "no regular file"
     elif not real.is_relative_to(source.resolve()):
         reason = "a link that leads out of the folder"
     elif kind is None:

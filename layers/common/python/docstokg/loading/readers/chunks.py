@@ -31,12 +31,6 @@ class MentionLine(StrictContract):
             raise ValueError("start and end may be missing only when about is true")
         return self
 
-    def lies_in(self, text: str) -> bool:
-        """Tell whether the place, if there is one, is a stretch of `text`."""
-        if self.start is None or self.end is None:
-            return True
-        return self.start < self.end <= len(text)
-
 
 class ChunkLine(Line):
     """The keys of a chunk that mean something; the others become metadata."""
@@ -63,7 +57,7 @@ class ChunkLine(Line):
         if not self.text.strip():
             raise ValueError("text: nothing but white space")
         for mention in self.mentions or ():
-            if not mention.lies_in(self.text):
+            if not (mention.start or 0) < (mention.end or 1) <= len(self.text):
                 raise ValueError(
                     f"mentions: {mention.start}..{mention.end} is no stretch of the text"
                 )

@@ -9,7 +9,6 @@ are named again that hold a name that may be stale.
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import batched
-from typing import NamedTuple
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.domain.graph.linking import Linker
@@ -34,16 +33,6 @@ _NO_PARTS = Labels((), (), set())
 """No section label counts as a part: an old text gives every name it can have given."""
 
 
-class RescanPolicy(NamedTuple):
-    """Whether `all` earlier texts are read for names again, or what hangs on texts that leave.
-
-    `must`: the load fails where texts cannot be read for names.
-    """
-
-    all: bool
-    must: bool
-
-
 @dataclass(frozen=True, slots=True)
 class StaleEntities:
     """Stored entities that this load alone names anew: what was stored of their names is dropped.
@@ -63,16 +52,18 @@ class StaleEntities:
 
 
 def stale_entities_of(
-    context: Context, labels: Labels, leaving: Set[str], policy: RescanPolicy
+    context: Context, labels: Labels, leaving: Set[str], everything: bool, must: bool
 ) -> StaleEntities:
     """Find the stale entities, and keep the names of the earlier chunks that still bring them.
 
-    The load's own names are kept before. `leaving`: see `leaving_of`.
+    The load's own names are kept before. `leaving`: see `leaving_of`. `everything`: all earlier
+    texts are read for names again, not only what hangs on texts that leave. `must`: the load fails
+    where texts cannot be read for names.
     """
     try:
-        return _Search(context, labels, leaving).stale_entities(policy.all)
+        return _Search(context, labels, leaving).stale_entities(everything)
     except _Unread:
-        if policy.must:
+        if must:
             raise
         context.report.warnings.append(UNREAD)
         return StaleEntities()
@@ -95,7 +86,8 @@ class _Search:
 
     def stale_entities(self, everything: bool) -> StaleEntities:
         """Find the stale entities; `everything`: name all earlier texts again."""
-        lost = set() if self._is_first() else self._lost(with_names=not everything)
+        is_first = self._context.earlier is not None and not self._context.earlier
+        lost = set() if is_first else self._lost(with_names=not everything)
         if everything:
             ids = {row[1] for row in self._graph.aliases(self._context.namespace)}
             candidates = _StaleCandidates(NamedEntity(i, "") for i in ids if is_own_id(i))
@@ -112,9 +104,6 @@ class _Search:
                 self._read_earlier(self._labels.freed, candidates)
         self._keep_supported(candidates)
         return StaleEntities(frozenset(candidates.open), {} if everything else candidates.open)
-
-    def _is_first(self) -> bool:
-        return self._context.earlier is not None and not self._context.earlier
 
     def _lost(self, with_names: bool) -> set[str]:
         """List the entities that old texts brought, and no text of this load brings alike."""

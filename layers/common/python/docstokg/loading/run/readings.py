@@ -18,7 +18,6 @@ from docstokg.ports import Embedder, NameFinder, ObjectStore, Parts, Spans, Spar
 
 Readings = dict[str, Parts]
 Weights = dict[str, dict[str, float]]
-FoundNames = dict[str, tuple[FoundName, ...]]
 
 
 class Notes[Answer](Protocol):

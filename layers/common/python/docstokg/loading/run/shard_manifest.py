@@ -82,14 +82,6 @@ class ShardManifest:
         for inner, some in groupby(rows, key=lambda row: row[0]):
             yield _entry(inner, list(some))
 
-    def shards(self) -> Iterator[str]:
-        """Yield the shards, in the order in which `entries` first needs them."""
-        rows = self._db.execute(
-            "SELECT p.shard FROM part p JOIN listed l ON l.inner = p.inner AND l.etag = p.etag"
-            " WHERE p.unread = '' GROUP BY p.shard ORDER BY min(p.inner), p.shard"
-        )
-        return (row[0] for row in rows)
-
     def get(self, key: str, /) -> tuple[FoundName, ...] | None:
         """Give the names found in a text, None where nobody has read it."""
         row = self._db.execute("SELECT names FROM name WHERE key = ?", (key,)).fetchone()

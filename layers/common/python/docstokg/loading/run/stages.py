@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from itertools import batched
 from pathlib import Path
 from typing import Any
@@ -230,8 +231,8 @@ class _Resolution:
         self.sources = RunSources.of(self.run, self.objects)
         self.files = 0
         self.paths: dict[str, str] = {}
-        self._at_hand: dict[str, Shard] = {}
-        self._came: set[str] = set()
+        # An object that filled several shards may need one again.
+        self._shard = lru_cache(SHARDS_AT_HAND)(partial(read_shard, self.run, self.objects))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
         """Decide, and keep that with the staging's `file`; give what the report will say."""
@@ -319,8 +320,6 @@ class _Resolution:
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
         """Yield the objects with their rows; note which of them was not read as it is."""
-        names = self.manifest.shards()
-        coming = ahead(lambda name: read_shard(self.run, self.objects, name), names)
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -328,28 +327,15 @@ class _Resolution:
                 self.rejects.add_file(Path(entry.inner), entry.unread)
                 continue
             file = self.sources.file(entry.inner)
-            yield file, self._rows(entry, coming)
+            yield file, self._rows(entry)
             if self.rejects.by_file[str(file.path)]:
                 self.paths[str(file.path)] = entry.inner
 
-    def _rows(self, entry: Entry, coming: Iterator[tuple[str, Shard]]) -> Iterator[Row]:
+    def _rows(self, entry: Entry) -> Iterator[Row]:
         for part in entry.parts:
-            for line, record in self._shard(part.shard, coming).rows(part.position):
+            for line, record in self._shard(part.shard).rows(part.position):
                 self.staging.place = Place(part.shard, part.position, line)
                 yield line, record
-
-    def _shard(self, name: str, coming: Iterator[tuple[str, Shard]]) -> Shard:
-        """Give a shard: one of the last, the next one, or one that is needed again, fetched."""
-        while name not in self._at_hand:
-            if name in self._came:
-                came, shard = name, read_shard(self.run, self.objects, name)
-            else:
-                came, shard = next(coming)
-            if len(self._at_hand) >= SHARDS_AT_HAND:
-                del self._at_hand[next(iter(self._at_hand))]
-            self._at_hand[came] = shard
-            self._came.add(came)
-        return self._at_hand[name]
 
     def _gone(self, options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
         root = self.sources.root

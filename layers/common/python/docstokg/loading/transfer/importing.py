@@ -9,6 +9,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -168,17 +169,11 @@ def _loaded(
 def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
     """Put ROW_BATCH rows together; the mentions of a chunk stay together, they replace others."""
     batch: list[tuple[str, int, StrictContract]] = []
-    for item in rows:
-        row, last = item[2], batch[-1][2] if batch else None
-        more = (
-            isinstance(row, MentionRow)
-            and isinstance(last, MentionRow)
-            and (row.chunk == last.chunk)
-        )
-        if len(batch) >= ROW_BATCH and not more:
+    for _, together in groupby(rows, lambda item: getattr(item[2], "chunk", item[1])):
+        batch += together
+        if len(batch) >= ROW_BATCH:
             yield batch
             batch = []
-        batch.append(item)
     if batch:
         yield batch
 

@@ -4,7 +4,7 @@ Every vector is made first: killed, it is begun again, and what an encoder's cac
 made twice. Then all are exchanged at once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import batched
 
@@ -51,21 +51,15 @@ def _rows(
     stored: Iterable[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
 ) -> Iterator[VectorRow]:
     for some in batched(stored, CHUNK_BATCH, strict=False):
-        yield from _made(some, dense, before, sparse)
-
-
-def _made(
-    stored: Sequence[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
-) -> Iterator[VectorRow]:
-    chunks, marks = zip(*stored, strict=True)
-    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
-    parts = []
-    for chunk, text in zip(chunks, texts, strict=True):
-        offset = len(text) - len(chunk.text)
-        parts.append([(a + offset, b + offset) for a, b in chunk.sentences])
-    made = dense.embed_parts(texts, parts)
-    for chunk, mark, (vector, packed) in zip(chunks, marks, made, strict=True):
-        old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
-        # The same mark of another encoder; that of a chunk whose vector came with its file is new.
-        place = old.index(mark) % (len(old) // 2) if mark in old else 0
-        yield VectorRow(chunk.uuid, new[place], vector, packed)
+        texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in some]
+        offsets = [len(text) - len(row[0].text) for text, row in zip(texts, some, strict=True)]
+        parts = [
+            [(a + offset, b + offset) for a, b in chunk.sentences]
+            for offset, (chunk, _) in zip(offsets, some, strict=True)
+        ]
+        made = dense.embed_parts(texts, parts)
+        for (chunk, mark), (vector, packed) in zip(some, made, strict=True):
+            old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
+            # The same mark of another encoder; that of a vector that came with its file is new.
+            place = old.index(mark) % (len(old) // 2) if mark in old else 0
+            yield VectorRow(chunk.uuid, new[place], vector, packed)
