@@ -1,13 +1,13 @@
 """A small language model with the product's prompt and with a plain one, over the same passages.
 
-    python -m benchmarks.small_model ask FOLDER... --model NAME --out OUT.jsonl
+    python -m benchmarks.small_model ask FOLDER[:FIRST]... --model NAME --out OUT.jsonl
     python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
 
-Each FOLDER (med, mus, own_company) holds `given.jsonl` (training.passages). `ask` hands its first
+Each FOLDER (med, mus, own_...) holds `given.jsonl` (training.passages). `ask` hands its first
 passages to three arms: the built-in model; NAME, which DOCSTOKG_LLM_BASE_URL serves, by the step
 that synthesizes and the check; and NAME with PLAIN. Nothing limits the time. A line for each
-question: a second run does what is missing. The first ten questions of each set were looked at
-while the prompt was written, and are left out.
+question: a second run does what is missing. FIRST questions of a set are left out: its first ten
+were looked at while the prompt was written.
 
 `report` judges by a rule that does not know the arm: `is_right` of the evaluation (a short written
 answer as it stands, else half of its content words), also against any of `accept`; silence, in
@@ -40,7 +40,8 @@ ARMS = ("extractive", "product", "plain")
 DAY_S = 86400.0
 CONTEXT, TOKENS = 450, 80
 FITTED = 10
-ASKED = {"med": 20, "mus": 10, "own_company": 10}
+ASKED = {"med": 20}
+ASKED_ELSEWHERE = 10
 QUIET = Telemetry(level="ERROR")
 PLAIN = """Answer the question with the passages below.
 Use only what the passages say.
@@ -65,7 +66,7 @@ def main() -> None:
     """Ask or report."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     arguments.add_argument("do", choices=("ask", "report"))
-    arguments.add_argument("paths", type=Path, nargs="+")
+    arguments.add_argument("paths", nargs="+")
     arguments.add_argument("--model")
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--rows", type=Path)
@@ -73,17 +74,19 @@ def main() -> None:
     if options.do == "ask":
         ask_all(options.paths, options.model, options.out)
     else:
-        report(options.paths, options.rows)
+        report([Path(path) for path in options.paths], options.rows)
 
 
-def ask_all(folders: list[Path], model: str, out: Path) -> None:
+def ask_all(folders: list[str], model: str, out: Path) -> None:
     """Write a line for each question that is not in the file yet, the sets in turn."""
     placed = []
-    for folder in folders:
+    for named in folders:
+        name, _, first = named.partition(":")
+        folder, begin = Path(name), int(first or FITTED)
         rows = [row for row in _rows(folder / "given.jsonl")
                 if row.get("type") in (None, "Fact Retrieval", "answerable")]  # fmt: skip
-        count = ASKED[folder.name]
-        own = rows[FITTED : FITTED + count]
+        count = ASKED.get(folder.name, ASKED_ELSEWHERE)
+        own = rows[begin : begin + count]
         placed += [(n / count, row["id"], row) for n, row in enumerate(own)]
     known = {row["id"] for row in _rows(out)} if out.exists() else set()
     more = {"models": (model, extractive.MODEL)}

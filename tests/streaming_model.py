@@ -55,6 +55,11 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
         def log_message(self, *args: object) -> None:
             """Stay silent."""
 
+        def end_headers(self) -> None:
+            """Keep no connection: a command that a test runs here would leave it open."""
+            self.send_header("Connection", "close")
+            super().end_headers()
+
         def do_GET(self) -> None:
             model.asked.append({"path": self.path})
             send_json(self, 200, {"object": "list", "data": [{"id": "tiny", "object": "model"}]})
@@ -83,9 +88,7 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
             self.end_headers()
-            self.close_connection = True
             for place, piece in enumerate(model.pieces()):
                 if place == model.hang_after:
                     self._hang()
