@@ -1,7 +1,7 @@
 """What every trace store promises, asked of the embedded one and of the real server."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,18 +84,10 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
             store.close()
 
 
-KINDS: dict[str, Callable[[Path], AbstractContextManager[Traces]]] = {
-    "sqlite": in_sqlite,
-    "neo4j": in_neo4j,
-}
-
-
-@pytest.fixture(
-    params=[pytest.param(name, marks=SERVICES if name == "neo4j" else ()) for name in sorted(KINDS)]
-)
+@pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=SERVICES)])
 def traces(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Traces]:
     """A trace store that holds nothing yet."""
-    with KINDS[request.param](tmp_path) as found:
+    with {"sqlite": in_sqlite, "neo4j": in_neo4j}[request.param](tmp_path) as found:
         yield found
 
 

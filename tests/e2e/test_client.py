@@ -79,10 +79,10 @@ class Peer(Loopback):
         super().__init__(self._next)
         self.script: list[tuple[int, dict[str, str], bytes, float]] = []
 
-    def _next(self, *_: object) -> tuple[int, bytes]:
-        status, self.headers, body, wait = self.script.pop(0)
+    def _next(self, *_: object) -> tuple[int, bytes, dict[str, str]]:
+        status, headers, body, wait = self.script.pop(0)
         time.sleep(wait)
-        return status, body
+        return status, body, headers
 
 
 @pytest.fixture

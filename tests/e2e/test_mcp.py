@@ -17,13 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
 TOOLS = {
-    "search_documentation",
-    "answer_with_citations",
-    "check_grounding",
-    "traverse_relationships",
-    "list_documents",
-    "read_passage",
-}
+    "search_documentation", "answer_with_citations", "check_grounding", "traverse_relationships",
+    "list_documents", "read_passage",
+}  # fmt: skip
 WHOLE = {"numbers": True, "max_response_tokens": None}
 """The route's own response on one page."""
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -342,11 +338,7 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     server = StdioServerParameters(
         command=sys.executable,
         args=[
-            "-c",
-            "from docstokg_local.cli.commands import main; main()",
-            "mcp",
-            "--index",
-            store,
+            "-c", "from docstokg_local.cli.commands import main; main()", "mcp", "--index", store,
         ],
         env={
             "PYTHONPATH": path,
@@ -354,7 +346,7 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
             "PATH": os.defpath,
             "HOME": str(tmp_path),
         },
-    )
+    )  # fmt: skip
     async with Client(server, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         asked = {"query": QUESTION, "numbers": True}

@@ -21,16 +21,10 @@ Statement = dict[str, Any]
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 OPERATORS = ("StringEquals", "StringLike", "ArnEquals", "ArnLike", "Bool")
 KEYS = (
-    "aws:PrincipalArn",
-    "aws:SecureTransport",
-    "aws:SourceAccount",
-    "aws:SourceArn",
-    "bedrock:InferenceProfileArn",
-    "kms:EncryptionContext:aws:logs:arn",
-    "kms:ViaService",
-    "s3:prefix",
-    "states:StateMachineQualifier",
-)
+    "aws:PrincipalArn", "aws:SecureTransport", "aws:SourceAccount", "aws:SourceArn",
+    "bedrock:InferenceProfileArn", "kms:EncryptionContext:aws:logs:arn", "kms:ViaService",
+    "s3:prefix", "states:StateMachineQualifier",
+)  # fmt: skip
 
 
 class UnknownCondition(Exception):

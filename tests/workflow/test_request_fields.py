@@ -209,12 +209,8 @@ def test_a_passage_is_followed_through_every_stage(mills: Path, client_for: Any)
     answer = client.post("/v1/answer", json=BASE).json()["citations"]
     assert [c["doc_id"] for c in answer][cited["rank"] - 1] == "d0"
     assert [s["stage"] for s in cited["stages"]] == [
-        "search",
-        "selection",
-        "graph",
-        "walk",
-        "budget",
-    ]
+        "search", "selection", "graph", "walk", "budget",
+    ]  # fmt: skip
     missing = [p["doc_id"] for p in PAGES if p["doc_id"] not in {c["doc_id"] for c in answer}]
     for doc_id in missing:
         lost = explained(client, expect={"doc_id": doc_id})

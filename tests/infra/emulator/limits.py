@@ -8,14 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 UNKNOWN = (
-    "AWS::Budgets::Budget",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::SecurityGroupIngress",
-    "AWS::Logs::QueryDefinition",
-    "AWS::StepFunctions::StateMachineAlias",
-    "AWS::StepFunctions::StateMachineVersion",
-    "AWS::WAFv2::WebACLAssociation",
-)
+    "AWS::Budgets::Budget", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress",
+    "AWS::Logs::QueryDefinition", "AWS::StepFunctions::StateMachineAlias",
+    "AWS::StepFunctions::StateMachineVersion", "AWS::WAFv2::WebACLAssociation",
+)  # fmt: skip
 LONGEST_S = 28
 """Instead of a state's TimeoutSeconds that is an expression."""
 

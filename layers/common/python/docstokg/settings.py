@@ -123,7 +123,8 @@ class EncoderSettings(Contract):
         (), description="other addresses of that provider's API; the next one where one fails"
     )
     embed_model: str | None = Field(
-        None, description="default: the provider's; `local` also has `multilingual`"
+        None,
+        description="default: the provider's; local: also `multilingual` or an encoder's folder",
     )
     embed_dimension: int | None = Field(None, description="needed for models not known here")
     embed_api_key: str | None = Field(None, description="key of the embedding provider")

@@ -215,19 +215,21 @@ class Wiring:
     def _local_encoder(self, name: str) -> ports.Embedder | None:
         """Give a model that runs here by its name; None where it is not installed."""
         from docstokg.adapters import multilingual
-        from docstokg.adapters.onnx import minilm
+        from docstokg.adapters.onnx import folder, minilm
 
         if name in (multilingual.NAME, multilingual.MODEL):
             many = multilingual.MultilingualEncoder()
             return many if many.installed() else None
         if name in ("", minilm.MODEL):
             return minilm.OnnxMiniLm() if minilm.OnnxMiniLm.installed() else None
-        raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model")
+        if (found := folder.folder_of(name)) is not None:
+            return folder.FolderEncoder(found)
+        raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
     def encoder(self, name: str) -> ports.Embedder | None:
         """Give a local encoder by name, for namespaces loaded with another than the configured."""
         from docstokg.adapters import multilingual
-        from docstokg.adapters.onnx import minilm
+        from docstokg.adapters.onnx import folder, minilm
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         def make() -> ports.Embedder | None:
@@ -235,7 +237,9 @@ class Wiring:
             return None if inner is None else CachedEmbedder(inner, self.cache_folder())
 
         known = (multilingual.NAME, multilingual.MODEL, minilm.MODEL)
-        return self._once(OTHER_ENCODER + name, make) if name in known else None
+        if name not in known and folder.folder_of(name) is None:
+            return None
+        return self._once(OTHER_ENCODER + name, make)
 
     def multilingual(self) -> Callable[[], ports.Embedder] | None:
         """Give what makes the encoder of other languages; None where another one was asked for."""

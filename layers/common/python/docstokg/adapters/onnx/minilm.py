@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +38,6 @@ TOLERANCE = 2e-4
 
 DIMENSION = 384
 MAX_TOKENS = 256
-BATCH_PIECES = 256
-"""Pieces of a batch, padding included: what lies between two layers stays in a core's cache.
-More texts at once are slower: 38 ms of a core a text at 16 of 105 pieces, 28 at two."""
 
 
 class OnnxMiniLm:
@@ -105,7 +102,7 @@ class OnnxMiniLm:
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
-            vectors[index] = pack(read.hidden.mean(axis=0))
+            vectors[index] = pack(self._pooled(read))
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -118,7 +115,7 @@ class OnnxMiniLm:
         vectors: list[list[bytes]] = [[] for _ in texts]
         for index, read in self._readings(texts, None):
             whole[index] = pack(read.hidden.mean(axis=0))
-            vectors[index] = [_pooled(read, begin, end) for begin, end in parts[index]]
+            vectors[index] = [_part(read, begin, end) for begin, end in parts[index]]
         unread = [(i, k) for i, own in enumerate(vectors) for k, part in enumerate(own) if not part]
         rest = self.embed([texts[i][slice(*parts[i][k])] for i, k in unread], None)
         for (i, k), vector in zip(unread, rest, strict=True):
@@ -127,23 +124,22 @@ class OnnxMiniLm:
 
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None
-    ) -> Iterator[tuple[int, "_Reading"]]:
-        """Read each text, with its place: alone, or the installed model batches of like length."""
-        quick = self._quick()
+    ) -> Iterator[tuple[int, "Reading"]]:
+        """Read each text alone, with its place: more at once are slower.
+
+        38 ms of a core a text at 16 of 105 pieces, 28 at two: what lies between two layers then
+        stays in a core's cache.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        session, tokenizer = quick or self._opened()
-        encoded = tokenizer.encode_batch(list(texts))
-        if quick is None:
-            read, batches = _read, _batches([len(item.ids) for item in encoded])
-        else:
-            read, batches = _read_alone, iter([place] for place in range(len(encoded)))
-        done = 0
-        for batch in batches:
+        session, tokenizer = self._quick() or self._opened()
+        for done, item in enumerate(tokenizer.encode_batch(list(texts))):
             if deadline is not None and time.monotonic() >= deadline:
                 raise Timeout(f"{done} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
-            readings = read(session, [encoded[index] for index in batch])
-            yield from zip(batch, readings, strict=True)
-            done += len(batch)
+            yield done, Reading(_run(session, item), item.offsets)
+
+    def _pooled(self, read: "Reading") -> Floats:
+        """Make one vector of a reading, of any length."""
+        return np.asarray(read.hidden.mean(axis=0), dtype=np.float32)
 
     def _opened(self) -> tuple[Any, Any]:
         with self._lock:
@@ -183,14 +179,14 @@ class OnnxMiniLm:
         return open_tokenizer(path, MAX_TOKENS)
 
 
-class _Reading(NamedTuple):
+class Reading(NamedTuple):
     """The last hidden states of a text's pieces, marks included, and where the pieces stand."""
 
     hidden: Floats
     offsets: Sequence[tuple[int, int]]
 
 
-def _pooled(read: _Reading, begin: int, end: int) -> bytes:
+def _part(read: Reading, begin: int, end: int) -> bytes:
     """Average the pieces inside text[begin:end] of a text read whole; nothing when cut off."""
     rows = [row for row, (a, b) in enumerate(read.offsets) if begin <= a < b <= end]
     last = max((b for _, b in read.offsets), default=0)
@@ -200,42 +196,13 @@ def _pooled(read: _Reading, begin: int, end: int) -> bytes:
     return pack(read.hidden[rows].mean(axis=0))
 
 
-def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Put texts of like size together, shortest first, BATCH_PIECES pieces or a single text."""
-    batch: list[int] = []
-    for index in sorted(range(len(sizes)), key=lambda i: sizes[i]):
-        if batch and (len(batch) + 1) * sizes[index] > BATCH_PIECES:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def _read(session: Any, encoded: Sequence[Any]) -> tuple[_Reading, ...]:
-    longest = max(len(item.ids) for item in encoded)
-    ids = np.zeros((len(encoded), longest), dtype=np.int64)
-    mask = np.zeros((len(encoded), longest), dtype=np.int64)
-    for row, item in enumerate(encoded):
-        ids[row, : len(item.ids)] = item.ids
-        mask[row, : len(item.ids)] = 1
-    feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    hidden = _run(session, "last_hidden_state", feed)
-    return tuple(
-        _Reading(rows[: len(item.ids)], item.offsets)
-        for rows, item in zip(hidden, encoded, strict=True)
-    )
-
-
-def _read_alone(session: Any, encoded: Sequence[Any]) -> tuple[_Reading, ...]:
-    (item,) = encoded
+def _run(session: Any, item: Any) -> Floats:
     ids = np.array([item.ids], dtype=np.int64)
-    return (_Reading(_run(session, "hidden", {"ids": ids})[0], item.offsets),)
-
-
-def _run(session: Any, output: str, feed: Mapping[str, Any]) -> Floats:
+    given = {"ids": ids, "input_ids": ids, "attention_mask": np.ones_like(ids)}
+    given["token_type_ids"] = np.zeros_like(ids)
+    feed = {one.name: given[one.name] for one in session.get_inputs()}
     try:
-        hidden: Floats = session.run([output], feed)[0]
+        hidden: Floats = session.run(None, feed)[0][0]
     except vendor_errors() as broken:
         raise Unavailable(f"the local embedding model failed: {broken}") from broken
     return hidden

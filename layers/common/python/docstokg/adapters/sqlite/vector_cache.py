@@ -177,7 +177,9 @@ class CachedEmbedder(_Cached[Embedder]):
         def read(value: bytes) -> bytes | None:
             return value if len(value) == size else None
 
-        return self._through("embed", texts, self.inner.embed, read, timeout_s)
+        # Some encoders read questions otherwise than passages.
+        kind = "embed" if timeout_s is None else getattr(self.inner, "asked", "embed")
+        return self._through(kind, texts, self.inner.embed, read, timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""

