@@ -105,13 +105,9 @@ class Amazon:
     def token(self, number: int) -> str:
         """Sign a token; each number gives another one."""
         claims = {
-            "iss": ISSUER,
-            "aud": AUDIENCE,
-            "sub": f"caller-{number}",
-            "namespaces": ["*"],
-            "groups": ["*"],
-            "exp": int(time.time()) + 3600,
-        }
+            "iss": ISSUER, "aud": AUDIENCE, "sub": f"caller-{number}", "namespaces": ["*"],
+            "groups": ["*"], "exp": int(time.time()) + 3600,
+        }  # fmt: skip
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
 
     def close(self) -> None:

@@ -61,13 +61,9 @@ XRAY = Price("X-Ray, traces recorded", 5.00, "million", "aws.amazon.com/xray/pri
 OUT = Price("data to the internet", 0.09, "GB", "aws.amazon.com/ec2/pricing/on-demand")
 WAF = Price("WAF, requests", 0.60, "million", "aws.amazon.com/waf/pricing")
 NODES = {
-    "t3.small.search": 0.036,
-    "t3.medium.search": 0.073,
-    "m7g.medium.search": 0.068,
-    "m7g.large.search": 0.135,
-    "r7g.large.search": 0.178,
-    "r7g.xlarge.search": 0.356,
-}
+    "t3.small.search": 0.036, "t3.medium.search": 0.073, "m7g.medium.search": 0.068,
+    "m7g.large.search": 0.135, "r7g.large.search": 0.178, "r7g.xlarge.search": 0.356,
+}  # fmt: skip
 """OpenSearch Service, USD an hour."""
 SEARCH_PAGE = "aws.amazon.com/opensearch-service/pricing"
 DISK = Price("OpenSearch, gp3", 0.122, "GB-month", SEARCH_PAGE)

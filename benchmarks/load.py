@@ -77,13 +77,8 @@ class Server:
         self.port = free_port()
         shown = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
         command = [
-            str(python),
-            "-m",
-            "docstokg_local.cli.commands",
-            "serve",
-            "--port",
-            str(self.port),
-        ]
+            str(python), "-m", "docstokg_local.cli.commands", "serve", "--port", str(self.port),
+        ]  # fmt: skip
         command += ["--workers", str(workers)] if workers else []
         self._log = Path(self._cache.name) / "server.log"
         with self._log.open("w") as log:
@@ -371,17 +366,10 @@ def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
             good = [row for row in heard if row[2] == 200]
             times = [row[4] for row in good]
             yield (
-                round(at),
-                stage.name,
-                len(good),
-                sum(row[3] == WHOLE for row in good),
-                sum(row[3] == "overloaded" for row in heard),
-                round(quantile(times, 0.5)),
-                round(quantile(times, 0.95)),
-                resident // MB,
-                threads,
-                descriptors,
-            )
+                round(at), stage.name, len(good), sum(row[3] == WHOLE for row in good),
+                sum(row[3] == "overloaded" for row in heard), round(quantile(times, 0.5)),
+                round(quantile(times, 0.95)), resident // MB, threads, descriptors,
+            )  # fmt: skip
 
 
 def broken(

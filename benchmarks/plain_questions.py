@@ -29,29 +29,10 @@ from docstokg_local.engine.workflow import LocalWorkflow
 
 QUESTIONS = Path(__file__).with_name("plain_questions.jsonl")
 MAN_PAGES = (
-    "chmod",
-    "cp",
-    "curl",
-    "du",
-    "find",
-    "git-clean",
-    "git-reset",
-    "git-stash",
-    "grep",
-    "gzip",
-    "jq",
-    "less",
-    "ln",
-    "make",
-    "sort",
-    "split",
-    "ssh_config",
-    "strace",
-    "tail",
-    "tar",
-    "timeout",
+    "chmod", "cp", "curl", "du", "find", "git-clean", "git-reset", "git-stash", "grep", "gzip",
+    "jq", "less", "ln", "make", "sort", "split", "ssh_config", "strace", "tail", "tar", "timeout",
     "xargs",
-)
+)  # fmt: skip
 PYPARSING = "ai/best_practices.md"
 PLAYWRIGHT = "driver/package/lib/tools/skills/playwright-cli/references"
 ZSTD = Path("/usr/share/doc/zstd/README.md.gz")

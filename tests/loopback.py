@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-Reply = Callable[[str, Mapping[str, str], bytes], tuple[int, Any]]
-"""Path, headers and body of a request -> status, and bytes or what JSON can say."""
+Reply = Callable[[BaseHTTPRequestHandler, bytes], tuple[int, Any] | tuple[int, Any, Mapping]]
+"""A request and its body -> status, bytes or what JSON can say, and headers."""
 
 
 class Loopback:
@@ -19,19 +22,34 @@ class Loopback:
 
     Attributes:
         waits: cleared, no request is answered until it is set, or for at most twenty seconds.
+        tls: a certificate and its key.
         headers: what each answer has besides its type and length.
     """
 
-    def __init__(self, reply: Reply | None = None, port: int = 0) -> None:
+    def __init__(
+        self, reply: Reply | None = None, port: int = 0, tls: tuple[Path, Path] | None = None
+    ) -> None:
         self.status, self.answer, self.reply = 200, {}, reply
         self.headers: dict[str, str] = {}
         self.asked: list[tuple[str, bytes]] = []
+        self._open: list[socket.socket] = []
         self.waits = threading.Event()
         self.waits.set()
         self._server = _bound(self._handler(), port)
         self.port = self._server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def cut_connections(self) -> None:
+        """Shut every connection, as time does to those of a snapshot."""
+        for connection in self._open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
 
     def close(self) -> None:
         """Stop answering."""
@@ -45,23 +63,29 @@ class Loopback:
         class Requests(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def setup(self) -> None:
+                super().setup()
+                here._open.append(self.connection)
+
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 here.asked.append((self.path, body))
                 here.waits.wait(20)
-                status, said = here.status, here.answer
-                if here.reply is not None:
-                    status, said = here.reply(self.path, self.headers, body)
+                told = (here.status, here.answer) if here.reply is None else here.reply(self, body)
+                status, said, *more = told
                 raw = said if isinstance(said, bytes) else json.dumps(said).encode()
-                known = {"content-type": "application/json", "content-length": str(len(raw))}
+                known = {"content-type": "application/json", **here.headers}
+                known |= more[0] if more else {}
+                known |= {} if status == 204 else {"content-length": str(len(raw))}
                 with suppress(ConnectionError):  # whoever asked may wait no longer
                     self.send_response(status)
-                    for name, value in (known | here.headers).items():
+                    for name, value in known.items():
                         self.send_header(name, value)
                     self.end_headers()
-                    self.wfile.write(raw)
+                    if self.command != "HEAD":
+                        self.wfile.write(raw)
 
-            do_GET = do_POST = do_PUT = do_DELETE = _any
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
 
             def log_message(self, *_: object) -> None:
                 """Stay quiet."""

@@ -18,13 +18,9 @@ from docstokg_functions.ingest.resolve.handler import build as build_resolve
 from docstokg_functions.ingest.write.handler import build as build_write
 
 BUILDS: dict[str, Callable[[Wiring], Handler]] = {
-    "read": build_read,
-    "encode": build_encode,
-    "names": build_names,
-    "resolve": build_resolve,
-    "write": build_write,
-    "close": build_close,
-}
+    "read": build_read, "encode": build_encode, "names": build_names, "resolve": build_resolve,
+    "write": build_write, "close": build_close,
+}  # fmt: skip
 
 
 class Killed(BaseException):

@@ -2,7 +2,10 @@
 
 import datetime
 import hashlib
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -10,6 +13,7 @@ from botocore.credentials import Credentials
 
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
 REGION = "eu-central-1"
+ALWAYS = ("host", "x-amz-date")
 
 
 @dataclass(frozen=True)
@@ -25,29 +29,55 @@ def problem(
     signed: Signed, method: str, url: str, headers: dict[str, str], body: bytes
 ) -> str | None:
     """Check one request, its header names in lower case; None when it is right."""
+    needed = [*ALWAYS, "x-amz-security-token", *["x-amz-content-sha256"] * signed.payload]
+    try:
+        signer_of({KEY: signed.secret}, signed.service, (method, url, headers, body), needed)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def signer_of(
+    secrets: Mapping[str, str],
+    service: str,
+    request: tuple[str, str, Mapping[str, str], bytes],
+    needed: Sequence[str],
+) -> str:
+    """The key id that signed a request for a service; ValueError when its signature is wrong."""
+    method, url, headers, body = request
     scheme, _, told = headers.get("authorization", "").partition(" ")
     parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
     if scheme != "AWS4-HMAC-SHA256" or parts.keys() != {"Credential", "SignedHeaders", "Signature"}:
-        return f"no signature: {headers.get('authorization')}"
+        raise ValueError(f"no signature: {headers.get('authorization')}")
+    key, _, scope = parts["Credential"].partition("/")
     stamp = headers["x-amz-date"]
-    if parts["Credential"] != f"{KEY}/{stamp[:8]}/{REGION}/{signed.service}/aws4_request":
-        return f"signed for {parts['Credential']}"
+    if key not in secrets or scope != f"{stamp[:8]}/{REGION}/{service}/aws4_request":
+        raise ValueError(f"signed for {parts['Credential']}")
     names = parts["SignedHeaders"].split(";")
-    needed = ["host", "x-amz-date", "x-amz-security-token"]
-    for name in [*needed, "x-amz-content-sha256"] if signed.payload else needed:
-        if name not in names:
-            return f"{name} is not signed"
-    if signed.payload and headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
-        return "the payload's hash is another"
-    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.strptime(
-        stamp, "%Y%m%dT%H%M%SZ"
-    ).replace(tzinfo=datetime.UTC)
-    if abs(age.total_seconds()) > 300:
-        return f"signed {age} ago"
-    request = AWSRequest(method, url, data=body, headers={name: headers[name] for name in names})
-    request.context["timestamp"] = stamp
-    signer = SigV4Auth(Credentials(KEY, signed.secret, TOKEN), signed.service, REGION)
-    string = signer.string_to_sign(request, signer.canonical_request(request))
-    if signer.signature(string, request) != parts["Signature"]:
-        return "the signature is another"
-    return None
+    if missing := set(needed) - set(names):
+        raise ValueError(f"{min(missing)} is not signed")
+    digest = headers.get("x-amz-content-sha256")
+    if "x-amz-content-sha256" in needed and digest != hashlib.sha256(body).hexdigest():
+        raise ValueError("the payload's hash is another")
+    then = datetime.datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC)
+    if abs((age := datetime.datetime.now(datetime.UTC) - then).total_seconds()) > 300:
+        raise ValueError(f"signed {age} ago")
+    again = AWSRequest(method, url, data=body, headers={name: headers[name] for name in names})
+    again.context["timestamp"] = stamp
+    signer = SigV4Auth(Credentials(key, secrets[key]), service, REGION)
+    string = signer.string_to_sign(again, signer.canonical_request(again))
+    if signer.signature(string, again) != parts["Signature"]:
+        raise ValueError("the signature is another")
+    return key
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for 127.0.0.1 that nobody else trusts, and its key."""
+    public, private = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "1", "-subj", "/CN=loopback", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(private), "-out", str(public)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return public, private

@@ -49,6 +49,8 @@ def followed(
     elif not uuids:  # it shares no word with the question: any of its own will do
         words = ChannelQuery(channel="bm25", size=1, text=doc_id)
         uuids = {hit.uuid for result in index.search([words], scope, time_s) for hit in result.hits}
+        first = [chunk_uuid(n, one) for n in scope.namespaces for one in (f"{doc_id}#0", doc_id)]
+        uuids = uuids or set(index.get(first, scope, time_s).chunks)
     if not uuids:
         return retrieval
     places = {candidate.uuid: place for place, candidate in enumerate(retrieval.pool)}

@@ -1,6 +1,5 @@
 """The published contract is the generated one, is what is served, and holds for any input."""
 
-import base64
 import json
 import shutil
 from pathlib import Path
@@ -21,7 +20,6 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from docstokg.contracts.chat import ErrorReply
-from docstokg.contracts.envelope import Caller
 from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
@@ -35,6 +33,7 @@ from docstokg_local.server.lease import Lease
 from docstokg_local.server.openapi import document_text
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
+from tests.envelopes import event
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 NOT_IN_THE_CONTRACT = {"/metrics", "/"}
@@ -42,11 +41,9 @@ PAGE = {route.path for route in page_routes()}
 """Files for a browser, each named in the page itself; the contract describes the API."""
 POSTS = sorted(path for path, item in openapi.document()["paths"].items() if "post" in item)
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
+    not_a_server_error, status_code_conformance, content_type_conformance,
     response_schema_conformance,
-]
+]  # fmt: skip
 UNHURRIED = settings(
     deadline=None,
     database=None,
@@ -160,15 +157,11 @@ def schema(app):
 @pytest.mark.parametrize(
     ("path", "method"),
     [
-        *((path, "POST") for path in POSTS),
-        ("/v1/health", "GET"),
-        ("/openapi.json", "GET"),
-        ("/v1/namespaces", "GET"),
-        ("/v1/documents", "GET"),
-        ("/v1/documents/{doc_id}", "DELETE"),
+        *((path, "POST") for path in POSTS), ("/v1/health", "GET"), ("/openapi.json", "GET"),
+        ("/v1/namespaces", "GET"), ("/v1/documents", "GET"), ("/v1/documents/{doc_id}", "DELETE"),
         ("/v1/jobs/{id}", "GET"),
     ],
-)
+)  # fmt: skip
 def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
     operation = schema[path][method]
     one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
@@ -269,21 +262,12 @@ def steps(small_store) -> dict[str, Handler]:
     wiring.close()
 
 
-CALLER = Caller(sub="s", namespaces=("*",), groups=("*",)).model_dump(mode="json")
-
-
 def refusal(steps: dict[str, Handler], route: str, body: bytes) -> dict[str, Any]:
     """Give the problem that the route's own first function answers."""
-    envelope = {
-        "route": route,
-        "request_id": "r",
-        "caller": CALLER,
-        "body_b64": base64.b64encode(body).decode(),
-    }
     if route == "check":
-        reply = steps["check"](envelope, None)
+        reply = steps["check"](event(body, route), None)
     else:
-        reply = steps["validate"]({"envelope": envelope}, None)["reply"]
+        reply = steps["validate"]({"envelope": event(body, route)}, None)["reply"]
     assert reply is not None, body
     assert reply["statusCode"] == 400
     assert reply["headers"]["Content-Type"] == "application/problem+json"

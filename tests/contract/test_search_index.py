@@ -2,8 +2,8 @@
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,9 @@ class Store:
 
 @contextmanager
 def in_sqlite(tmp_path: Path) -> Iterator[Store]:
-    index = SqliteIndex(tmp_path / "store.sqlite")
-    writer = SqliteIndexWriter(tmp_path / "store.sqlite")
-    try:
+    path = tmp_path / "store.sqlite"
+    with closing(SqliteIndex(path)) as index, closing(SqliteIndexWriter(path)) as writer:
         yield Store(index, writer)
-    finally:
-        index.close()
-        writer.close()
 
 
 @contextmanager
@@ -52,21 +48,9 @@ def in_opensearch(tmp_path: Path) -> Iterator[Store]:
         yield Store(index, writer)
 
 
-# Another store joins by its own line here; it is made empty and removed by its context manager.
-STORES: dict[str, Callable[[Path], Any]] = {
-    "opensearch": in_opensearch,
-    "sqlite": in_sqlite,
-}
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=SERVICES if name == "opensearch" else ())
-        for name in sorted(STORES)
-    ]
-)
+@pytest.fixture(params=[pytest.param("opensearch", marks=SERVICES), "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with STORES[request.param](tmp_path) as made:
+    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as made:
         refuse_if_filled(made.index)
         yield made
 
@@ -294,13 +278,10 @@ def test_namespaces_never_meet(store: Store) -> None:
 @pytest.mark.parametrize(
     ("groups", "expected"),
     [
-        (None, {"open", "red", "both"}),
-        ((), {"open"}),
-        (("red",), {"open", "red", "both"}),
-        (("blue", "green"), {"open", "both"}),
-        (("gr",), {"open"}),
+        (None, {"open", "red", "both"}), ((), {"open"}), (("red",), {"open", "red", "both"}),
+        (("blue", "green"), {"open", "both"}), (("gr",), {"open"}),
     ],
-)
+)  # fmt: skip
 def test_access_lists_hide_chunks_and_facts(
     store: Store, groups: tuple[str, ...] | None, expected: set[str]
 ) -> None:
@@ -320,19 +301,14 @@ def test_access_lists_hide_chunks_and_facts(
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
-        ({"topic": ("epilepsy",)}, {"a", "b"}),
-        ({"topic": ("epilepsy",), "year": (2020,)}, {"a"}),
-        ({"year": (2020, 2021)}, {"a", "b"}),
-        ({"year": (2020.0,)}, {"a"}),
-        ({"year": ("2020",)}, set()),
-        ({"codes": ("HP:2",)}, {"b", "c"}),
-        ({"peer reviewed": (True,)}, {"c"}),
-        ({"document_name": ("Book",)}, {"c"}),
-        ({"doc_id": ("doc-a", "doc-c")}, {"a", "c"}),
-        ({"section": ("nowhere",)}, set()),
+        ({"topic": ("epilepsy",)}, {"a", "b"}), ({"topic": ("epilepsy",), "year": (2020,)}, {"a"}),
+        ({"year": (2020, 2021)}, {"a", "b"}), ({"year": (2020.0,)}, {"a"}),
+        ({"year": ("2020",)}, set()), ({"codes": ("HP:2",)}, {"b", "c"}),
+        ({"peer reviewed": (True,)}, {"c"}), ({"document_name": ("Book",)}, {"c"}),
+        ({"doc_id": ("doc-a", "doc-c")}, {"a", "c"}), ({"section": ("nowhere",)}, set()),
         ({"a\"b' OR 1=1 --": ("x",)}, set()),
     ],
-)
+)  # fmt: skip
 def test_a_filter_joins_keys_by_and_values_by_or(
     store: Store, conditions: dict[str, tuple[Any, ...]], expected: set[str]
 ) -> None:
@@ -503,10 +479,8 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
         store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
     info = store.index.info(PATIENT_S)
     assert (info.embedding_model, info.dimension, info.sparse_model) == (
-        "model-a",
-        DIMENSION,
-        "sparse-a",
-    )
+        "model-a", DIMENSION, "sparse-a",
+    )  # fmt: skip
 
 
 def test_an_open_load_shows(store: Store) -> None:
@@ -599,21 +573,13 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        '"',
-        "seizure AND (",
-        "NOT seizure NEAR/2 (x y)",
-        "title:seizure OR text:*",
-        "^seizure* + -x {a b}: c",
-        "'; DROP TABLE index_rows; --",
-        "😀🧠 seizure",
-        "\u202eseizure\u202c \u200f\u2066",
-        "seizure " + "lorem ipsum dolor sit amet " * 150,
-        " ".join(f"word{i}" for i in range(700)) + " seizure",
-        "癫痫发作 是 什么",
-        "é" * 4096,
+        '"', "seizure AND (", "NOT seizure NEAR/2 (x y)", "title:seizure OR text:*",
+        "^seizure* + -x {a b}: c", "'; DROP TABLE index_rows; --", "😀🧠 seizure",
+        "\u202eseizure\u202c \u200f\u2066", "seizure " + "lorem ipsum dolor sit amet " * 150,
+        " ".join(f"word{i}" for i in range(700)) + " seizure", "癫痫发作 是 什么", "é" * 4096,
         "\\ % _ [ ] ? seizure",
     ],
-)
+)  # fmt: skip
 def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
     fill(store, seizure("a"), facts=(fact("f", "seizure"),))
     found = ask(store, text=text)

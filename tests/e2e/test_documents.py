@@ -19,10 +19,8 @@ from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)
 WORDS_ONLY = {
-    "DOCSTOKG_EMBED_PROVIDER": "none",
-    "DOCSTOKG_SPARSE": "none",
-    "DOCSTOKG_NAMES": "rule",
-}
+    "DOCSTOKG_EMBED_PROVIDER": "none", "DOCSTOKG_SPARSE": "none", "DOCSTOKG_NAMES": "rule",
+}  # fmt: skip
 KEYS = {
     "loader": {"sub": "loader", "namespaces": ["plant"], "groups": ["*"], "load": ["plant"]},
     "outsider": {"sub": "outsider", "namespaces": ["plant"], "groups": [], "load": ["plant"]},
@@ -33,8 +31,12 @@ HTML = "<html><body><h1>Valves</h1><p>Valve seven closes at 12 bar.</p></body></
 PUMP = "# Care of pumps\n\nOil the pump every 40 days. Use oil of grade 5.\n"
 
 
-def open_server(folder: Path, cache: Path, **more: str) -> Serving:
-    return Serving(folder / "store.sqlite", cache, "--workers", "1", **WORDS_ONLY, **more)
+def open_server(folder: Path, cache: Path, *options: str, **more: str) -> Serving:
+    """A server that ends with this module, unless a test ends it."""
+    store = folder / "store.sqlite"
+    serving = Serving(store, cache, "--workers", "1", *options, **WORDS_ONLY, **more)
+    OPENED.callback(serving.stop)
+    return serving
 
 
 OPENED = contextlib.ExitStack()
@@ -106,9 +108,7 @@ def folder(tmp_path_factory):
 def server(folder, cache_dir):
     (folder / "keys.json").write_text(json.dumps(KEYS))
     keys = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(folder / "keys.json")}
-    serving = open_server(folder, cache_dir, **keys)
-    yield serving
-    serving.stop()
+    return open_server(folder, cache_dir, **keys)
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +122,12 @@ def loaded(callers):
     documents = [
         {"doc_id": "care/pumps.md", "text": PUMP, "metadata": {"site": "north"}},
         {
-            "doc_id": "valves",
-            "content": base64.b64encode(HTML.encode()).decode(),
-            "media_type": "text/html",
-            "title": "All valves",
+            "doc_id": "valves", "content": base64.b64encode(HTML.encode()).decode(),
+            "media_type": "text/html", "title": "All valves",
         },
         {"doc_id": "secret", "text": "The safe opens with the number 4711.", "acl": ["staff"]},
         {"doc_id": "torn.pdf", "content": "AAAA", "media_type": "application/pdf"},
-    ]
+    ]  # fmt: skip
     loader = callers["loader"]
     accepted = loader.load(*documents)
     return accepted.json(), loader.done(accepted)
@@ -139,10 +137,8 @@ def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
     assert {doc_id: one["title"] for doc_id, one in listed.items()} == {
-        "care/pumps.md": "Care of pumps",
-        "secret": "",
-        "valves": "All valves",
-    }
+        "care/pumps.md": "Care of pumps", "secret": "", "valves": "All valves",
+    }  # fmt: skip
     assert {one["run_id"] for one in listed.values()} == {accepted["job_id"]}
     found = callers["loader"].first("How often must the pump be oiled?")
     assert found["doc_id"] == "care/pumps.md"
@@ -252,8 +248,8 @@ def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -
     """Somebody else has the queue's lock, so that nothing is done meanwhile."""
     lease = Lease(lock_of(tmp_path / "store.sqlite.jobs"))
     assert lease.held()
-    serving = open_server(tmp_path, cache_dir)
-    try:
+    with contextlib.closing(lease):
+        serving = open_server(tmp_path, cache_dir)
         anyone = Asked(serving, "")
         for number in range(MAX_QUEUED):
             assert anyone.load({"doc_id": str(number), "text": "x"}).status_code == 202
@@ -261,9 +257,7 @@ def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_jobs")
         assert int(refused.headers["retry-after"]) >= 1
         assert anyone.load({"doc_id": "x", "text": "x"}, namespace="mill").status_code == 202
-    finally:
         serving.stop()
-        lease.close()
 
 
 def test_nobody_waits_for_all_that_another_namespace_sent(cache_dir, tmp_path) -> None:
@@ -271,39 +265,31 @@ def test_nobody_waits_for_all_that_another_namespace_sent(cache_dir, tmp_path) -
     deep = base64.b64encode(b"<div>" * 200_000).decode()
     pages = [{"doc_id": str(n), "content": deep, "media_type": "text/html"} for n in range(3)]
     serving = open_server(tmp_path, cache_dir)
-    try:
-        anyone = Asked(serving, "")
-        long = anyone.load(*pages)
-        job = f"/v1/jobs/{long.json()['job_id']}"
-        short = anyone.load({"doc_id": "line", "text": "The lamp is lit."}, namespace="mill")
-        assert anyone.done(short, within_s=150)["loaded"] == 1
-        meanwhile = anyone.client.get(job).json()
-        assert (meanwhile["state"], len(meanwhile["rejected"])) == ("running", 1), meanwhile
-        assert "longer than 8 s" in meanwhile["rejected"][0]["reason"]
-        ended = anyone.client.delete(job).json()
-        assert (ended["state"], ended["reason"]) == ("failed", CANCELLED)
-        again = anyone.load({"doc_id": "more", "text": "The lamp is out."}, namespace="mill")
-        assert anyone.done(again, within_s=150)["loaded"] == 1
-        assert anyone.client.get(job).json() == ended
-        assert anyone.client.delete(job).json() == ended
-        assert anyone.client.delete("/v1/jobs/none").status_code == 404
-    finally:
-        serving.stop()
+    anyone = Asked(serving, "")
+    long = anyone.load(*pages)
+    job = f"/v1/jobs/{long.json()['job_id']}"
+    short = anyone.load({"doc_id": "line", "text": "The lamp is lit."}, namespace="mill")
+    assert anyone.done(short, within_s=150)["loaded"] == 1
+    meanwhile = anyone.client.get(job).json()
+    assert (meanwhile["state"], len(meanwhile["rejected"])) == ("running", 1), meanwhile
+    assert "longer than 8 s" in meanwhile["rejected"][0]["reason"]
+    ended = anyone.client.delete(job).json()
+    assert (ended["state"], ended["reason"]) == ("failed", CANCELLED)
+    again = anyone.load({"doc_id": "more", "text": "The lamp is out."}, namespace="mill")
+    assert anyone.done(again, within_s=150)["loaded"] == 1
+    assert anyone.client.get(job).json() == ended
+    assert anyone.client.delete(job).json() == ended
+    assert anyone.client.delete("/v1/jobs/none").status_code == 404
 
 
 def test_without_keys_only_this_machine_may_load(cache_dir, tmp_path) -> None:
-    serving = Serving(
-        tmp_path / "store.sqlite", cache_dir, "--workers", "1", "--host", "0.0.0.0", **WORDS_ONLY
-    )
+    serving = open_server(tmp_path, cache_dir, "--host", "0.0.0.0")
     serving.url = f"http://127.0.0.1:{serving.port}"
-    try:
-        anyone = Asked(serving, "")
-        refused = anyone.load({"doc_id": "a", "text": "x"})
-        assert (refused.status_code, refused.json()["code"]) == (403, "loopback_only")
-        assert anyone.delete("a").json()["code"] == "loopback_only"
-        assert anyone.client.get("/v1/namespaces").status_code == 200
-    finally:
-        serving.stop()
+    anyone = Asked(serving, "")
+    refused = anyone.load({"doc_id": "a", "text": "x"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "loopback_only")
+    assert anyone.delete("a").json()["code"] == "loopback_only"
+    assert anyone.client.get("/v1/namespaces").status_code == 200
 
 
 def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) -> None:
@@ -313,27 +299,24 @@ def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) ->
     text = "\n\n".join(f"## Part {n}\n\nThe lamp of part {n} is lit at {n} o'clock. " * 9
                        for n in range(60))  # fmt: skip
     documents = [{"doc_id": f"lamps-{n}.md", "text": f"# Lamps {n}\n\n{text}"} for n in range(20)]
-    try:
-        accepted = anyone.load(*documents)
-        killed = 0
-        for pause_s in (0.3, 0.8):
-            until = time.monotonic() + 40
-            while not (workers := workers_of(tmp_path)) and time.monotonic() < until:
-                time.sleep(0.02)
-            time.sleep(pause_s)
-            for worker in set(workers) - {serving.process.pid}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-                    killed += 1
-        job = anyone.client.get(f"/v1/jobs/{accepted.json()['job_id']}").json()
-        assert killed >= 1
-        assert job["state"] in ("queued", "running")
-        serving.process.kill()
-        serving.stop()
-        serving = open_server(tmp_path, cache_dir)
-        anyone = Asked(serving, "")
-        job = anyone.done(accepted, within_s=150)
-        assert (job["state"], job["loaded"]) == ("done", 20), job
-        assert len(anyone.listed()) == 20
-    finally:
-        serving.stop()
+    accepted = anyone.load(*documents)
+    killed = 0
+    for pause_s in (0.3, 0.8):
+        until = time.monotonic() + 40
+        while not (workers := workers_of(tmp_path)) and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(pause_s)
+        for worker in set(workers) - {serving.process.pid}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+                killed += 1
+    job = anyone.client.get(f"/v1/jobs/{accepted.json()['job_id']}").json()
+    assert killed >= 1
+    assert job["state"] in ("queued", "running")
+    serving.process.kill()
+    serving.stop()
+    serving = open_server(tmp_path, cache_dir)
+    anyone = Asked(serving, "")
+    job = anyone.done(accepted, within_s=150)
+    assert (job["state"], job["loaded"]) == ("done", 20), job
+    assert len(anyone.listed()) == 20

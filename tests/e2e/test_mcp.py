@@ -17,13 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
 TOOLS = {
-    "search_documentation",
-    "answer_with_citations",
-    "check_grounding",
-    "traverse_relationships",
-    "list_documents",
-    "read_passage",
-}
+    "search_documentation", "answer_with_citations", "check_grounding", "traverse_relationships",
+    "list_documents", "read_passage",
+}  # fmt: skip
 WHOLE = {"numbers": True, "max_response_tokens": None}
 """The route's own response on one page."""
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -272,7 +268,7 @@ async def test_problems_are_tool_errors(url) -> None:
             assert problem["errors"][0]["path"] == "$.response_cursor"
         with pytest.raises(MCPError) as refused:
             await client.call_tool("traverse_the_moon", {})
-        assert refused.value.error.code == -32602
+        assert refused.value.error.code == -32602  # fmt: skip
 
 
 async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
@@ -332,7 +328,7 @@ async def test_what_is_no_message_of_the_protocol(url) -> None:
         for origin in ("https://evil.example", "null", "http://["):
             assert (await post(ping_bytes, 403, origin=origin))["code"] == "foreign_origin"
         await post(ping_bytes, 200, origin="http://localhost:3000")
-        assert (await http.get(url)).status_code == 405
+        assert (await http.get(url)).status_code == 405  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -342,19 +338,13 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     server = StdioServerParameters(
         command=sys.executable,
         args=[
-            "-c",
-            "from docstokg_local.cli.commands import main; main()",
-            "mcp",
-            "--index",
-            store,
+            "-c", "from docstokg_local.cli.commands import main; main()", "mcp", "--index", store,
         ],
         env={
-            "PYTHONPATH": path,
-            "DOCSTOKG_CACHE_DIR": str(cache_dir),
-            "PATH": os.defpath,
+            "PYTHONPATH": path, "DOCSTOKG_CACHE_DIR": str(cache_dir), "PATH": os.defpath,
             "HOME": str(tmp_path),
         },
-    )
+    )  # fmt: skip
     async with Client(server, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         asked = {"query": QUESTION, "numbers": True}

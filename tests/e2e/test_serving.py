@@ -14,6 +14,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -145,6 +146,13 @@ def test_a_body_that_never_comes_is_refused(server) -> None:
     assert b"body_too_slow" in answer
 
 
+def served(client: Any, url: str = "") -> float:
+    """Count the searches that were answered."""
+    text = client.get(f"{url}/metrics", timeout=20).text
+    found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
+    return float(found[1]) if found else 0.0
+
+
 def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
     def begin() -> socket.socket:
         body = json.dumps({**ASK, "top_k": 100, "budget": {"timeout_s": 20}}).encode()
@@ -155,16 +163,11 @@ def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
         )
         return one
 
-    def served() -> float:
-        text = httpx.get(f"{server.url}/metrics", timeout=20).text
-        found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
-        return float(found[1]) if found else 0.0
-
-    before = served()
+    before = served(httpx, server.url)
     for one in [begin() for _ in range(40)]:
         one.close()
     time.sleep(2)
-    assert served() - before < 20
+    assert served(httpx, server.url) - before < 20
 
 
 def test_a_taken_port_is_said_and_nothing_listens(server, small_store, cache_dir) -> None:

@@ -1,7 +1,6 @@
 """Several processes behind one port answer as one, and outlive the loss of any of them."""
 
 import os
-import re
 import signal
 import socket
 import time
@@ -13,7 +12,7 @@ import pytest
 
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.serving import SPREADS_CONNECTIONS
-from tests.e2e.test_serving import Serving
+from tests.e2e.test_serving import Serving, served
 
 pytestmark = pytest.mark.timeout(240)
 ASK = {"query": "What are seizures in children?"}
@@ -81,12 +80,6 @@ def each(server) -> Iterator[Callable[[], dict[int, httpx.Client]]]:
     yield connect
     for one in opened:
         one.client.close()
-
-
-def served(client: httpx.Client) -> float:
-    text = client.get("/metrics").text
-    found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
-    return float(found[1]) if found else 0.0
 
 
 def test_every_worker_tells_the_metrics_of_all(each) -> None:

@@ -19,23 +19,12 @@ QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "timeout_s": 20}}
 
 ROWS = (
-    "deadline passes",
-    "vector index missing",
-    "embedder down",
-    "one channel errors or is slow",
-    "all channels fail",
-    "retrieval works, hydration fails",
-    "graph down, slow, or plan rejected",
-    "2-hop slow",
-    "reranker down",
-    "LLM timeout / 429 / error",
-    "orphan or malformed markers",
-    "no valid marker at all",
-    "abstention",
-    "low coverage or unsupported sentences",
-    "invalid request",
-    "cache, flag, circuit or trace store down",
-)
+    "deadline passes", "vector index missing", "embedder down", "one channel errors or is slow",
+    "all channels fail", "retrieval works, hydration fails", "graph down, slow, or plan rejected",
+    "2-hop slow", "reranker down", "LLM timeout / 429 / error", "orphan or malformed markers",
+    "no valid marker at all", "abstention", "low coverage or unsupported sentences",
+    "invalid request", "cache, flag, circuit or trace store down",
+)  # fmt: skip
 """What may fail, in the order of the contract."""
 
 Body = dict[str, Any]

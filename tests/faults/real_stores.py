@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from tests.conftest import opened
+from tests.conftest import CORPUS, opened, write_corpus
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
+from tests.services import CACHE, own_home, server, start_own
 
 TIMEOUT_S = 4.0
 SLACK_S = 0.3
@@ -31,6 +35,39 @@ def load_corpus(folder: Path, settings: Settings) -> LoadReport:
         return load([folder], LoadOptions(), stores, RejectLog(None))
     finally:
         wiring.close()
+
+
+@dataclass
+class Place:
+    """A loaded server of a module's own, and the settings that point at it."""
+
+    engine: Engine
+    at: Endpoint
+    home: Path
+    settings: Settings
+    models: dict[str, Any]
+
+    def revive(self) -> None:
+        """Start the server again."""
+        self.at = services.start(self.engine, self.home, cache=CACHE)
+
+
+@contextmanager
+def placed(
+    engine: Engine, folder: Path, cache_dir: Path, models: dict[str, Any]
+) -> Iterator[Place]:
+    """Start a server, the other store being embedded, and load the small corpus."""
+    server(engine)  # skips here when no server can run
+    with own_home(engine) as home:
+        at = start_own(engine, home)
+        where = {"index_url": f"sqlite:///{folder / 'index.sqlite'}", "graph_url": at.url}
+        where |= {"graph_user": at.user, "graph_password": at.password}
+        if engine is Engine.OPENSEARCH:
+            where = {"index_url": at.url, "graph_url": f"sqlite:///{folder / 'graph.sqlite'}"}
+        settings = Settings(**where, cache_dir=str(cache_dir))
+        report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
+        assert report.rejected == 0
+        yield Place(engine, at, home, settings, models)
 
 
 @contextmanager

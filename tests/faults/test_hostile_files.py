@@ -20,13 +20,10 @@ BOMB = "".join(
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 FRONTS = {
-    "bomb.md": "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + BOMB,
-    "cycle.md": "a: &a [*a]\n",
-    "cycle-key.md": "a: &a {b: *a}\n",
-    "deep.md": "a: " + "[" * 20_000 + "]" * 20_000 + "\n",
-    "deep-enough.md": "a: " + "[" * 100 + "]" * 100 + "\n",
-    "long.md": "a: " + "x" * 70_000 + "\n",
-}
+    "bomb.md": "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + BOMB, "cycle.md": "a: &a [*a]\n",
+    "cycle-key.md": "a: &a {b: *a}\n", "deep.md": "a: " + "[" * 20_000 + "]" * 20_000 + "\n",
+    "deep-enough.md": "a: " + "[" * 100 + "]" * 100 + "\n", "long.md": "a: " + "x" * 70_000 + "\n",
+}  # fmt: skip
 
 
 def nested(depth: int) -> str:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,11 @@ from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
-from docstokg.settings import Settings
-from tests.conftest import CORPUS, write_corpus
-from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
+from tests.faults.real_stores import Place, ask, client, eventually, placed, reasons, stopped, warm
 from tests.jvm import servers as services
-from tests.jvm.servers import Endpoint, Engine
+from tests.jvm.servers import Engine
 from tests.proxy import Proxy
-from tests.services import CACHE, SERVICES, own_home, server, start_own
+from tests.services import CACHE, SERVICES
 
 pytestmark = [*SERVICES]
 SPACE = Scope(namespace="default")
@@ -34,47 +31,23 @@ SEIZURE = SliceRequest(alias_keys=("seizure",))
 GONE = {"kg_unavailable", "kg_timeout"}
 
 
-@dataclass
-class Place:
-    """A loaded server of this module's own, and the settings that point at it."""
-
-    at: Endpoint
-    home: Path
-    settings: Settings
-    models: dict[str, Any]
-
-    def graph(self, port: int | None = None, **more: Any) -> Neo4jGraph:
-        """A graph whose breaker never stands in the way, unless the test wants one."""
-        url = self.at.url if port is None else f"bolt://127.0.0.1:{port}"
-        circuit = Circuit(failures=1_000_000)
-        login = {"url": url, "user": self.at.user, "password": self.at.password}
-        graph = Neo4jGraph(**{**login, "circuit": circuit, **more})
-        with contextlib.suppress(DocsToKGError):  # as the composition root does at start
-            graph.warm(5.0)
-        return graph
-
-    def revive(self) -> None:
-        self.at = services.start(Engine.NEO4J, self.home, cache=CACHE)
+def graph_of(place: Place, port: int | None = None, **more: Any) -> Neo4jGraph:
+    """A graph whose breaker never stands in the way, unless the test wants one."""
+    url = place.at.url if port is None else f"bolt://127.0.0.1:{port}"
+    circuit = Circuit(failures=1_000_000)
+    login = {"url": url, "user": place.at.user, "password": place.at.password}
+    graph = Neo4jGraph(**{**login, "circuit": circuit, **more})
+    with contextlib.suppress(DocsToKGError):  # as the composition root does at start
+        graph.warm(5.0)
+    return graph
 
 
 @pytest.fixture(scope="module")
 def place(
     tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
 ) -> Iterator[Place]:
-    server(Engine.NEO4J)  # skips here when no server can run
-    folder = tmp_path_factory.mktemp("faults")
-    with own_home(Engine.NEO4J) as home:
-        at = start_own(Engine.NEO4J, home)
-        settings = Settings(
-            index_url=f"sqlite:///{folder / 'index.sqlite'}",
-            graph_url=at.url,
-            graph_user=at.user,
-            graph_password=at.password,
-            cache_dir=str(cache_dir),
-        )
-        report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
-        assert report.rejected == 0
-        yield Place(at, home, settings, models)
+    with placed(Engine.NEO4J, tmp_path_factory.mktemp("faults"), cache_dir, models) as found:
+        yield found
 
 
 @pytest.fixture
@@ -99,7 +72,7 @@ def hybrid_only(body: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
 def test_a_bad_line_costs_only_the_graph(place: Place, proxy: Proxy, mood: Any) -> None:
-    graph = place.graph(proxy.port)
+    graph = graph_of(place, proxy.port)
     with asking(place, graph) as opened:
         warm(opened)
         assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
@@ -113,7 +86,7 @@ def test_a_bad_line_costs_only_the_graph(place: Place, proxy: Proxy, mood: Any) 
 
 
 def test_a_hung_server(place: Place) -> None:
-    with asking(place, place.graph()) as opened:
+    with asking(place, graph_of(place)) as opened:
         warm(opened)
         with stopped(place.at.pid):
             body = ask(opened)
@@ -123,7 +96,7 @@ def test_a_hung_server(place: Place) -> None:
 
 
 def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
-    with asking(place, place.graph()) as opened:
+    with asking(place, graph_of(place)) as opened:
         warm(opened)
         os.kill(place.at.pid, signal.SIGSTOP)
         killer = threading.Timer(0.3, os.kill, (place.at.pid, signal.SIGKILL))
@@ -145,7 +118,7 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
 @contextmanager
 def given_up(place: Place) -> Iterator[Neo4jGraph]:
     """A graph with the usual circuit, opened by a server that is down."""
-    graph = place.graph(circuit=Circuit())
+    graph = graph_of(place, circuit=Circuit())
     try:
         for _ in range(5):
             with pytest.raises((Unavailable, Timeout)):
@@ -173,16 +146,16 @@ def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | N
 
 
 def test_a_wrong_password(place: Place) -> None:
-    with asking(place, place.graph(password="wrong-password")) as opened:
+    with asking(place, graph_of(place, password="wrong-password")) as opened:
         body = ask(opened)
         assert reasons(body) == {"kg_unavailable"}
         assert hybrid_only(body)
-    with asking(place, place.graph()) as opened:  # the server now refuses everybody for seconds
+    with asking(place, graph_of(place)) as opened:  # the server now refuses everybody for seconds
         warm(opened)
 
 
 def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
-    graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
+    graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:
         assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
         proxy.mood = "cut"
@@ -201,7 +174,7 @@ def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
-    graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
+    graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:
         assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
         proxy.mood = "garbage"
@@ -224,7 +197,7 @@ def sliced(graph: Neo4jGraph) -> bool:
 
 
 def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
-    graph = place.graph(services.free_port())
+    graph = graph_of(place, services.free_port())
     try:
         with pytest.raises(Unavailable):
             graph.slice(SEIZURE, SPACE, 5.0)
@@ -235,7 +208,7 @@ def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
 
 
 def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
-    graph = place.graph(timeout_ms=30_000)
+    graph = graph_of(place, timeout_ms=30_000)
     found: list[int] = []
 
     def look() -> None:
@@ -272,7 +245,7 @@ def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
     writer = Neo4jGraphWriter(**login)
     try:
         assert eventually(lambda: _refuses_writes(writer), 60)
-        graph = place.graph(timeout_ms=60_000)
+        graph = graph_of(place, timeout_ms=60_000)
         try:
             assert graph.slice(SEIZURE, SPACE, 60.0).entities
         finally:

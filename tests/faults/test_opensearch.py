@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,61 +18,39 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
-from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import ask as bare
 from tests.faults.real_stores import (
     ASK,
+    Place,
     ask,
     client,
     eventually,
-    load_corpus,
+    placed,
     reasons,
     stopped,
     warm,
 )
 from tests.jvm import servers as services
-from tests.jvm.servers import Endpoint, Engine
+from tests.jvm.servers import Engine
 from tests.loopback import answering
 from tests.proxy import Proxy
-from tests.services import CACHE, SERVICES, own_home, server, start_own
+from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
 WORDS = [ChannelQuery(channel="bm25", size=5, text="seizures")]
 SPACE = Scope(namespace="default")
 
 
-@dataclass
-class Place:
-    """A loaded server of this module's own, and the settings that point at it."""
-
-    at: Endpoint
-    home: Path
-    settings: Settings
-    models: dict[str, Any]
-
-    def seen_through(self, proxy: Proxy) -> Settings:
-        return self.settings.model_copy(update={"index_url": f"http://127.0.0.1:{proxy.port}"})
-
-    def revive(self) -> None:
-        self.at = services.start(Engine.OPENSEARCH, self.home, cache=CACHE)
+def seen_through(place: Place, proxy: Proxy) -> Settings:
+    return place.settings.model_copy(update={"index_url": f"http://127.0.0.1:{proxy.port}"})
 
 
 @pytest.fixture(scope="module")
 def place(
     tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
 ) -> Iterator[Place]:
-    server(Engine.OPENSEARCH)  # skips here when no server can run
-    folder = tmp_path_factory.mktemp("faults")
-    with own_home(Engine.OPENSEARCH) as home:
-        at = start_own(Engine.OPENSEARCH, home)
-        settings = Settings(
-            index_url=at.url,
-            graph_url=f"sqlite:///{folder / 'graph.sqlite'}",
-            cache_dir=str(cache_dir),
-        )
-        report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
-        assert report.rejected == 0
-        yield Place(at, home, settings, models)
+    with placed(Engine.OPENSEARCH, tmp_path_factory.mktemp("faults"), cache_dir, models) as found:
+        yield found
 
 
 @pytest.fixture
@@ -86,7 +63,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
 @pytest.fixture
 def through(place: Place, proxy: Proxy) -> Iterator[TestClient]:
     """The application, reaching the server through the proxy; it has answered once."""
-    with client(place.seen_through(proxy), **place.models) as opened:
+    with client(seen_through(place, proxy), **place.models) as opened:
         warm(opened)
         yield opened
 
@@ -114,7 +91,7 @@ def test_without_hydration_it_is_503(through: TestClient, proxy: Proxy, mood: An
 
 def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
     never = Circuit(failures=1_000_000)
-    index = OpenSearchIndex(url=place.seen_through(proxy).index_url, circuit=never)
+    index = OpenSearchIndex(url=seen_through(place, proxy).index_url, circuit=never)
     try:
         for mood in ("slow", "cut"):
             proxy.mood = mood  # type: ignore[assignment]
@@ -254,15 +231,12 @@ def test_a_full_disk_stops_loading_and_not_reading(place: Place) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        b"[]",
-        b"{}",
-        b'{"responses": "none", "docs": 7}',
+        b"[]", b"{}", b'{"responses": "none", "docs": 7}',
         b'{"responses": [{"status": 200}], "docs": [{"_id": "x"}]}',
-        b'{"responses": [null, null, null, null], "docs": [null]}',
-        b"not json at all",
+        b'{"responses": [null, null, null, null], "docs": [null]}', b"not json at all",
         b"\xff\xfe\x00",
     ],
-)
+)  # fmt: skip
 def test_an_answer_of_another_shape_is_named_so(answer: bytes) -> None:
     with answering(answer) as odd:
         index = OpenSearchIndex(url=odd.url)

@@ -54,14 +54,9 @@ def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, prov
 
 
 FAILURES = [
-    ("refuse_429", QuotaExceeded),
-    ("error_500", Unavailable),
-    ("unauthorized", Refused),
-    ("break_off", Unavailable),
-    ("not_json", WrongAnswer),
-    ("hang", Timeout),
-    ("drip", Timeout),
-]
+    ("refuse_429", QuotaExceeded), ("error_500", Unavailable), ("unauthorized", Refused),
+    ("break_off", Unavailable), ("not_json", WrongAnswer), ("hang", Timeout), ("drip", Timeout),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mode", "kind"), FAILURES)

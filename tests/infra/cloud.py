@@ -33,10 +33,10 @@ from tests.infra.gateway import Answer, render_request, render_response
 from tests.infra.iam import Call, Policies
 from tests.infra.loopback_aws import Executions, LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
-from tests.integration.test_signed_requests import certificate
 from tests.loopback import Loopback
 from tests.model_server import ModelServer
 from tests.runtime_api import Fleet, Folders, Sandbox
+from tests.signatures import certificate
 
 AGENT_PORT = 2772
 SECRET = "secret-of-"
@@ -67,13 +67,10 @@ class Issuer:
         tokens = self._ours.tokens
         assert tokens is not None
         claims = {
-            "iss": tokens.issuer,
-            tokens.claims.split(",")[0]: tokens.audience,
-            "sub": "o'neil",
-            "exp": time.time() + 600,
-            tokens.claims.split(",")[1]: ["*"],
+            "iss": tokens.issuer, tokens.claims.split(",")[0]: tokens.audience, "sub": "o'neil",
+            "exp": time.time() + 600, tokens.claims.split(",")[1]: ["*"],
             tokens.claims.split(",")[2]: ["*"],
-        }
+        }  # fmt: skip
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
 
     def close(self) -> None:
@@ -201,12 +198,10 @@ class Cloud:
         if name in self.ours.snap_start:
             found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
         return found | {
-            "AWS_ENDPOINT_URL": self.aws.url,
-            "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
-            "AWS_ACCESS_KEY_ID": name,
-            "AWS_SECRET_ACCESS_KEY": SECRET + name,
+            "AWS_ENDPOINT_URL": self.aws.url, "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
+            "AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": SECRET + name,
             "AWS_DEFAULT_REGION": REGION,
-        }
+        }  # fmt: skip
 
     def publish(self) -> None:
         """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""

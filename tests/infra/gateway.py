@@ -14,16 +14,9 @@ from urllib.parse import unquote_plus
 import airspeed
 
 JAVASCRIPT = {
-    '"': '\\"',
-    "'": "\\'",
-    "\\": "\\\\",
-    "/": "\\/",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\b": "\\b",
-    "\f": "\\f",
-}
+    '"': '\\"', "'": "\\'", "\\": "\\\\", "/": "\\/", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+    "\b": "\\b", "\f": "\\f",
+}  # fmt: skip
 
 
 class Input:

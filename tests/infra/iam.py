@@ -21,16 +21,10 @@ Statement = dict[str, Any]
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 OPERATORS = ("StringEquals", "StringLike", "ArnEquals", "ArnLike", "Bool")
 KEYS = (
-    "aws:PrincipalArn",
-    "aws:SecureTransport",
-    "aws:SourceAccount",
-    "aws:SourceArn",
-    "bedrock:InferenceProfileArn",
-    "kms:EncryptionContext:aws:logs:arn",
-    "kms:ViaService",
-    "s3:prefix",
-    "states:StateMachineQualifier",
-)
+    "aws:PrincipalArn", "aws:SecureTransport", "aws:SourceAccount", "aws:SourceArn",
+    "bedrock:InferenceProfileArn", "kms:EncryptionContext:aws:logs:arn", "kms:ViaService",
+    "s3:prefix", "states:StateMachineQualifier",
+)  # fmt: skip
 
 
 class UnknownCondition(Exception):
@@ -117,12 +111,10 @@ class Policies:
             given = deployed.properties(name)
             condition = {"ArnLike": {"aws:SourceArn": given["SourceArn"]}}
             statement = {
-                "Effect": "Allow",
-                "Principal": {"Service": given["Principal"]},
-                "Action": given["Action"],
-                "Resource": given["FunctionName"],
+                "Effect": "Allow", "Principal": {"Service": given["Principal"]},
+                "Action": given["Action"], "Resource": given["FunctionName"],
                 "Condition": condition,
-            }
+            }  # fmt: skip
             self._add(given["FunctionName"], [statement])
         for name in deployed.all("AWS::Logs::ResourcePolicy"):
             document = json.loads(deployed.properties(name)["PolicyDocument"])

@@ -6,7 +6,6 @@ of tests/infra/service_calls.py, as AWS does it.
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 from docstokg.adapters.aws.s3_objects import S3Objects
 from infra.specs import STAGES
+from tests.envelopes import event
 from tests.infra.cloud import Cloud
 from tests.infra.loopback_aws import Moto
 from tests.infra.service_calls import bucket_of
@@ -106,13 +106,7 @@ class LoadingCloud(Cloud):
 
     def ask(self, route: str, body: dict[str, Any], job: str) -> tuple[int, dict[str, Any]]:
         """Status and body of one request to the documents function."""
-        event = {
-            "route": route,
-            "request_id": job,
-            "caller": SENDER,
-            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
-        }
-        reply = self.fleet.invoke("documents", event)
+        reply = self.fleet.invoke("documents", event(body, route, SENDER, job))
         return reply["statusCode"], json.loads(reply["body"])
 
     def send(self, route: str, body: dict[str, Any], job: str) -> None:

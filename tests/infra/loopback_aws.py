@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -21,6 +20,7 @@ from moto import mock_aws
 
 from tests.infra.deployed import ACCOUNT, REGION
 from tests.infra.iam import Call
+from tests.loopback import Loopback
 
 SIGNED = re.compile(r"Credential=(?P<key>[^/]+)/\d+/[\w-]+/(?P<service>[\w-]+)/aws4_request")
 Answer = tuple[int, bytes, dict[str, str]]
@@ -73,7 +73,7 @@ class Executions(Protocol):
         """End an execution."""
 
 
-class LoopbackAws:
+class LoopbackAws(Loopback):
     """One endpoint for every service; `calls` is what was asked of it, in order."""
 
     def __init__(
@@ -91,37 +91,7 @@ class LoopbackAws:
         self.calls: list[tuple[str, Call]] = []
         self._start, self._invoke, self._moto = start, invoke, moto
         self._executions = executions
-        aws = self
-
-        class Requests(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _any(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                status, answer, headers = aws._answer(self, body)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                if status != 204:
-                    self.send_header("content-length", str(len(answer)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(answer)
-
-            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
-
-            def log_message(self, *_: object) -> None:
-                """Stay quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        """Stop answering."""
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(self._answer)
 
     def _answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
         signed = SIGNED.search(asked.headers.get("authorization", ""))

@@ -7,55 +7,23 @@ real server is tests/services.py's.
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import gzip
-import hashlib
 import json
 import re
-import socket
-import ssl
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
+from tests.loopback import Loopback
+from tests.signatures import ALWAYS, signer_of
 
 Json = dict[str, Any]
+NEEDED = (*ALWAYS, "x-amz-content-sha256")
 Heard = Callable[[str, str, str], None]
 """Is told who called, the method and the path, of every request with a right signature."""
-
-
-def signer_of(
-    method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: Mapping[str, str]
-) -> str:
-    """The key id that signed a request for `es`, from its bytes alone; ValueError otherwise."""
-    _, _, told = headers.get("authorization", "").partition(" ")
-    parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
-    if not {"Credential", "SignedHeaders", "Signature"} <= parts.keys():
-        raise ValueError("no signature")
-    key, _, region, service, _ = parts["Credential"].split("/")
-    if service != "es" or key not in secrets:
-        raise ValueError(f"signed by {key} for {service}")
-    if headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
-        raise ValueError("the payload's hash is another")
-    stamp = headers["x-amz-date"]
-    then = datetime.datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC)
-    if abs((datetime.datetime.now(datetime.UTC) - then).total_seconds()) > 300:
-        raise ValueError("signed too long ago")
-    names = parts["SignedHeaders"].split(";")
-    request = AWSRequest(method, url, data=body, headers={name: headers[name] for name in names})
-    request.context["timestamp"] = stamp
-    signer = SigV4Auth(Credentials(key, secrets[key]), service, region)
-    string = signer.string_to_sign(request, signer.canonical_request(request))
-    if signer.signature(string, request) != parts["Signature"]:
-        raise ValueError("the signature is another")
-    return key
 
 
 class Documents:
@@ -215,7 +183,7 @@ def _buckets(names: Any) -> list[Json]:
     return [{"key": name, "doc_count": count} for name, count in counts.items()]
 
 
-class LoopbackSearch:
+class LoopbackSearch(Loopback):
     """The server; `secrets`: key id -> secret of who may sign."""
 
     def __init__(
@@ -223,64 +191,19 @@ class LoopbackSearch:
     ) -> None:
         self.documents = Documents()
         self.refused: list[str] = []
-        self._open: list[socket.socket] = []
-        search = self
-        lock = threading.Lock()
+        self._secrets, self._heard, self._lock = secrets, heard, threading.Lock()
+        super().__init__(self._answered, tls=certificate)
 
-        class Requests(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self) -> None:
-                super().setup()
-                search._open.append(self.connection)
-
-            def _any(self) -> None:
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                body = self.rfile.read(int(headers.get("content-length", 0)))
-                url = f"https://{headers['host']}{self.path}"
-                path = self.path.partition("?")[0]
-                try:
-                    who = signer_of(self.command, url, headers, body, secrets)
-                except ValueError as exc:
-                    search.refused.append(str(exc))
-                    status, answer = 403, {"message": str(exc)}
-                else:
-                    heard(who, self.command, path)
-                    plain = (
-                        gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
-                    )
-                    with lock:
-                        status, answer = search.documents.answer(
-                            self.command, path, plain.decode("utf-8")
-                        )
-                text = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
-
-            def log_message(self, *_: object) -> None:
-                """Stay quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-        self._server.daemon_threads = True
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*certificate)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"https://127.0.0.1:{self._server.server_port}"
-
-    def cut_connections(self) -> None:
-        """Shut every connection, as time does to those of a snapshot."""
-        for connection in self._open:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
-
-    def close(self) -> None:
-        """Stop answering."""
-        self._server.shutdown()
-        self._server.server_close()
+    def _answered(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Json]:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        url = f"https://{headers['host']}{asked.path}"
+        path = asked.path.partition("?")[0]
+        try:
+            who = signer_of(self._secrets, "es", (asked.command, url, headers, body), NEEDED)
+        except ValueError as exc:
+            self.refused.append(str(exc))
+            return 403, {"message": str(exc)}
+        self._heard(who, asked.command, path)
+        plain = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        with self._lock:
+            return self.documents.answer(asked.command, path, plain.decode("utf-8"))

@@ -244,13 +244,9 @@ def keys(agent: Loopback) -> JwksTokens:
 
 def token(key: Any = RSA, kid: str = "1", algorithm: str = "RS256", **changes: Any) -> str:
     claims: dict[str, Any] = {
-        "iss": ISSUER,
-        "aud": "docstokg",
-        "sub": "o'neil",
-        "exp": time.time() + 60,
-        "namespaces": ["default"],
-        "groups": ["staff"],
-    }
+        "iss": ISSUER, "aud": "docstokg", "sub": "o'neil", "exp": time.time() + 60,
+        "namespaces": ["default"], "groups": ["staff"],
+    }  # fmt: skip
     claims |= changes
     claims = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid})

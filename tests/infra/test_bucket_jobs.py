@@ -23,6 +23,7 @@ from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
 from infra.ingestion import LATE_H, WATCH_LOADS
 from infra.observability import RUNNING
+from tests.envelopes import event
 
 REGION = "eu-central-1"
 BUCKET = "documents-of-dev"
@@ -65,13 +66,8 @@ class Deployment:
         self.handler = build(self.wiring)
 
     def ask(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:
-        event = {
-            "route": route,
-            "request_id": job,
-            "caller": LOADER | caller,
-            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
-        }
-        return Reply.model_validate(self.handler(event, None))
+        given = event(body, route, LOADER | caller, job)
+        return Reply.model_validate(self.handler(given, None))
 
     def keys(self) -> list[str]:
         found = self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
@@ -113,14 +109,10 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
     body = posted("a/b.md")
     body["documents"].append(
         {
-            "doc_id": "über $x.pdf",
-            "content": base64.b64encode(b"%PDF-1.7").decode(),
-            "media_type": "application/pdf",
-            "title": "T",
-            "acl": ["staff"],
-            "metadata": {"k": 1},
+            "doc_id": "über $x.pdf", "content": base64.b64encode(b"%PDF-1.7").decode(),
+            "media_type": "application/pdf", "title": "T", "acl": ["staff"], "metadata": {"k": 1},
         }
-    )
+    )  # fmt: skip
     reply = deployment.ask("load", body)
     assert reply.statusCode == 202, reply.body
     assert json.loads(reply.body) == {"job_id": "job-1"}
@@ -143,17 +135,10 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         },
     }
     assert deployment.given() == {
-        "run_id": "job-1",
-        "kind": "load",
-        "namespace": "default",
-        "bucket": BUCKET,
-        "prefix": "inbox/default/job-1/",
-        "sync": False,
-        "max_removed": 0,
-        "remove": [],
-        "replace": False,
-        "groups": ["staff"],
-    }
+        "run_id": "job-1", "kind": "load", "namespace": "default", "bucket": BUCKET,
+        "prefix": "inbox/default/job-1/", "sync": False, "max_removed": 0, "remove": [],
+        "replace": False, "groups": ["staff"],
+    }  # fmt: skip
     told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
     assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
 

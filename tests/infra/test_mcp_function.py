@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.mcp import handler as mcp
+from tests.envelopes import event
 from tests.infra.test_aws_adapters import agent  # noqa: F401 - a fixture
 from tests.loopback import Loopback
 
@@ -36,8 +38,8 @@ class Amazon(Loopback):
         self.execution: dict[str, Any] = {}
         self.payload = b""
 
-    def _said(self, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
-        return self.status, self.execution if "X-Amz-Target" in headers else self.payload
+    def _said(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        return self.status, self.execution if "X-Amz-Target" in asked.headers else self.payload
 
     def service(self, name: str) -> AwsService:
         return AwsService(name, REGION, self.url, read_timeout_s=LONG_S)
@@ -121,13 +123,7 @@ def deployed(amazon) -> Handler:
 
 def call(handler: Handler, method: str, params: dict[str, Any]) -> dict[str, Any]:
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    event = {
-        "route": "mcp",
-        "request_id": "r-1",
-        "caller": CALLER.model_dump(mode="json"),
-        "body_b64": base64.b64encode(json.dumps(message).encode()).decode(),
-    }
-    reply = handler(event, None)
+    reply = handler(event(message, "mcp", CALLER, "r-1"), None)
     assert reply["statusCode"] == 200
     assert reply["headers"]["Content-Type"] == "application/json"
     return json.loads(reply["body"])["result"]

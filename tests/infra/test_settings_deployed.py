@@ -24,22 +24,15 @@ from tests.infra.iam import Call, Policies
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 GIVEN = {
-    "repair": "attribute",
-    "rerank_provider": "cohere",
-    "rerank_base_url": "https://rerank.internal/v2",
-    "llm_base_url": "https://gateway.internal/v1",
-    "llm_fallback_model": "extractive",
-    "model_table": ("house-model=32768/0.5/1.5",),
-    "kg_boost_value": 0.2,
-    "rag_log_snippets": False,
-}
+    "repair": "attribute", "rerank_provider": "cohere",
+    "rerank_base_url": "https://rerank.internal/v2", "llm_base_url": "https://gateway.internal/v1",
+    "llm_fallback_model": "extractive", "model_table": ("house-model=32768/0.5/1.5",),
+    "kg_boost_value": 0.2, "rag_log_snippets": False,
+}  # fmt: skip
 MODELS = (
-    "house-model",
-    "openai/gpt-6-luna",
-    "bedrock/eu.amazon.nova-lite-v1:0",
-    "bedrock/amazon.nova-micro-v1:0",
-    "extractive",
-)
+    "house-model", "openai/gpt-6-luna", "bedrock/eu.amazon.nova-lite-v1:0",
+    "bedrock/amazon.nova-micro-v1:0", "extractive",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,9 @@ from tests.infra.conftest import ROOT
 LOCKS = sorted([ROOT / "requirements.lock", *(ROOT / "requirements").glob("*.lock")])
 # Releases that carried a credential stealer (2026-03-24 and 2026-10-21), and names that fake ours.
 DENIED = {
-    ("litellm", "1.82.7"),
-    ("litellm", "1.82.8"),
-    ("litellm", "1.107.0"),
-    ("litellm-core", "1.82.7"),
-    ("litellm-core", "1.82.8"),
-    ("litellm-core", "1.107.0"),
-}
+    ("litellm", "1.82.7"), ("litellm", "1.82.8"), ("litellm", "1.107.0"),
+    ("litellm-core", "1.82.7"), ("litellm-core", "1.82.8"), ("litellm-core", "1.107.0"),
+}  # fmt: skip
 DENIED_NAMES = {"litellm", "torch", "python-jwt", "jwt", "opensearchpy", "awslambda-ric"}
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)")
 

@@ -1,6 +1,5 @@
 """What reaches CloudWatch and X-Ray, read as they would read it: lines of EMF, datagrams."""
 
-import base64
 import itertools
 import json
 import re
@@ -13,12 +12,13 @@ import pytest
 
 from docstokg.adapters.aws.emf_metrics import DIMENSIONS, EmfSink
 from docstokg.adapters.aws.xray import DAEMON, TRACE, XRay
-from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.envelope import Caller
 from docstokg.errors import Unavailable
 from docstokg.observability import METRICS, Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.validate.handler import build
+from tests.envelopes import event
 
 
 def published(printed: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[float]]:
@@ -126,18 +126,13 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     handler = build(wiring)
     reader = Caller(sub="o'neil", namespaces=("default",))
     for body in (b'{"query": "PRIVATE question?", "namespace": "elsewhere"}', b'{"PRIVATE": 1}'):
-        envelope = Envelope(
-            route="search", request_id="r", body_b64=base64.b64encode(body).decode(), caller=reader
-        )
-        handler({"envelope": envelope.model_dump(mode="json")}, None)
+        handler({"envelope": event(body, "search", reader)}, None)
     wiring.telemetry.flush()
     printed = capsys.readouterr()
     audit, refused = (json.loads(line) for line in printed.err.splitlines())
     assert (audit["event"], audit["status"], audit["code"]) == (
-        "audit",
-        403,
-        "namespace_not_granted",
-    )
+        "audit", 403, "namespace_not_granted",
+    )  # fmt: skip
     assert (refused["event"], refused["status"]) == ("refused", 400)
     assert "missing" in refused["errors"]
     assert "PRIVATE" not in printed.err
@@ -153,12 +148,10 @@ def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(
     log: list[str] = []
     client = client_for(small_store, log)
     body = {
-        "query": "What does SCN1A encode?",
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 128},
-        "verbosity": "graph",
+        "query": "What does SCN1A encode?", "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 128}, "verbosity": "graph",
         "kg_expansion": {"route": True, "seeds": ["scn1a"]},
-    }
+    }  # fmt: skip
     answered = client.post("/v1/answer", json=body).json()
     (line,) = (one for one in map(json.loads, log) if one["event"] == "request")
     diagnostics = answered["diagnostics"]

@@ -1,22 +1,14 @@
 """SigV4 for managed and serverless OpenSearch: a server recomputes every signature it receives."""
 
-import datetime
 import gzip
-import ipaddress
 import json
-import ssl
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.server import Auth
@@ -24,7 +16,8 @@ from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured
-from tests.signatures import KEY, REGION, SECRET, TOKEN, Signed, problem
+from tests.loopback import Loopback
+from tests.signatures import KEY, REGION, SECRET, TOKEN, Signed, certificate, problem
 
 SPACE = Scope(namespace="n")
 QUESTION = ChannelQuery(channel="bm25", size=5, text="Größe \u2028 of \U0001f600 seizures")
@@ -54,38 +47,6 @@ class Seen:
     encodings: set[str | None] = field(default_factory=set)
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 that nobody else trusts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
-            critical=False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    public, private = folder / "certificate.pem", folder / "key.pem"
-    public.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return public, private
-
-
 @dataclass
 class Domain:
     """A loopback server behind SigV4, over TLS as AWS has it, and how to reach it."""
@@ -111,46 +72,27 @@ def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     seen = Seen(auth.removeprefix("sigv4-"))
 
-    class Requests(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            body = self.rfile.read(int(headers.get("content-length", 0)))
-            url = f"https://{headers['host']}{self.path}"
-            signed = Signed(seen.service, seen.secret)
-            wrong = problem(signed, self.command, url, headers, body)
-            encoding = headers.get("content-encoding")
-            plain = gzip.decompress(body) if encoding == "gzip" else body
-            for line in plain.decode("utf-8").splitlines():
-                json.loads(line)
-            seen.encodings.add(encoding)
-            seen.signed.append(self.path.partition("?")[0])
-            if wrong:
-                seen.problems.append(wrong)
-            answer = {"message": wrong} if wrong else ANSWERS[seen.signed[-1]]
-            text = json.dumps(answer).encode()
-            self.send_response(403 if wrong else 200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            """Stay quiet."""
+    def answer(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        url = f"https://{headers['host']}{asked.path}"
+        wrong = problem(Signed(seen.service, seen.secret), "POST", url, headers, body)
+        encoding = headers.get("content-encoding")
+        plain = gzip.decompress(body) if encoding == "gzip" else body
+        for line in plain.decode("utf-8").splitlines():
+            json.loads(line)
+        seen.encodings.add(encoding)
+        seen.signed.append(asked.path.partition("?")[0])
+        if wrong:
+            seen.problems.append(wrong)
+        return (403, {"message": wrong}) if wrong else (200, ANSWERS[seen.signed[-1]])
 
     public, private = certificate(tmp_path)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(public, private)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Loopback(answer, tls=(public, private))
     try:
         monkeypatch.setenv("SSL_CERT_FILE", str(public))
-        yield Domain(f"https://127.0.0.1:{server.server_port}", seen)
+        yield Domain(server.url, seen)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 def test_searching_reading_and_writing_are_signed(domain: Domain, auth: Auth) -> None:

@@ -80,33 +80,17 @@ def opensearch_launch(spec: LaunchSpec) -> Launch:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
     command = [
-        str(spec.java),
-        f"-Xms{spec.heap_mb}m",
-        f"-Xmx{spec.heap_mb}m",
-        "-XX:+UseSerialGC",
-        "-XX:-UsePerfData",
-        "-XX:+AutoCreateSharedArchive",
-        f"-XX:SharedArchiveFile={tmp}/classes.jsa",
-        "-Xlog:cds=off",
-        "-Xlog:cds+dynamic=off",
-        "-Dfile.encoding=UTF-8",
-        f"-Djava.io.tmpdir={tmp}",
-        "-Djava.awt.headless=true",
-        "-Djna.nosys=true",
-        f"-Djna.tmpdir={tmp}",
-        "-Dlog4j.shutdownHookEnabled=false",
-        "-Dlog4j2.disable.jmx=true",
-        "-Dio.netty.noUnsafe=true",
-        "-Dio.netty.noKeySetOptimization=true",
-        f"-Dopensearch.path.home={programs}",
-        f"-Dopensearch.path.conf={config}",
-        "-Dopensearch.distribution.type=tar",
-        "-Dopensearch.bundled_jdk=false",
-        "--enable-native-access=ALL-UNNAMED",
-        "-cp",
-        f"{programs}/lib/*",
-        "org.opensearch.bootstrap.OpenSearch",
-    ]
+        str(spec.java), f"-Xms{spec.heap_mb}m", f"-Xmx{spec.heap_mb}m", "-XX:+UseSerialGC",
+        "-XX:-UsePerfData", "-XX:+AutoCreateSharedArchive",
+        f"-XX:SharedArchiveFile={tmp}/classes.jsa", "-Xlog:cds=off", "-Xlog:cds+dynamic=off",
+        "-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={tmp}", "-Djava.awt.headless=true",
+        "-Djna.nosys=true", f"-Djna.tmpdir={tmp}", "-Dlog4j.shutdownHookEnabled=false",
+        "-Dlog4j2.disable.jmx=true", "-Dio.netty.noUnsafe=true",
+        "-Dio.netty.noKeySetOptimization=true", f"-Dopensearch.path.home={programs}",
+        f"-Dopensearch.path.conf={config}", "-Dopensearch.distribution.type=tar",
+        "-Dopensearch.bundled_jdk=false", "--enable-native-access=ALL-UNNAMED", "-cp",
+        f"{programs}/lib/*", "org.opensearch.bootstrap.OpenSearch",
+    ]  # fmt: skip
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp), "LANG": "C.UTF-8"}
     return Launch(command, env, logs / "console.log", account, "", "")
 
@@ -131,12 +115,9 @@ def neo4j_launch(spec: LaunchSpec) -> Launch:
     )
     classpath = ["-cp", f"{programs}/lib/*", "--enable-native-access=ALL-UNNAMED"]
     env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "NEO4J_HOME": str(home),
+        "PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "NEO4J_HOME": str(home),
         "NEO4J_CONF": str(home / "conf"),
-    }
+    }  # fmt: skip
     secret = home / "password"
     if not secret.exists():
         secret.touch(0o600)
@@ -147,44 +128,26 @@ def neo4j_launch(spec: LaunchSpec) -> Launch:
     if not databases.exists():
         done = subprocess.run(
             [
-                str(java),
-                "-Xmx128m",
-                *classpath,
-                "org.neo4j.cli.AdminTool",
-                "dbms",
-                "set-initial-password",
-                password,
+                str(java), "-Xmx128m", *classpath, "org.neo4j.cli.AdminTool", "dbms",
+                "set-initial-password", password,
             ],
             env=env,
             capture_output=True,
             text=True,
             check=False,
-        )
+        )  # fmt: skip
         if done.returncode != 0:
             reason = (done.stderr or done.stdout).replace(password, "***")[-500:]
             raise ServiceError(f"neo4j: the password could not be set: {reason}")
     command = [
-        str(java),
-        f"-Xms{spec.heap_mb}m",
-        f"-Xmx{spec.heap_mb}m",
-        "-XX:+UseSerialGC",
-        "-XX:+ExitOnOutOfMemoryError",
-        "-XX:-OmitStackTraceInFastThrow",
-        "-Dfile.encoding=UTF-8",
-        f"-Djava.io.tmpdir={home / 'tmp'}",
-        "-Dio.netty.tryReflectionSetAccessible=true",
-        "-Djdk.nio.maxCachedBufferSize=1024",
-        "-Dlog4j2.disable.jmx=true",
+        str(java), f"-Xms{spec.heap_mb}m", f"-Xmx{spec.heap_mb}m", "-XX:+UseSerialGC",
+        "-XX:+ExitOnOutOfMemoryError", "-XX:-OmitStackTraceInFastThrow", "-Dfile.encoding=UTF-8",
+        f"-Djava.io.tmpdir={home / 'tmp'}", "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Djdk.nio.maxCachedBufferSize=1024", "-Dlog4j2.disable.jmx=true",
         "-Dlog4j.layout.jsonTemplate.maxStringLength=32768",
-        "--add-opens=java.base/java.nio=ALL-UNNAMED",
-        "--add-opens=java.base/java.io=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-        "--add-modules=jdk.incubator.vector",
-        "--sun-misc-unsafe-memory-access=allow",
-        *classpath,
-        pins["main"],
-        f"--home-dir={home}",
-        f"--config-dir={home}/conf",
-        "--console-mode",
-    ]
+        "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.io=ALL-UNNAMED",
+        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-modules=jdk.incubator.vector",
+        "--sun-misc-unsafe-memory-access=allow", *classpath, pins["main"], f"--home-dir={home}",
+        f"--config-dir={home}/conf", "--console-mode",
+    ]  # fmt: skip
     return Launch(command, env, home / "logs" / "console.log", None, "neo4j", password)

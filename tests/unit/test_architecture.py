@@ -32,13 +32,10 @@ VENDORS = {
     "cdk_nag", "urllib3", "requests", "openai", "scipy",
 }  # fmt: skip
 FREE = {
-    "contracts": {"pydantic", "pydantic_core"},
-    "domain": {"numpy"},
-    "settings": {"pydantic"},
-    "usecases": {"pydantic"},
-    "client": {"pydantic"},
+    "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"},
+    "usecases": {"pydantic"}, "client": {"pydantic"},
     "loading": {"pydantic", "pydantic_core", "yaml"},
-}
+}  # fmt: skip
 
 
 SHARED = {"bounded", "breaker", "languages"}
@@ -102,12 +99,10 @@ def test_functions_obey_the_dependency_rule() -> None:
 
 
 PACKAGES = {
-    "docstokg": LAYER,
-    "docstokg_functions": ROOT / "functions",
-    "docstokg_local": ROOT / "local" / "docstokg_local",
-    "infra": ROOT / "infra",
+    "docstokg": LAYER, "docstokg_functions": ROOT / "functions",
+    "docstokg_local": ROOT / "local" / "docstokg_local", "infra": ROOT / "infra",
     "benchmarks": ROOT / "benchmarks",
-}
+}  # fmt: skip
 
 
 def module_graph() -> dict[str, set[str]]:

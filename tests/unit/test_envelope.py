@@ -9,14 +9,10 @@ from docstokg.contracts.envelope import Caller, Envelope
 @pytest.mark.parametrize(
     ("namespaces", "namespace", "granted"),
     [
-        (("*",), "anything", True),
-        (("mine",), "mine", True),
-        (("mine", "ours"), "ours", True),
-        (("mine",), "min", False),
-        (("mine",), "*", False),
-        ((), "default", False),
+        (("*",), "anything", True), (("mine",), "mine", True), (("mine", "ours"), "ours", True),
+        (("mine",), "min", False), (("mine",), "*", False), ((), "default", False),
     ],
-)
+)  # fmt: skip
 def test_a_namespace_is_granted_by_name_or_by_the_star(
     namespaces: tuple[str, ...], namespace: str, granted: bool
 ) -> None:

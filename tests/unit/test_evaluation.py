@@ -54,14 +54,8 @@ def test_percentiles_are_values_that_enough_are_below(values: list[float], share
 def test_runs_change_settings_and_never_break_the_first():
     runs = runs_of(["graph", "dense", "mmr", "rrf", "down:graph", "graph"])
     assert [run.name for run in runs] == [
-        "full",
-        "no-graph",
-        "no-dense",
-        "only-dense",
-        "no-mmr",
-        "rrf",
-        "down:graph",
-    ]
+        "full", "no-graph", "no-dense", "only-dense", "no-mmr", "rrf", "down:graph",
+    ]  # fmt: skip
     assert (runs[0].settings, runs[0].request, runs[0].down) == ({}, {}, None)
     assert runs[2].settings == {"channels": ("bm25", "splade")}
     assert runs[3].settings == {"channels": ("dense",)}

@@ -362,14 +362,11 @@ def test_skipping_leaves_selected_and_says_why(
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (Timeout("slow"), "kg_timeout"),
-        (Unavailable("down"), "kg_unavailable"),
-        (CircuitOpen("open"), "kg_unavailable"),
-        (WrongAnswer("odd"), "kg_unavailable"),
-        (Misconfigured("odd"), "kg_unavailable"),
-        (PlanRejected("scan"), "kg_plan_rejected"),
+        (Timeout("slow"), "kg_timeout"), (Unavailable("down"), "kg_unavailable"),
+        (CircuitOpen("open"), "kg_unavailable"), (WrongAnswer("odd"), "kg_unavailable"),
+        (Misconfigured("odd"), "kg_unavailable"), (PlanRejected("scan"), "kg_plan_rejected"),
     ],
-)
+)  # fmt: skip
 def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
     error: DocsToKGError, reason: str
 ) -> None:

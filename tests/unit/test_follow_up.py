@@ -20,18 +20,11 @@ FOLLOW_UPS = st.sampled_from(["why?", "and for women?", "How long is it?", "When
 @pytest.mark.parametrize(
     "question",
     [
-        "Which abnormalities does it show?",
-        "and for women?",
-        "why?",
-        "since when?",
-        "how about his brother?",
-        "When was that?",
-        "What are the side effects?",
-        "Is there a cure for it?",
-        "Who described that?",
-        "Tell me more.",
+        "Which abnormalities does it show?", "and for women?", "why?", "since when?",
+        "how about his brother?", "When was that?", "What are the side effects?",
+        "Is there a cure for it?", "Who described that?", "Tell me more.",
     ],
-)
+)  # fmt: skip
 def test_a_follow_up_names_what_it_is_about(question: str) -> None:
     assert whole_question(question, ASKED) == f"{question} (Angelman syndrome Harry)"
 
@@ -39,21 +32,15 @@ def test_a_follow_up_names_what_it_is_about(question: str) -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "What is epilepsy?",
-        "Where was Josip Broz Tito born, and when did he die?",
+        "What is epilepsy?", "Where was Josip Broz Tito born, and when did he die?",
         "Is there a treaty that protects Antarctica?",
         "How is it decided which city hosts the Olympic Games?",
-        "What is it that keeps a greenhouse warm?",
-        "Is it true that whales sleep?",
-        "HP:0001250 and its synonyms?",
-        "symptoms of Prader-Willi syndrome?",
-        "Can eating trigger a seizure?",
-        "when did the renaissance begin?",
-        "\u00bfQu\u00e9 es la epilepsia?",
-        "它有什么症状？",
-        "And " + "why is it so? " * 80,
+        "What is it that keeps a greenhouse warm?", "Is it true that whales sleep?",
+        "HP:0001250 and its synonyms?", "symptoms of Prader-Willi syndrome?",
+        "Can eating trigger a seizure?", "when did the renaissance begin?",
+        "\u00bfQu\u00e9 es la epilepsia?", "它有什么症状？", "And " + "why is it so? " * 80,
     ],
-)
+)  # fmt: skip
 def test_a_question_with_a_subject_stays_as_it_is(question: str) -> None:
     assert whole_question(question, ASKED) == question
 

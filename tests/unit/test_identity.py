@@ -19,17 +19,12 @@ def test_the_keys_are_those_that_stores_hold() -> None:
 @pytest.mark.parametrize(
     ("text", "prefix", "curie", "own"),
     [
-        ("HP:0001250", "hp", True, False),
-        ("ent:0123456789abcdef", "", False, True),
-        ("ent:short", "", False, True),
-        ("Seizure", "", False, False),
-        ("http://x", "http", False, False),
-        ("mesh:amp-activated", "mesh", True, False),
-        ("a b:c", "a b", False, False),
-        (":x", "", False, False),
-        ("x:", "x", False, False),
+        ("HP:0001250", "hp", True, False), ("ent:0123456789abcdef", "", False, True),
+        ("ent:short", "", False, True), ("Seizure", "", False, False),
+        ("http://x", "http", False, False), ("mesh:amp-activated", "mesh", True, False),
+        ("a b:c", "a b", False, False), (":x", "", False, False), ("x:", "x", False, False),
     ],
-)
+)  # fmt: skip
 def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, own: bool) -> None:
     assert identity.prefix_of(text) == prefix
     assert identity.is_curie(text) is curie

@@ -27,11 +27,8 @@ def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None
 
 def test_words_keep_their_order_and_the_longest_survive() -> None:
     assert content_words("What is the role of HP:0001250 in Epilepsy, epilepsy?") == (
-        "role",
-        "hp",
-        "0001250",
-        "epilepsy",
-    )
+        "role", "hp", "0001250", "epilepsy",
+    )  # fmt: skip
     many = [f"w{i}" for i in range(100)] + ["longest"]
     kept = content_words(" ".join(many))
     assert len(kept) == MAX_WORDS

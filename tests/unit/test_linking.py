@@ -12,17 +12,11 @@ from docstokg.domain.text.folding import alias_keys, question_keys, variant
 from docstokg.domain.text.words import fold
 
 NAMES = {
-    "HP:0001250": ("Seizures", ["Epileptic seizure"]),
-    "MONDO:1": ("Crohn's disease", []),
-    "MONDO:2": ("acute lymphoblastic leukemia", ["ALL"]),
-    "MONDO:3": ("leukemia", []),
-    "ent:a": ("The Who", []),
-    "ent:b": ("MS", []),
-    "MONDO:4": ("multiple sclerosis", ["MS"]),
-    "ent:c": ("Ångström", []),
-    "ent:d": ("new york", []),
-    "ent:e": ("york city", []),
-}
+    "HP:0001250": ("Seizures", ["Epileptic seizure"]), "MONDO:1": ("Crohn's disease", []),
+    "MONDO:2": ("acute lymphoblastic leukemia", ["ALL"]), "MONDO:3": ("leukemia", []),
+    "ent:a": ("The Who", []), "ent:b": ("MS", []), "MONDO:4": ("multiple sclerosis", ["MS"]),
+    "ent:c": ("Ångström", []), "ent:d": ("new york", []), "ent:e": ("york city", []),
+}  # fmt: skip
 
 
 def linker() -> Linker:

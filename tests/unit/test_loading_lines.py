@@ -129,13 +129,10 @@ def test_wrong_entities_are_refused(line: dict[str, object], where: str):
 def test_relations_keep_their_properties_and_their_evidence():
     relation = read_relation(
         {
-            "source": "OMIM:1",
-            "type": "has_phenotype",
-            "target": "HP:1",
-            "frequency": "3/4",
+            "source": "OMIM:1", "type": "has_phenotype", "target": "HP:1", "frequency": "3/4",
             "evidence": {"chunk_id": "c", "start": 1, "end": 4},
         }
-    )
+    )  # fmt: skip
     assert (relation.evidence, relation.start, relation.end) == ("c", 1, 4)
     assert relation.properties == {"frequency": "3/4"}
 

@@ -53,15 +53,19 @@ def test_another_store_holds_the_same_and_knows_its_files_as_unchanged(
         assert content_digest(other, NS) == content_digest(stores, NS) == manifest_of(moved).digest
     assert report.chunks > len(CORPUS["chunks.jsonl"])
     assert other.register.text(NS, "otter.html") == stores.register.text(NS, "otter.html")
-    again = load(
-        [folder],
-        LoadOptions(NS),
-        stores_at(tmp_path / "store.sqlite", cache_dir, True),
-        RejectLog(),
-    )
+    embedding = stores_at(tmp_path / "store.sqlite", cache_dir, True)
+    again = load([folder], LoadOptions(NS), embedding, RejectLog())
     assert (again.written, again.removed) == (0, 0)
     assert content_digest(other, NS) == content_digest(stores, NS)
     assert export(other, NS, tmp_path / "again.zip") == manifest_of(moved).counts
+
+
+def own(folder: Path, cache: Path) -> tuple[Stores, Path]:
+    """A store of its own, and something to load into it."""
+    row = {"id": "x", "doc_id": "x", "text": "Own text."}
+    return stores_at(folder / "store.sqlite", cache), write_corpus(
+        folder / "own", {"chunks.jsonl": [row]}
+    )
 
 
 def test_what_a_load_left_that_never_ended_is_in_the_way_too(
@@ -69,10 +73,7 @@ def test_what_a_load_left_that_never_ended_is_in_the_way_too(
 ) -> None:
     """The counts of the graph are of the last load that ended: here there is none."""
     _, _, moved = source
-    other = stores_at(tmp_path / "store.sqlite", cache_dir)
-    folder = write_corpus(
-        tmp_path / "own", {"chunks.jsonl": [{"id": "x", "doc_id": "x", "text": "Own text."}]}
-    )
+    other, folder = own(tmp_path, cache_dir)
 
     class Killed(BaseException):
         pass
@@ -94,10 +95,7 @@ def test_another_namespace_takes_it_beside_others_but_not_over_others(
     source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
 ) -> None:
     _, _, moved = source
-    other = stores_at(tmp_path / "store.sqlite", cache_dir)
-    folder = write_corpus(
-        tmp_path / "own", {"chunks.jsonl": [{"id": "x", "doc_id": "x", "text": "Own text."}]}
-    )
+    other, folder = own(tmp_path, cache_dir)
     load([folder], LoadOptions("mine", embed=False), other, RejectLog())
     load_export(moved, "theirs", other, RejectLog())
     with pytest.raises(LoadError, match="holds 1 chunks that moved"):
@@ -142,13 +140,9 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
     ],
 )
 def test_a_line_that_does_not_fit_is_rejected_with_its_place(
-    source: tuple[Stores, Path, Path],
-    tmp_path: Path,
-    cache_dir: Path,
-    part: str,
-    change: Callable[[Any], Any],
-    reason: str,
-) -> None:
+    source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path, part: str,
+    change: Callable[[Any], Any], reason: str,
+) -> None:  # fmt: skip
     forged = rewritten(source[2], tmp_path / "forged.zip", part, change)
     rejects = RejectLog()
     load_export(forged, NS, stores_at(tmp_path / "store.sqlite", cache_dir), rejects)
@@ -161,19 +155,12 @@ def test_a_forged_fingerprint_does_not_shield_a_forged_text(
     source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
 ) -> None:
     stores, folder, moved = source
-    forged = rewritten(
-        moved,
-        tmp_path / "forged.zip",
-        "chunks",
-        lambda row: (
-            {
-                key: value
-                for key, value in row.items()
-                if key not in ("sentences", "sentence_vectors")
-            }
-            | {"text": f"Never {row['text']}"}
-        ),
-    )
+
+    def never(row: dict[str, Any]) -> dict[str, Any]:
+        kept = {key: value for key, value in row.items() if not key.startswith("sentence")}
+        return kept | {"text": f"Never {row['text']}"}
+
+    forged = rewritten(moved, tmp_path / "forged.zip", "chunks", never)
     other = stores_at(tmp_path / "store.sqlite", cache_dir, embed=True)
     load_export(forged, NS, other, RejectLog())
     assert content_digest(other, NS) != content_digest(stores, NS)

@@ -1,17 +1,17 @@
 """A citation in its surrounding text: what is next to it, what may be read of it, where it lies."""
 
-import base64
 import json
 from pathlib import Path
 
 import pytest
 
-from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.envelope import Caller
 from docstokg.domain.identity import chunk_uuid
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents import handler as documents
 from tests.conftest import load_folder
+from tests.envelopes import event
 
 PARTS = [
     f"## Part {n}\n\n" + f"The lamp of part {n} is lit at {n} o'clock. " * 30 for n in range(5)
@@ -38,13 +38,7 @@ def ask(tmp_path_factory, cache_dir):
     handler = documents.build(wiring)
 
     def asked(caller: Caller = ALL, **body):
-        event = Envelope(
-            route="passage",
-            request_id="r",
-            caller=caller,
-            body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
-        )
-        reply = handler(event.model_dump(mode="json"), None)
+        reply = handler(event(body, "passage", caller), None)
         return reply["statusCode"], json.loads(reply["body"])
 
     yield asked
@@ -97,9 +91,7 @@ def test_an_index_that_is_gone_is_503(cache_dir, tmp_path: Path) -> None:
 
     settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir))
     wiring = Wiring(settings, Telemetry(None, lines.append))
-    body = base64.b64encode(b'{"uuid": "x"}').decode()
-    envelope = Envelope(route="passage", request_id="r", caller=ALL, body_b64=body)
-    reply = documents.build(wiring)(envelope.model_dump(mode="json"), None)
+    reply = documents.build(wiring)(event({"uuid": "x"}, "passage", ALL), None)
     wiring.close()
     assert reply["statusCode"] == 503
     assert "passage_failed" in lines[0]

@@ -49,15 +49,12 @@ def test_what_no_passage_holds_goes(written: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "See https://good.example/a [1].",
-        "Mail help@good.example [1].",
-        "Put `<b>` around it [1].",
-        "A <section> holds it [1].",
+        "See https://good.example/a [1].", "Mail help@good.example [1].",
+        "Put `<b>` around it [1].", "A <section> holds it [1].",
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 [1].",
-        "\U0001f469\u200d\U0001f680 flew [1].",
-        "5 < 7 and 9 > 3 [1].",
+        "\U0001f469\u200d\U0001f680 flew [1].", "5 < 7 and 9 > 3 [1].",
     ],
-)
+)  # fmt: skip
 def test_what_a_passage_holds_stays(text: str) -> None:
     passage = "help@good.example, https://good.example/a, a <section> element"
     assert harmless(text, [passage]) == (text, False)

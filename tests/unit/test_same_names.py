@@ -86,12 +86,9 @@ def test_short_words_and_everyday_ones_are_taken_as_written() -> None:
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("Dvořák", "dvorak"),
-        ("Apple Inc.", "apple"),
-        ("IL-6", "il6"),
-        ("Zell & Co.", "zell"),
+        ("Dvořák", "dvorak"), ("Apple Inc.", "apple"), ("IL-6", "il6"), ("Zell & Co.", "zell"),
     ],
-)
+)  # fmt: skip
 def test_a_name_is_found_as_one_writes_it_in_a_hurry(name: str, key: str) -> None:
     assert (key, False) in alias_keys("ent:1", name)
     assert "pathogen" not in dict(alias_keys("ent:1", "Path-O-Gen"))

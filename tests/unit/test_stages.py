@@ -104,10 +104,8 @@ class Place:
 
     def wiring(self) -> Wiring:
         models: dict[str, object] = {
-            "embedder": Hashed(),
-            "sparse_encoder": Weighed(),
-            "names": Capitals(),
-        }
+            "embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals(),
+        }  # fmt: skip
         models["converter"] = CONVERTER
         return Wiring(self.settings, made=models)
 
@@ -250,17 +248,24 @@ def test_a_run_that_ended_half_way_is_gone_on_with(
     assert place.digest() == laptop.digest()
 
 
+def each_shard(stages: Stages, place: Place, *names: str) -> None:
+    shards = list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/"))
+    for name in names:
+        for item in shards:
+            stages.call(name, [item])
+
+
+def computed(stages: Stages, place: Place) -> None:
+    """Run the stages that need no lease."""
+    stages.call("read", list(listed(place.objects, f"sources/{NS}/")))
+    each_shard(stages, place, "encode", "names")
+
+
 def run_whole(stages: Stages, place: Place) -> None:
     """Run the stages without taking a kill for an answer."""
-    sources = list(listed(place.objects, stages.run["prefix"]))
-    stages.call("read", sources)
-    shards = [[item] for item in listed(place.objects, f"runs/{RUN}/rows/")]
-    for stage in ("encode", "names"):
-        for items in shards:
-            stages.call(stage, items)
+    computed(stages, place)
     stages.call("resolve")
-    for items in shards:
-        stages.call("write", items)
+    each_shard(stages, place, "write")
     stages.call("close")
 
 
@@ -360,10 +365,10 @@ def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path
     lost = next(item for item in sources if item["Key"].endswith("report003.md"))
     stages.call("read", [item for item in sources if item is not lost])
     stages.call("read", [lost], crashed={"Error": "Runtime.ExitError", "Cause": "killed"})
-    shards = [[item] for item in listed(place.objects, f"runs/{RUN}/rows/")]
-    for stage in ("encode", "names", "resolve", "write", "close"):
-        for items in shards if stage in ("encode", "names", "write") else [[]]:
-            stages.call(stage, items)
+    each_shard(stages, place, "encode", "names")
+    stages.call("resolve")
+    each_shard(stages, place, "write")
+    stages.call("close")
     reasons = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
     assert reasons["part3/report003.md"] == "reading it ended with Runtime.ExitError"
     assert place.digest() == before
@@ -387,11 +392,7 @@ def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
     place.upload(folder_of(tmp_path / "in", documents=4))
     first, second = place.stages("first"), place.stages("second")
     for stages in (first, second):
-        sources = list(listed(place.objects, f"sources/{NS}/"))
-        stages.call("read", sources)
-        for item in list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/")):
-            stages.call("encode", [item])
-            stages.call("names", [item])
+        computed(stages, place)
     first.call("resolve")
     with pytest.raises(Locked, match="the run first is loading"):
         second.call("resolve")

@@ -13,8 +13,16 @@ from docstokg.errors import LoadError
 from docstokg.loading.resolve import relinking
 from docstokg.loading.run.task_time import KEPT_S, TaskTime
 from docstokg.loading.write import edges
-from tests.run_stages import Killed, Stages, listed
-from tests.unit.test_stages import NS, Place, changed, folder_of, lines
+from tests.run_stages import Killed, Stages
+from tests.unit.test_stages import (
+    Place,
+    changed,
+    computed,
+    each_shard,
+    folder_of,
+    lines,
+    run_whole,
+)
 
 RUN = "second"
 DOCUMENTS = 8
@@ -52,10 +60,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
         one.load(earlier, prefix="earlier/")
     laptop.load(source)
     place.upload(source)
-    computed(first, place)
-    first.call("resolve")
-    written(first, place)
-    first.call("close")
+    run_whole(first, place)
     changed(source)
     lines(source / "entities_more.jsonl", [{"id": "MILL:1", "name": "mill wheel"}])
     laptop.load(source, sync=True)
@@ -72,7 +77,7 @@ def resolved(
     place = copy(before[0], tmp_path_factory.mktemp("resolved"))
     stages = place.stages(RUN, sync=True)
     stages.call("resolve")
-    written(stages, place)
+    each_shard(stages, place, "write")
     return folder_in(place)
 
 
@@ -83,22 +88,6 @@ def folder_in(place: Place) -> Path:
 def copy(folder: Path, into: Path) -> Place:
     shutil.copytree(folder, into, dirs_exist_ok=True)
     return Place(into)
-
-
-def computed(stages: Stages, place: Place) -> None:
-    stages.call("read", list(listed(place.objects, f"sources/{NS}/")))
-    for item in shards(stages, place):
-        stages.call("encode", [item])
-        stages.call("names", [item])
-
-
-def written(stages: Stages, place: Place) -> None:
-    for item in shards(stages, place):
-        stages.call("write", [item])
-
-
-def shards(stages: Stages, place: Place) -> list[dict[str, object]]:
-    return list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/"))
 
 
 def kills(folder: Path, into: Path, stage: str) -> Iterator[tuple[Stages, Place]]:
@@ -124,7 +113,7 @@ def test_a_book_killed_at_any_write_is_made_again(
     count = 0
     for stages, place in kills(folder, tmp_path, "resolve"):
         stages.call("resolve")
-        written(stages, place)
+        each_shard(stages, place, "write")
         stages.call("close")
         assert place.digest() == wanted, count
         count += 1
@@ -184,7 +173,7 @@ def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
     assert place.digest() == content
     stages.context = Left(900)
     stages.call("resolve")
-    written(stages, place)
+    each_shard(stages, place, "write")
     stages.call("close")
     assert place.digest() == before[1]
 

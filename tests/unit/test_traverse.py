@@ -1,6 +1,5 @@
 """A walk keeps its caps, sees only what its caller may, and says what it did not follow."""
 
-import base64
 import hashlib
 import json
 import math
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
 from docstokg.contracts.records import ChunkRecord, MentionRecord, Scope
 from docstokg.contracts.traverse import Frontier
@@ -20,10 +19,11 @@ from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Call
 from docstokg_functions.traverse.call_budget import CallBudget
-from docstokg_functions.traverse.traverse import Walking, traverse
+from docstokg_functions.traverse.traverse import traverse
 from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from tests.contract.embedded import EmbeddedGraph, EmbeddedIndex
 from tests.contract.test_knowledge_graph import chunk, entity, number, relation
+from tests.envelopes import envelope
 
 DIMENSION = 64
 ME = Caller(sub="me", namespaces=("*",), groups=("*",))
@@ -268,10 +268,6 @@ class Broken(EmbeddedGraph):
         raise self._error
 
 
-def walking(graph: EmbeddedGraph, index: EmbeddedIndex) -> Walking:
-    return partial(walk_graph, graph=graph, index=index, embedder=WordVectors())
-
-
 def ask(
     body: dict[str, Any],
     *,
@@ -279,17 +275,13 @@ def ask(
     caller: Caller = ME,
     budget: CallBudget | None = None,
     enabled: bool = True,
+    log: list[str] | None = None,
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     made = stores()
     reply = traverse(
-        Envelope(
-            route="traverse",
-            request_id="r",
-            caller=caller,
-            body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
-        ),
-        begin=begin,
-        walk=walking(graph or made[0], made[1]),
+        envelope(body, "traverse", caller, "r-9"),
+        begin=lambda request_id, scope: begin(request_id, scope, log),
+        walk=partial(walk_graph, graph=graph or made[0], index=made[1], embedder=WordVectors()),
         budget=budget or CallBudget(100),
         enabled=enabled,
     )
@@ -396,23 +388,10 @@ def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
 
 def test_a_refusal_is_audited_without_the_callers_name() -> None:
     lines: list[str] = []
-    made = stores()
     body = {"seed_ids": ["HP:1"], "query": QUERY}
-    budget = CallBudget(1)
-    for _ in range(2):
-        reply = traverse(
-            Envelope(
-                route="traverse",
-                request_id="r-9",
-                caller=Caller(sub="o'neil", namespaces=("*",), groups=("*",)),
-                body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
-            ),
-            begin=lambda request_id, scope: begin(request_id, scope, lines),
-            walk=walking(*made),
-            budget=budget,
-            enabled=True,
-        )
-    assert reply.statusCode == 429
+    budget, caller = CallBudget(1), ME.model_copy(update={"sub": "o'neil"})
+    statuses = [ask(body, budget=budget, caller=caller, log=lines)[0] for _ in range(2)]
+    assert statuses == [200, 429]
     (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]
     assert event["request_id"] == "r-9"
     assert "neil" not in json.dumps(event)

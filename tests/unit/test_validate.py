@@ -1,23 +1,19 @@
-import base64
 import json
 
 import pytest
 
-from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.state import Validated
 from docstokg.settings import Settings
 from docstokg_functions.validate.validate import validate
+from tests.envelopes import EVERYBODY, envelope
 
-EVERYBODY = Caller(sub="a", namespaces=("*",), groups=("*",))
 NOW = 1_800_000_000_000.0
 
 
 def run(body, route="answer", caller=EVERYBODY, **settings) -> Validated:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    envelope = Envelope(
-        route=route, request_id="r", caller=caller, body_b64=base64.b64encode(raw).decode()
-    )
-    return validate(envelope, rules=Settings(**settings), started_at="", now_ms=NOW)
+    rules = Settings(**settings)
+    return validate(envelope(body, route, caller), rules=rules, started_at="", now_ms=NOW)
 
 
 def problem(validated: Validated) -> dict:
@@ -40,54 +36,29 @@ def test_defaults_make_a_plan() -> None:
 
 def test_every_error_comes_at_once_with_its_path() -> None:
     body = {
-        "query": "x",
-        "top_k": 0,
-        "namespace": "Upper",
-        "surprise": 1,
-        "budget": {"max_chunks": "9", "timeout_s": 61},
-        "filter": {"k": [{"a": 1}]},
-        "kg_expansion": {"hops": 4},
-        "synthesis": {"enabled": True, "model": "nobody"},
-        "verbosity": "loud",
-        "providers": {"embedding": "x"},
-    }
+        "query": "x", "top_k": 0, "namespace": "Upper", "surprise": 1,
+        "budget": {"max_chunks": "9", "timeout_s": 61}, "filter": {"k": [{"a": 1}]},
+        "kg_expansion": {"hops": 4}, "synthesis": {"enabled": True, "model": "nobody"},
+        "verbosity": "loud", "providers": {"embedding": "x"},
+    }  # fmt: skip
     found = problem(run(body))
     assert found["status"] == 400
     assert found["code"] == "invalid_request"
     assert {error["path"] for error in found["errors"]} == {
-        "$.query",
-        "$.top_k",
-        "$.namespace",
-        "$.surprise",
-        "$.budget.max_chunks",
-        "$.budget.timeout_s",
-        "$.filter.k[0]",
-        "$.kg_expansion.hops",
-        "$.synthesis.model",
-        "$.budget.max_tokens_gen",
-        "$.verbosity",
-        "$.providers.embedding",
-    }
+        "$.query", "$.top_k", "$.namespace", "$.surprise", "$.budget.max_chunks",
+        "$.budget.timeout_s", "$.filter.k[0]", "$.kg_expansion.hops", "$.synthesis.model",
+        "$.budget.max_tokens_gen", "$.verbosity", "$.providers.embedding",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
-        b'"x"',
-        b'{"query": NaN}',
-        b'{"query": "abc\\u0000"}',
-        b'{"query": "abc\\ud800"}',
-        b"\xff\xfe",
-        b'{"query":"abc","top_k":1e999}',
-        b'{"query":"abc","top_k":true}',
-        b'{"query":"abc","top_k":5.0}',
-        b"[" * 60_000,
+        b"", b"{", b"null", b"[]", b'"x"', b'{"query": NaN}', b'{"query": "abc\\u0000"}',
+        b'{"query": "abc\\ud800"}', b"\xff\xfe", b'{"query":"abc","top_k":1e999}',
+        b'{"query":"abc","top_k":true}', b'{"query":"abc","top_k":5.0}', b"[" * 60_000,
     ],
-)
+)  # fmt: skip
 def test_no_bytes_get_past(raw: bytes) -> None:
     found = problem(run(raw))
     assert found["status"] == 400

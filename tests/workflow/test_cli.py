@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg_local.cli.commands import app
 from tests.workflow.conftest import Cli
 
+Tampering = Callable[[dict[str, Any]], Any]
 QUESTION = "How much do anticonvulsants reduce the frequency of seizures?"
 
 
@@ -28,13 +30,6 @@ def answered(cli: Cli, tmp_path: Path) -> Path:
     path = tmp_path / "response.json"
     path.write_text(out, encoding="utf-8")
     return path
-
-
-def test_ask_prints_a_readable_answer_without_colours_in_a_pipe(cli: Cli):
-    code, out, err = cli("ask", "What are seizures?", "--synthesize", "extractive")
-    assert (code, err) == (0, "")
-    assert "[1]" in out and "sha256" in out and "ms: validate" in out
-    assert "\x1b" not in out
 
 
 def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path: Path):
@@ -57,19 +52,12 @@ def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("ask",),
-        ("ask", "q?", "--nonsense"),
-        ("ask", "--request", "absent.json"),
-        ("load",),
-        ("load", "absent"),
-        ("load", ".", "--namespace", "Not Good"),
-        ("delete",),
-        ("verify", "absent.json"),
-        ("eval", "absent"),
-        ("eval", "questions", "--ablate", "nonsense"),
-        ("nonsense",),
+        ("ask",), ("ask", "q?", "--nonsense"), ("ask", "--request", "absent.json"), ("load",),
+        ("load", "absent"), ("load", ".", "--namespace", "Not Good"), ("delete",),
+        ("verify", "absent.json"), ("eval", "absent"),
+        ("eval", "questions", "--ablate", "nonsense"), ("nonsense",),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage_is_exit_code_two(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ):
@@ -119,34 +107,18 @@ def test_load_ask_delete_and_digest(cli: Cli, tmp_path: Path):
     assert cli("doctor", "--digest", store=store)[1] != first
 
 
-def shifted(response: dict[str, Any]) -> None:
-    response["citations"][0]["char_start"] += 1
-
-
-def other_hash(response: dict[str, Any]) -> None:
-    response["citations"][0]["text_sha256"] = "0" * 64
-
-
-def other_snippet(response: dict[str, Any]) -> None:
-    citation = response["citations"][0]
-    citation["snippet"] = citation["snippet"].replace("e", "a", 1)
-
-
-def other_source(response: dict[str, Any]) -> None:
-    response["citations"][0]["doc_id"] = "another"
-
-
-def other_chunk(response: dict[str, Any]) -> None:
-    response["citations"][0]["chunk_id"] = "asthma"
+def other_citation(**fields: Any) -> Tampering:
+    return lambda response: response["citations"][0].update(fields)
 
 
 def swapped_uuid(response: dict[str, Any]) -> None:
-    citations = response["citations"]
-    citations[0]["uuid"], citations[1]["uuid"] = citations[1]["uuid"], citations[0]["uuid"]
+    first, second = response["citations"][:2]
+    first["uuid"], second["uuid"] = second["uuid"], first["uuid"]
 
 
-def forged_marker(response: dict[str, Any]) -> None:
-    response["answer"] += " Nobody said so [99]."
+def changed_snippet(response: dict[str, Any]) -> None:
+    citation = response["citations"][0]
+    citation["snippet"] = citation["snippet"].replace("e", "a", 1)
 
 
 def moved_marker(response: dict[str, Any]) -> None:
@@ -159,27 +131,14 @@ def other_number(response: dict[str, Any]) -> None:
     assert "70" in response["answer"]
 
 
-def longer_answer(response: dict[str, Any]) -> None:
-    response["answer"] = "Bridges cause asthma [1]. " + response["answer"]
-
-
-def renumbered(response: dict[str, Any]) -> None:
-    response["citations"][0]["rank"] = 7
-
-
-def dropped(response: dict[str, Any]) -> None:
-    response["citations"].pop()
-
-
 def doubled(response: dict[str, Any]) -> None:
     response["citations"].append({**response["citations"][0]})
     response["citations"][-1]["rank"] = len(response["citations"])
     response["results_count"] += 1
 
 
-def other_base(response: dict[str, Any]) -> None:
-    citation = response["citations"][0]
-    citation["offset_base"] = "document" if citation["offset_base"] == "chunk" else "chunk"
+def shifted_by_one(response: dict[str, Any]) -> None:
+    response["citations"][0]["char_start"] += 1
 
 
 def unflagged(response: dict[str, Any]) -> None:
@@ -187,18 +146,17 @@ def unflagged(response: dict[str, Any]) -> None:
         citation["cited"] = not citation["cited"]
 
 
-def other_section(response: dict[str, Any]) -> None:
-    response["citations"][0]["section"] = "Elsewhere"
-
-
-def other_namespace(response: dict[str, Any]) -> None:
-    response["metadata"]["namespace"] = "other"
-
-
-TAMPERINGS = (
-    shifted, other_hash, other_snippet, other_source, other_chunk, swapped_uuid, forged_marker,
-    moved_marker, other_number, longer_answer, renumbered, dropped, doubled,
-    other_base, unflagged, other_section, other_namespace,
+TAMPERINGS: tuple[Tampering, ...] = (
+    shifted_by_one, changed_snippet, swapped_uuid, moved_marker, other_number, doubled, unflagged,
+    other_citation(text_sha256="0" * 64), other_citation(doc_id="another"),
+    other_citation(chunk_id="asthma"), other_citation(rank=7), other_citation(section="Elsewhere"),
+    lambda response: response["citations"].pop(),
+    lambda response: response["metadata"].update(namespace="other"),
+    lambda response: response.update(answer=response["answer"] + " Nobody said so [99]."),
+    lambda response: response.update(answer="Bridges cause asthma [1]. " + response["answer"]),
+    lambda response: response["citations"][0].update(
+        offset_base={"chunk": "document"}.get(response["citations"][0]["offset_base"], "chunk")
+    ),
 )  # fmt: skip
 
 
@@ -212,8 +170,8 @@ def test_verify_proves_an_honest_response_and_finds_every_tampering(cli: Cli, an
         tamper(response)
         answered.write_text(json.dumps(response))
         code, out, _ = cli("verify", answered)
-        assert code == 1, tamper
-        assert "not proven" in out, tamper
+        assert code == 1, TAMPERINGS.index(tamper)
+        assert "not proven" in out, TAMPERINGS.index(tamper)
 
 
 def test_verify_refuses_what_is_no_response(cli: Cli, tmp_path: Path):

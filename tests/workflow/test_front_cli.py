@@ -20,7 +20,7 @@ def test_a_printed_question_is_answered_below_five_citations(cli: Cli) -> None:
     code, out, err = cli("ask", *QUESTION.split())
     assert (code, err) == (0, "")
     assert out.startswith(f"question: {QUESTION}\n")
-    assert out.count("sha256") == 5
+    assert out.count("sha256") == 5 and "\x1b" not in out
     assert out.index("sha256") < out.index("confidence ") < out.index("ms: validate")
     last = out.splitlines()[-1]
     assert "citations, found by words (" in last and ", meaning (" in last

@@ -1,6 +1,5 @@
-"""What the graph says of a chunk reaches prompt and response unchanged; walks answer over HTTP."""
+"""What the graph says of a chunk reaches prompt and response unchanged."""
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
 from tests.conftest import load_folder, passage, write_corpus
+from tests.envelopes import event
 from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
@@ -34,10 +34,7 @@ def wiring(
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
     """What each step up to grounding says of a question."""
-    body = base64.b64encode(json.dumps({"query": query, "top_k": 5}).encode()).decode()
-    caller = {"sub": "s", "namespaces": ["*"], "groups": ["*"]}
-    envelope = {"route": "answer", "request_id": "r", "caller": caller, "body_b64": body}
-    made = validate.build(wiring)({"envelope": envelope}, None)
+    made = validate.build(wiring)({"envelope": event({"query": query, "top_k": 5})}, None)
     state = {"plan": made["plan"], "scope": made["scope"]}
     state["retrieval"] = retrieve.build(wiring)(state, None)
     state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
@@ -67,11 +64,8 @@ def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
     assert shown["kg_evidence"]["related_to"] == "Dravet syndrome"
     assert shown["kg_evidence"]["entity_id"] == "HP:0001250"
     assert shown["kg_evidence"]["path"][0]["evidence"] == {
-        "uuid": edge.evidence.uuid,
-        "chunk_id": "dravet",
-        "start": 45,
-        "end": 86,
-    }
+        "uuid": edge.evidence.uuid, "chunk_id": "dravet", "start": 45, "end": 86,
+    }  # fmt: skip
     assert shown["kg_path"] == ["MONDO:0100135", "HP:0001250"]
     assert "Seizure" in shown["concepts_mentioned"]
 
@@ -98,22 +92,6 @@ def test_verbosity_graph_shows_the_neighbourhood(
     assert {edge["type"] for edge in few["edges"]} <= {"MENTIONS"}
 
 
-def test_traverse_over_http(small_store: Path, client_for: Callable[..., Any]) -> None:
-    client = client_for(small_store, graph_budget_per_minute=3)
-    body = {"seed_ids": ["mondo:0100135"], "query": "seizures of infants", "max_depth": 2}
-    first = client.post("/v1/traverse", json=body)
-    assert first.status_code == 200
-    found = first.json()
-    assert found["nodes"][0]["id"] == "MONDO:0100135"
-    assert EDGE in {(edge["src"], edge["type"], edge["dst"]) for edge in found["edges"]}
-    assert client.post("/v1/traverse", json=body).json() == found
-    assert client.post("/v1/traverse", json={**body, "cursor": "x"}).status_code == 400
-    assert client.post("/v1/traverse", json=body).status_code == 200
-    refused = client.post("/v1/traverse", json=body)
-    assert refused.status_code == 429
-    assert int(refused.headers["Retry-After"]) > 0
-
-
 def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
@@ -125,14 +103,6 @@ def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
     assert refused.headers["content-type"].startswith("application/problem+json")
     assert int(refused.headers["Retry-After"]) > 0
     assert client.post("/v1/answer", json={"query": QUESTION}).status_code == 200
-
-
-def test_a_switched_off_tool_is_not_there(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    client = client_for(small_store, feature_traversal_tool=False)
-    body = {"seed_ids": ["HP:0001250"], "query": QUESTION}
-    assert client.post("/v1/traverse", json=body).status_code == 404
 
 
 DISEASES = 30
@@ -154,12 +124,10 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 @pytest.mark.parametrize(
     "question",
     [
-        "How is Kappler disease treated?",
-        "How is D:1 treated?",
-        "What is the treatment of ZS-4?",
+        "How is Kappler disease treated?", "How is D:1 treated?", "What is the treatment of ZS-4?",
         "How is kappler disease treated?",
     ],
-)
+)  # fmt: skip
 def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:

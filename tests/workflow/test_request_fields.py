@@ -29,13 +29,11 @@ SENDS = [
 ]  # fmt: skip
 MORE = [
     {
-        "id": "c1",
-        "doc_id": "d1",
-        "title": "Ledger",
+        "id": "c1", "doc_id": "d1", "title": "Ledger",
         "text": "Rye goes from Quist Mill to Zell Mill.",
     },
     {"id": "x", "doc_id": "x", "title": "Zell Mill", "text": f"Zell Mill buys salt. {LONG}"},
-]
+]  # fmt: skip
 BASE: dict[str, Any] = {"query": "Which mill sends rye to Zell Mill?", "top_k": 3}
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 90, "timeout_s": 25}}
 VIEW = {"verbosity": "graph"}
@@ -209,12 +207,8 @@ def test_a_passage_is_followed_through_every_stage(mills: Path, client_for: Any)
     answer = client.post("/v1/answer", json=BASE).json()["citations"]
     assert [c["doc_id"] for c in answer][cited["rank"] - 1] == "d0"
     assert [s["stage"] for s in cited["stages"]] == [
-        "search",
-        "selection",
-        "graph",
-        "walk",
-        "budget",
-    ]
+        "search", "selection", "graph", "walk", "budget",
+    ]  # fmt: skip
     missing = [p["doc_id"] for p in PAGES if p["doc_id"] not in {c["doc_id"] for c in answer}]
     for doc_id in missing:
         lost = explained(client, expect={"doc_id": doc_id})
@@ -233,5 +227,8 @@ def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_
     client = client_for(mills)
     assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
     assert explained(client, 404, expect={"chunk_id": "nope"})["code"] == "not_found"
+    unlike = {"query": "Zyx quux wvut?", "providers": {"embedding": "openai"}}
+    found = explained(client, namespace="more", expect={"doc_id": "x"}, **unlike)
+    assert found["lost_at"] == "search"
     assert explained(client, 400, expect={})["errors"][0]["path"] == "$.expect"
     assert set(ExplainRequest.model_fields) - set(RAGRequest.model_fields) == {"expect"}

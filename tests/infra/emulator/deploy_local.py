@@ -9,7 +9,6 @@ ends after creation and says so.
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
+from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import COVERED, fit
@@ -176,14 +176,9 @@ class Run:
 
         functions = {spec.substitution: stage(spec.name) for spec in STAGES}
         run = {
-            "run_id": run_id,
-            "namespace": "default",
-            "bucket": bucket,
-            "prefix": "sources/default/",
-            "sync": False,
-            "max_removed": 0,
-            "remove": [],
-        }
+            "run_id": run_id, "namespace": "default", "bucket": bucket,
+            "prefix": "sources/default/", "sync": False, "max_removed": 0, "remove": [],
+        }  # fmt: skip
         ended = run_ingest(functions, S3Objects(bucket), run)
         return f"{ended.status} {ended.error or ''} {ended.cause or ''}".strip()
 
@@ -201,12 +196,7 @@ class Run:
     def ask(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and body of one request, through the machine or the route's own function."""
         number = self.last = f"local-{time.monotonic_ns()}"
-        event = {
-            "route": route,
-            "request_id": number,
-            "caller": CALLER,
-            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
-        }
+        event = event_of(body, route, CALLER, number)
         if route in ("answer", "search"):
             ended = self.account.client("stepfunctions").start_sync_execution(
                 stateMachineArn=f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:docstokg-dev",
@@ -256,8 +246,7 @@ class Run:
         return str(found["Configuration"]["CodeSha256"])
 
 
-@contextmanager
-def agent(run: Run) -> Iterator[None]:
+def agent(run: Run) -> closing[Loopback]:
     """Play AppConfig's agent from the deployed profile: its layer is not ours to run."""
     application, space, profile = run.account.outputs(STACKS[1])["FlagsProfile"].split("/")
 
@@ -273,11 +262,7 @@ def agent(run: Run) -> Iterator[None]:
         )
         return 200, found["Configuration"].read()
 
-    server = Loopback(latest, AGENT_PORT)
-    try:
-        yield
-    finally:
-        server.close()
+    return closing(Loopback(latest, AGENT_PORT))
 
 
 @contextmanager

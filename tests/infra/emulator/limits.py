@@ -8,14 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 UNKNOWN = (
-    "AWS::Budgets::Budget",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::SecurityGroupIngress",
-    "AWS::Logs::QueryDefinition",
-    "AWS::StepFunctions::StateMachineAlias",
-    "AWS::StepFunctions::StateMachineVersion",
-    "AWS::WAFv2::WebACLAssociation",
-)
+    "AWS::Budgets::Budget", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress",
+    "AWS::Logs::QueryDefinition", "AWS::StepFunctions::StateMachineAlias",
+    "AWS::StepFunctions::StateMachineVersion", "AWS::WAFv2::WebACLAssociation",
+)  # fmt: skip
 LONGEST_S = 28
 """Instead of a state's TimeoutSeconds that is an expression."""
 
@@ -87,9 +83,7 @@ def _make_plain(alarm: dict[str, Any]) -> None:
     """Make an alarm of an expression one of the first metric it names."""
     first = next(one["MetricStat"] for one in alarm.pop("Metrics") if "MetricStat" in one)
     alarm |= {
-        "MetricName": first["Metric"]["MetricName"],
-        "Namespace": first["Metric"]["Namespace"],
-        "Dimensions": first["Metric"].get("Dimensions", []),
-        "Statistic": "Sum",
+        "MetricName": first["Metric"]["MetricName"], "Namespace": first["Metric"]["Namespace"],
+        "Dimensions": first["Metric"].get("Dimensions", []), "Statistic": "Sum",
         "Period": first["Period"],
-    }
+    }  # fmt: skip

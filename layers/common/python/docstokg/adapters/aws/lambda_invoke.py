@@ -1,9 +1,9 @@
 """A route's own function in AWS, called by another function instead of API Gateway."""
 
 from docstokg.adapters.aws.clients import AwsService
-from docstokg.adapters.aws.stepfunctions import region_of
+from docstokg.adapters.aws.stepfunctions import region_of, reply_of
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.errors import Timeout, Unavailable, WrongAnswer
+from docstokg.errors import Timeout, Unavailable
 
 
 class LambdaRouteFunction:
@@ -26,10 +26,7 @@ class LambdaRouteFunction:
             if b"Task timed out" in payload:
                 raise Timeout("the function ran out of time")
             raise Unavailable("the function failed")
-        try:
-            return Reply.model_validate_json(payload)
-        except ValueError as exc:
-            raise WrongAnswer("the function gave no reply") from exc
+        return reply_of(payload, "function")
 
 
 def _read(answer: dict[str, object]) -> tuple[dict[str, object], bytes]:

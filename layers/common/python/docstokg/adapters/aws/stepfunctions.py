@@ -29,10 +29,15 @@ class StepFunctionsWorkflow:
         if status != "SUCCEEDED":
             # The cause may hold a stack trace: it stays in the execution's own log.
             raise Unavailable("the workflow failed")
-        try:
-            return Reply.model_validate_json(output)
-        except ValueError as exc:
-            raise WrongAnswer("the workflow gave no reply") from exc
+        return reply_of(output, "workflow")
+
+
+def reply_of(output: str | bytes, whose: str) -> Reply:
+    """Read what an execution or an invocation gave."""
+    try:
+        return Reply.model_validate_json(output)
+    except ValueError as exc:
+        raise WrongAnswer(f"the {whose} gave no reply") from exc
 
 
 def _read(execution: dict[str, str]) -> tuple[str, str]:

@@ -65,8 +65,6 @@ class HttpEmbedder:
         dimension: int | None,
         api_key: str | None,
     ) -> None:
-        if provider not in ADDRESSES:
-            raise Misconfigured(f"there is no embedding provider {provider!r}")
         self._provider = provider
         self.model = model or MODELS[provider]
         size = dimension or DIMENSIONS.get(self.model)

@@ -116,8 +116,10 @@ class SqliteGraph:
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds, as counted by the last finished load."""
-        with self._reading(Scope(namespace=""), timeout_s) as reader:
-            return reader.info()
+        with self._sessions.use(time.monotonic() + timeout_s) as connection:
+            query = "SELECT value FROM graph_meta WHERE key = 'counts'"
+            row = connection.execute(query).fetchone()
+        return GraphInfo.model_validate_json(row[0]) if row else GraphInfo()
 
     def close(self) -> None:
         """Close this thread's connection; the next call opens another."""
@@ -508,11 +510,6 @@ class _Reader:
         text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
         rows = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
         return {identifier: vector for identifier, vector in rows if vector is not None}
-
-    def info(self) -> GraphInfo:
-        """Read what the last finished load counted."""
-        row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
-        return GraphInfo.model_validate(json.loads(row[0]) if row else {})
 
 
 def _array(values: Iterable[object] | Collection[object]) -> str:

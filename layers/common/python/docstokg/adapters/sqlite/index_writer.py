@@ -484,9 +484,7 @@ def _namespace(db: sqlite3.Connection, name: str) -> int:
     space = _known_namespace(db, name)
     if space is not None:
         return space
-    made = db.execute("INSERT INTO index_namespaces (name) VALUES (?)", (name,)).lastrowid
-    if made is None:
-        raise sqlite3.DatabaseError("no row id for a new namespace")
+    made = insert(db.execute, "index_namespaces", name=name)
     make_word_tables(db, made)
     return made
 
