@@ -12,14 +12,19 @@ from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
 
+def place_of(owner: object) -> Path:
+    """A file in a folder that goes with its owner."""
+    folder = tempfile.mkdtemp(prefix="docstokg-test-")
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder, "store.sqlite")
+
+
 class EmbeddedGraph(SqliteGraph):
     """What is put can be read at once."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="docstokg-test-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        super().__init__(Path(folder, "store.sqlite"))
-        self.writer = SqliteGraphWriter(Path(folder, "store.sqlite"))
+        super().__init__(path := place_of(self))
+        self.writer = SqliteGraphWriter(path)
         self.writer.close_load()
 
     def __getattr__(self, name: str) -> Any:
@@ -39,10 +44,8 @@ class EmbeddedIndex(SqliteIndex):
     """What was put is searchable when the load is closed."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="docstokg-test-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        super().__init__(Path(folder, "store.sqlite"))
-        self.writer = SqliteIndexWriter(Path(folder, "store.sqlite"))
+        super().__init__(path := place_of(self))
+        self.writer = SqliteIndexWriter(path)
         self.writer.open_load("first", None, None, None)
         self.writer.close_load()
 

@@ -41,11 +41,9 @@ PAGE = {route.path for route in page_routes()}
 """Files for a browser, each named in the page itself; the contract describes the API."""
 POSTS = sorted(path for path, item in openapi.document()["paths"].items() if "post" in item)
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
+    not_a_server_error, status_code_conformance, content_type_conformance,
     response_schema_conformance,
-]
+]  # fmt: skip
 UNHURRIED = settings(
     deadline=None,
     database=None,

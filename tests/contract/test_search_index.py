@@ -479,10 +479,8 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
         store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
     info = store.index.info(PATIENT_S)
     assert (info.embedding_model, info.dimension, info.sparse_model) == (
-        "model-a",
-        DIMENSION,
-        "sparse-a",
-    )
+        "model-a", DIMENSION, "sparse-a",
+    )  # fmt: skip
 
 
 def test_an_open_load_shows(store: Store) -> None:

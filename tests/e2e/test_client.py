@@ -106,10 +106,8 @@ def test_what_was_never_begun_is_tried_again(peer, server_for) -> None:
     good = whole(server_for)
     later = good[:-1] + b', "a_later_field": {"x": 1}}'
     peer.script[:] = [
-        (503, soon, problem(503), 0),
-        (429, soon, problem(429), 0),
-        (200, {}, later, 0),
-    ]
+        (503, soon, problem(503), 0), (429, soon, problem(429), 0), (200, {}, later, 0),
+    ]  # fmt: skip
     assert Client(peer.url).search("What are seizures?").citations
     assert len(peer.asked) == 3
 

@@ -19,10 +19,8 @@ from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)
 WORDS_ONLY = {
-    "DOCSTOKG_EMBED_PROVIDER": "none",
-    "DOCSTOKG_SPARSE": "none",
-    "DOCSTOKG_NAMES": "rule",
-}
+    "DOCSTOKG_EMBED_PROVIDER": "none", "DOCSTOKG_SPARSE": "none", "DOCSTOKG_NAMES": "rule",
+}  # fmt: skip
 KEYS = {
     "loader": {"sub": "loader", "namespaces": ["plant"], "groups": ["*"], "load": ["plant"]},
     "outsider": {"sub": "outsider", "namespaces": ["plant"], "groups": [], "load": ["plant"]},
@@ -124,14 +122,12 @@ def loaded(callers):
     documents = [
         {"doc_id": "care/pumps.md", "text": PUMP, "metadata": {"site": "north"}},
         {
-            "doc_id": "valves",
-            "content": base64.b64encode(HTML.encode()).decode(),
-            "media_type": "text/html",
-            "title": "All valves",
+            "doc_id": "valves", "content": base64.b64encode(HTML.encode()).decode(),
+            "media_type": "text/html", "title": "All valves",
         },
         {"doc_id": "secret", "text": "The safe opens with the number 4711.", "acl": ["staff"]},
         {"doc_id": "torn.pdf", "content": "AAAA", "media_type": "application/pdf"},
-    ]
+    ]  # fmt: skip
     loader = callers["loader"]
     accepted = loader.load(*documents)
     return accepted.json(), loader.done(accepted)
@@ -141,10 +137,8 @@ def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
     assert {doc_id: one["title"] for doc_id, one in listed.items()} == {
-        "care/pumps.md": "Care of pumps",
-        "secret": "",
-        "valves": "All valves",
-    }
+        "care/pumps.md": "Care of pumps", "secret": "", "valves": "All valves",
+    }  # fmt: skip
     assert {one["run_id"] for one in listed.values()} == {accepted["job_id"]}
     found = callers["loader"].first("How often must the pump be oiled?")
     assert found["doc_id"] == "care/pumps.md"

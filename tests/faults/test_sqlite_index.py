@@ -190,12 +190,10 @@ def test_an_exclusive_lock_is_a_timeout_and_passes(index: SqliteIndex, path: Pat
 @pytest.mark.parametrize(
     ("file", "lost"),
     [
-        ("dense-matrix.bin", "dense"),
-        ("dense-ids.bin", "dense"),
-        ("sparse-rows.bin", "splade"),
+        ("dense-matrix.bin", "dense"), ("dense-ids.bin", "dense"), ("sparse-rows.bin", "splade"),
         ("sparse-starts.bin", "splade"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("damage", ["truncate", "delete", "garbage", "one byte"])
 def test_a_damaged_array_costs_its_own_channel(
     index: SqliteIndex, path: Path, file: str, lost: str, damage: str

@@ -198,12 +198,10 @@ class Cloud:
         if name in self.ours.snap_start:
             found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
         return found | {
-            "AWS_ENDPOINT_URL": self.aws.url,
-            "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
-            "AWS_ACCESS_KEY_ID": name,
-            "AWS_SECRET_ACCESS_KEY": SECRET + name,
+            "AWS_ENDPOINT_URL": self.aws.url, "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
+            "AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": SECRET + name,
             "AWS_DEFAULT_REGION": REGION,
-        }
+        }  # fmt: skip
 
     def publish(self) -> None:
         """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""

@@ -15,11 +15,9 @@ from tests.infra.conftest import Template, handler_of
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
 PSEUDO = {
-    "AWS::AccountId": ACCOUNT,
-    "AWS::Region": REGION,
-    "AWS::Partition": "aws",
+    "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::Partition": "aws",
     "AWS::URLSuffix": "amazonaws.com",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

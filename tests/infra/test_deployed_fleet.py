@@ -67,10 +67,8 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     assert first.json["citations"]
     written = {
         "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
-        "budget": {"max_tokens_gen": 256, "timeout_s": 25},
-        "verbosity": "graph",
-        "cache_key": "k",
-    }
+        "budget": {"max_tokens_gen": 256, "timeout_s": 25}, "verbosity": "graph", "cache_key": "k",
+    }  # fmt: skip
     answer = cloud.post("answer", body | written)
     assert answer.status == 200, answer.body
     assert answer.json["diagnostics"]["degraded_reasons"] == [], cloud.starts

@@ -170,12 +170,10 @@ def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
 @pytest.mark.parametrize(
     ("resource", "asked", "to"),
     [
-        ("/", "/live", "/live/"),
-        ("/", "", "/"),
-        ("/docs", "/live/docs/", "/live/docs"),
+        ("/", "/live", "/live/"), ("/", "", "/"), ("/docs", "/live/docs/", "/live/docs"),
         ("/", "//elsewhere.example", "/elsewhere.example/"),
     ],
-)
+)  # fmt: skip
 def test_an_address_in_the_other_form_is_sent_to_its_own(
     resource: str, asked: str, to: str
 ) -> None:

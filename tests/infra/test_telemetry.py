@@ -131,10 +131,8 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     audit, refused = (json.loads(line) for line in printed.err.splitlines())
     assert (audit["event"], audit["status"], audit["code"]) == (
-        "audit",
-        403,
-        "namespace_not_granted",
-    )
+        "audit", 403, "namespace_not_granted",
+    )  # fmt: skip
     assert (refused["event"], refused["status"]) == ("refused", 400)
     assert "missing" in refused["errors"]
     assert "PRIVATE" not in printed.err
@@ -150,12 +148,10 @@ def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(
     log: list[str] = []
     client = client_for(small_store, log)
     body = {
-        "query": "What does SCN1A encode?",
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 128},
-        "verbosity": "graph",
+        "query": "What does SCN1A encode?", "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 128}, "verbosity": "graph",
         "kg_expansion": {"route": True, "seeds": ["scn1a"]},
-    }
+    }  # fmt: skip
     answered = client.post("/v1/answer", json=body).json()
     (line,) = (one for one in map(json.loads, log) if one["event"] == "request")
     diagnostics = answered["diagnostics"]

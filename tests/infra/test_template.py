@@ -52,10 +52,8 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
     found = set(paths(template))
     assert {key for key in found if key[1] != "ANY"} == expected
     assert {path for path, method in found if method == "ANY"} == {
-        "/",
-        "/{unknown+}",
-        *(path for path, _ in expected),
-    }
+        "/", "/{unknown+}", *(path for path, _ in expected),
+    }  # fmt: skip
 
 
 def test_every_route_but_health_needs_a_credential(template: Template, request: Any) -> None:
@@ -407,10 +405,8 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
     assert kinds[0] == kinds[1]
     ours, theirs = environment("staging"), environment("prod")
     assert (ours.auth, ours.snap_start, ours.index.kind) == (
-        theirs.auth,
-        theirs.snap_start,
-        theirs.index.kind,
-    )
+        theirs.auth, theirs.snap_start, theirs.index.kind,
+    )  # fmt: skip
     assert not dev.all("AWS::WAFv2::WebACL")
     assert not any("SnapStart" in f for f in dev.all("AWS::Lambda::Function").values())
 

@@ -279,11 +279,9 @@ def test_a_problem_of_the_state_machine_itself_is_a_chat_error() -> None:
     reply = {"statusCode": 500, "body": body, "headers": headers}
     answer = render_response(templates.response("workflow", "models"), succeeded(reply))
     assert answer.json["error"] == {
-        "message": problem["detail"],
-        "type": "server_error",
-        "param": None,
+        "message": problem["detail"], "type": "server_error", "param": None,
         "code": "internal_error",
-    }
+    }  # fmt: skip
     refused = render_response(
         templates.response("refused", "chat"), {"__type": "x#Throttling"}, 400
     )

@@ -290,10 +290,8 @@ def list_endpoint(file: Path, engine: Engine, endpoint: Endpoint | None) -> None
     endpoints.pop(engine, None)
     if endpoint is not None:
         endpoints[engine] = {
-            "url": endpoint.url,
-            "user": endpoint.user,
-            "password": endpoint.password,
-        }
+            "url": endpoint.url, "user": endpoint.user, "password": endpoint.password,
+        }  # fmt: skip
     _write_private(file, endpoints)
 
 

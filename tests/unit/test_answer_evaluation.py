@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from docstokg.errors import LoadError
 from docstokg_local.evaluation.answers import (
@@ -22,8 +20,6 @@ from docstokg_local.evaluation.answers import (
 )
 from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
 
-TEXTS = st.text(alphabet=list("abc [1],."), max_size=30)
-
 
 def test_content_words_leave_out_markers_and_small_words() -> None:
     assert words("The Cat [1], 2 of [2, 3] them!") == ["cat", "2", "them"]
@@ -34,12 +30,6 @@ def test_hand_counted_scores() -> None:
     assert rouge_l("sat red", "red dog sat down") == pytest.approx(2 * 1 / 6)
     assert held(["red sat", "down"], "red dog sat down") == 0.75
     assert (f1("", "red"), rouge_l("red", ""), held([], "red")) == (0.0, 0.0, 0.0)
-
-
-@given(TEXTS, TEXTS)
-def test_order_can_only_cost(answer: str, gold: str) -> None:
-    assert 0 <= rouge_l(answer, gold) <= f1(answer, gold) <= 1
-    assert f1(gold, gold) in (0.0, 1.0)
 
 
 def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:

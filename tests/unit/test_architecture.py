@@ -99,12 +99,10 @@ def test_functions_obey_the_dependency_rule() -> None:
 
 
 PACKAGES = {
-    "docstokg": LAYER,
-    "docstokg_functions": ROOT / "functions",
-    "docstokg_local": ROOT / "local" / "docstokg_local",
-    "infra": ROOT / "infra",
+    "docstokg": LAYER, "docstokg_functions": ROOT / "functions",
+    "docstokg_local": ROOT / "local" / "docstokg_local", "infra": ROOT / "infra",
     "benchmarks": ROOT / "benchmarks",
-}
+}  # fmt: skip
 
 
 def module_graph() -> dict[str, set[str]]:

@@ -341,28 +341,23 @@ def test_without_vectors_it_says_so(embedder: object) -> None:
     assert result.confidence < check(answer).confidence
 
 
-def test_what_is_no_claim_needs_no_citation() -> None:
-    text = (
-        "# Findings\n\nHere are the results:\n\n- Seizures are events [1].\n\n"
-        "Yes [1]. Right. Is that?"
-    )
-    assert [s.claim for s in statements(text) if s.factual] == ["Seizures are events.", "Yes."]
-
-
-def test_an_item_says_what_its_list_announces() -> None:
-    text = "Signs of flu are [1]:\n- fever\n- a cough [2]\n\nRest helps."
-    assert [(s.claim, s.ranks) for s in statements(text) if s.factual] == [
-        ("Signs of flu are fever", (1,)),
-        ("Signs of flu are a cough", (2,)),
-        ("Rest helps.", ()),
-    ]
-
-
-def test_a_row_is_read_with_the_names_of_its_columns() -> None:
-    text = "| City | Rain | Sun |\n| --- | --- | --- |\n| Oslo | 12 days | 9 days [1] |"
-    assert [(s.claim, s.ranks) for s in statements(text) if s.factual] == [
-        ("Oslo Rain 12 days; Oslo Sun 9 days", (1,))
-    ]
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("# Findings\n\nHere are results:\n\n- Seizures are events [1].\n\nYes [1]. Right. Is it?",
+         [("Seizures are events.", (1,)), ("Yes.", (1,))]),
+        ("Signs of flu are [1]:\n- fever\n- a cough [2]\n\nRest helps.",
+         [("Signs of flu are fever", (1,)), ("Signs of flu are a cough", (2,)),
+          ("Rest helps.", ())]),
+        ("| City | Rain | Sun |\n| --- | --- | --- |\n| Oslo | 12 days | 9 days [1] |",
+         [("Oslo Rain 12 days; Oslo Sun 9 days", (1,))]),
+    ],
+    ids=["no claim needs no citation", "a list's items", "a row with its columns"],
+)  # fmt: skip
+def test_a_text_states_claims_with_their_markers(
+    text: str, claims: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    assert [(s.claim, s.ranks) for s in statements(text) if s.factual] == claims
 
 
 PIECES = st.sampled_from(

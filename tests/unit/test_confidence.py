@@ -46,13 +46,11 @@ def test_another_models_answer_is_trusted_no_more_than_it_is_supported(
 @pytest.mark.parametrize(
     ("value", "verdicts", "invalid", "expected"),
     [
-        (0.1, ["supported", "supported"], False, 0.1),
-        (0.9, ["supported"], False, 0.9),
-        (0.9, ["supported", "unsupported"], False, 0.45),
-        (0.9, ["supported"], True, 0.49),
+        (0.1, ["supported", "supported"], False, 0.1), (0.9, ["supported"], False, 0.9),
+        (0.9, ["supported", "unsupported"], False, 0.45), (0.9, ["supported"], True, 0.49),
         (0.9, ["unsupported"], True, 0.45),
     ],
-)
+)  # fmt: skip
 def test_the_checks_bound_it(
     value: float, verdicts: list[Verdict], invalid: bool, expected: float
 ) -> None:

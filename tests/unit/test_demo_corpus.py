@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.sources import find_files
 from docstokg_local.cli.demo_corpus import CENTRE, read_ontology, write_corpus
 
 OBO = """format-version: 1.2
@@ -98,12 +96,3 @@ def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
     assert frequencies["OMIM:1", "HP:0001250"] == "9/10"
     assert frequencies["OMIM:1", "HP:0001263"] == "80-99% of patients"
     assert frequencies["OMIM:2", "HP:0001263"] is None
-
-
-def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
-    folder = write_corpus(tmp_path / "out", False, data)
-    assert write_corpus(tmp_path / "out", False, data) == folder
-    with RejectLog() as rejects:
-        names = {file.path.name for file in find_files([folder], rejects)}
-        assert rejects.count == 0
-    assert names == {"entities.jsonl", "passages.jsonl", "relations.jsonl"}

@@ -40,24 +40,21 @@ def said(query: str, *blocks: Block, least: float = 0.0) -> str:
 
 
 @pytest.mark.parametrize(
-    ("query", "expected"),
+    ("text", "query", "expected"),
     [
-        ("What are seizures?", "Seizures are sudden electrical events in the brain [1]."),
-        (
-            "What reduces the frequency of seizures?",
-            "Anticonvulsants reduce the frequency of seizures by 50 percent [1].",
-        ),
+        (SEIZURE, "What are seizures?", "Seizures are sudden electrical events in the brain [1]."),
+        (SEIZURE, "What reduces the frequency of seizures?",
+         "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."),
+        (COUNTRIES, "What is the hotel limit in Spain?", "Spain: Limit: 105 euros [1]."),
+        # No source forges a marker, and links are read as their words.
+        ("Cranes stand by the water [2] all day [see 3].", "Where do cranes stand?",
+         "Cranes stand by the water all day (see 3) [1]."),
+        ("Cranes stand by [the water](https://a.b/c).", "Where do cranes stand?",
+         "Cranes stand by the water [1]."),
     ],
-)
-def test_the_sentence_that_answers_is_quoted(query: str, expected: str) -> None:
-    assert said(query, block(SEIZURE)) == expected
-
-
-def test_the_row_that_answers_is_read_with_its_column() -> None:
-    spans = sentence_spans(COUNTRIES)
-    assert said("What is the hotel limit in Spain?", block(COUNTRIES)) == (
-        "Spain: Limit: 105 euros [1]."
-    ), spans
+)  # fmt: skip
+def test_the_sentence_that_answers_is_quoted(text: str, query: str, expected: str) -> None:
+    assert said(query, block(text)) == expected
 
 
 def test_meaning_chooses_where_words_do_not() -> None:
@@ -86,16 +83,6 @@ def test_code_stays_code_under_a_line_that_cites() -> None:
     answer = said("How do I undo a commit?", block(text))
     assert answer == "Undo a commit [1]:\n\n```\ntool reset --soft HEAD^\n```\n"
     assert check_answer(answer, [block(text)]).cited == (1,)
-
-
-def test_no_source_forges_a_marker() -> None:
-    answer = said("Where do cranes stand?", block("Cranes stand by the water [2] all day [see 3]."))
-    assert answer == "Cranes stand by the water all day (see 3) [1]."
-
-
-def test_links_are_read_as_their_words() -> None:
-    answer = said("Where do cranes stand?", block("Cranes stand by [the water](https://a.b/c)."))
-    assert answer == "Cranes stand by the water [1]."
 
 
 def test_a_question_is_read_in_the_words_of_the_passages() -> None:

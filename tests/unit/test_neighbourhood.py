@@ -41,10 +41,8 @@ def test_entities_are_capped_new_and_lead_somewhere(
 def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> None:
     first, late = place_weight(0), place_weight(30)
     rows = [
-        Mentioned(1, first, 2, False),
-        Mentioned(2, first, 50, False),
-        Mentioned(3, late, 2, False),
-    ]
+        Mentioned(1, first, 2, False), Mentioned(2, first, 50, False), Mentioned(3, late, 2, False),
+    ]  # fmt: skip
     assert choose_entities([], [], rows, 600) == (1, 3, 2)
     assert choose_entities([9], [(0, 3)], rows, 600) == (9, 3, 1, 2)
     assert choose_entities([], [], [Mentioned(1, first, 1, False)], 600) == ()

@@ -48,16 +48,14 @@ def test_a_sentence_states_one_relation_between_two_names(
 @pytest.mark.parametrize(
     ("claim", "held"),
     [
-        ("A spaniel is a kind of dog.", "held"),
-        ("Spaniels are types of domestic dogs.", "held"),
+        ("A spaniel is a kind of dog.", "held"), ("Spaniels are types of domestic dogs.", "held"),
         ("A dog is a kind of spaniel.", "contradicted"),
         ("A spaniel is not a kind of dog.", "contradicted"),
         ("A dog is not a kind of spaniel.", None),
         ("A spaniel is a kind of cat.", "relation_not_found"),
-        ("A spaniel is a kind of seal.", None),
-        ("A cat is a kind of dog.", None),
+        ("A spaniel is a kind of seal.", None), ("A cat is a kind of dog.", None),
     ],
-)
+)  # fmt: skip
 def test_facts_hold_a_claim_contradict_it_or_lack_it(claim: str, held: str | None) -> None:
     assert says(claim, FACTS) == held
 

@@ -104,10 +104,8 @@ class Place:
 
     def wiring(self) -> Wiring:
         models: dict[str, object] = {
-            "embedder": Hashed(),
-            "sparse_encoder": Weighed(),
-            "names": Capitals(),
-        }
+            "embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals(),
+        }  # fmt: skip
         models["converter"] = CONVERTER
         return Wiring(self.settings, made=models)
 

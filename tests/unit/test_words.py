@@ -21,13 +21,11 @@ def test_names_and_sentences_are_compared_in_forms_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("text", "whole", "within", "shared"),
     [
-        ("HP:0001250", True, True, True),
-        ("HP_0001250", False, False, True),
-        ("mesh:D004827", True, False, False),
-        ("host:80/path", True, False, False),
+        ("HP:0001250", True, True, True), ("HP_0001250", False, False, True),
+        ("mesh:D004827", True, False, False), ("host:80/path", True, False, False),
         ("http://x.org/ab:123456", False, False, True),
     ],
-)
+)  # fmt: skip
 def test_an_id_is_told_by_where_it_stands(
     text: str, whole: bool, within: bool, shared: bool
 ) -> None:

@@ -124,12 +124,10 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 @pytest.mark.parametrize(
     "question",
     [
-        "How is Kappler disease treated?",
-        "How is D:1 treated?",
-        "What is the treatment of ZS-4?",
+        "How is Kappler disease treated?", "How is D:1 treated?", "What is the treatment of ZS-4?",
         "How is kappler disease treated?",
     ],
-)
+)  # fmt: skip
 def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:

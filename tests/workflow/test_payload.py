@@ -43,13 +43,11 @@ def wide_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Pat
     entities = [{"id": f"E:{n}", "name": f"Entity{n}", "type": WIDE * 20} for n in range(7)]
     relations = [
         {
-            "source": f"E:{n}",
-            "type": f"{WIDE * 10}{n}",
-            "target": f"E:{(n + 1) % 7}",
+            "source": f"E:{n}", "type": f"{WIDE * 10}{n}", "target": f"E:{(n + 1) % 7}",
             "evidence": {"chunk_id": chunks[n]["id"]},
         }
         for n in range(7)
-    ]
+    ]  # fmt: skip
     write_corpus(
         folder / "c",
         {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations},

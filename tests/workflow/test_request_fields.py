@@ -29,13 +29,11 @@ SENDS = [
 ]  # fmt: skip
 MORE = [
     {
-        "id": "c1",
-        "doc_id": "d1",
-        "title": "Ledger",
+        "id": "c1", "doc_id": "d1", "title": "Ledger",
         "text": "Rye goes from Quist Mill to Zell Mill.",
     },
     {"id": "x", "doc_id": "x", "title": "Zell Mill", "text": f"Zell Mill buys salt. {LONG}"},
-]
+]  # fmt: skip
 BASE: dict[str, Any] = {"query": "Which mill sends rye to Zell Mill?", "top_k": 3}
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 90, "timeout_s": 25}}
 VIEW = {"verbosity": "graph"}
