@@ -3,13 +3,17 @@
 import contextlib
 import json
 import logging
+import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, Required, TypedDict, Unpack
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Literal, Required, TypedDict, Unpack
 
-from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth
+import urllib3.connection
+from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy import exceptions as vendor
 
-from docstokg.adapters.bounded import within
 from docstokg.adapters.opensearch.layout import Json, index_behind
 from docstokg.errors import (
     DocsToKGError,
@@ -49,17 +53,20 @@ class Connection(TypedDict, total=False):
 class Server:
     """One OpenSearch address; every call ends at its total limit, whatever the server sends.
 
-    The vendor's own limit is between two bytes: it ends what was given up, the total is ours.
+    The vendor's own limit is between two bytes, so a dripping answer would never end. Calls run
+    in a worker; when the limit passes, the socket in use is shut down, which ends the worker too.
     """
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._client = OpenSearch(
             hosts=[at["url"]],
             http_auth=_credentials(at),
+            connection_class=_AbortableConnection,
             pool_maxsize=CONNECTIONS,
             max_retries=0,
             http_compress=at["url"].startswith("https"),
         )
+        self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
     def call(  # noqa: PLR0913 - one call, told by name
         self,
@@ -79,28 +86,48 @@ class Server:
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
-        asked_for: Json = {**(params or {}), "request_timeout": timeout_s}
+        sockets = _CallSockets()
+        asked_for: Json = dict(params or {})
         if absent_is_none or answered is not None:
             asked_for["ignore"] = 404 if answered is None else answered
         text = json.dumps(body) if isinstance(body, dict) else body
-        sent = None if text is None else text.encode()
-
-        def ask() -> object:
-            answer: object = self._client.transport.perform_request(
-                method, path, params=asked_for, body=sent
-            )
-            return answer
-
+        future: Future[Any] = self._workers.submit(
+            self._perform, sockets, method, path, text, asked_for, timeout_s
+        )
         try:
-            answer = within(ask, timeout_s, "OpenSearch")
+            answer = future.result(timeout_s)
+        except FutureTimeout:
+            future.cancel()
+            sockets.cut()
+            raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
         except vendor.OpenSearchException as exc:
             raise _translated(exc) from exc
         if not isinstance(answer, dict):
             raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
         return {} if absent_is_none and answer.get("status") == 404 else answer
 
+    def _perform(
+        self,
+        sockets: "_CallSockets",
+        method: str,
+        path: str,
+        body: str | None,
+        params: Json,
+        timeout_s: float,
+    ) -> object:
+        _current.sockets = sockets
+        content = None if body is None else body.encode("utf-8")
+        try:
+            answer: object = self._client.transport.perform_request(
+                method, path, params={**params, "request_timeout": timeout_s}, body=content
+            )
+            return answer
+        finally:
+            _current.sockets = None
+
     def close(self) -> None:
         """Give the connections back; calls under way end at their limits."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
 
@@ -156,6 +183,64 @@ def schema_checked(what: str) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
         raise WrongAnswer(f"OpenSearch answered {what} in an unknown shape: {exc!r}") from exc
+
+
+class _CallSockets:
+    """The socket one call uses, so that another thread can cut it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_cut = False
+
+    def uses(self, sock: socket.socket | None) -> None:
+        with self._lock:
+            self._socket = sock
+            if self._is_cut:
+                self._shut()
+
+    def cut(self) -> None:
+        with self._lock:
+            self._is_cut = True
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+_current = threading.local()  # the `_CallSockets` of the call that runs in this worker
+
+
+def _announce(sock: socket.socket | None) -> None:
+    sockets: _CallSockets | None = getattr(_current, "sockets", None)
+    if sockets is not None:
+        sockets.uses(sock)
+
+
+class _PlainConnection(urllib3.connection.HTTPConnection):
+    """Says which socket it uses: when new, and when taken from the pool."""
+
+    def connect(self) -> None:
+        super().connect()
+        _announce(self.sock)
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        _announce(self.sock)
+        super().request(*arguments, **options)
+
+
+class _TlsConnection(_PlainConnection, urllib3.connection.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _AbortableConnection(Urllib3HttpConnection):  # type: ignore[misc]
+    """The vendor's connection over sockets that can be cut."""
+
+    def _create_urllib3_pool(self) -> None:
+        super()._create_urllib3_pool()
+        self.pool.ConnectionCls = _TlsConnection if self.use_ssl else _PlainConnection
 
 
 def _credentials(at: Connection) -> object | None:
