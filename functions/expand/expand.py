@@ -161,7 +161,7 @@ def _first_hop(
     explored.part, explored.hops = part, 1
     explored.opened.update(ends, around.chunk_uuids)
     if unknown := seeds.unknown(part):
-        run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
+        run.warnings.append(f"kg_expansion.seeds not in the graph: {notices.listed(unknown, 10)}")
     _tell_unknown(run, graph, around, part, seconds)
     return None if part.entities or seeds.shares(part) else "nothing_linked"
 

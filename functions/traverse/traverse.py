@@ -18,6 +18,7 @@ from docstokg.contracts.response import (
 from docstokg.contracts.state import Grounded, Plan
 from docstokg.contracts.traverse import Caps, Explain, Scoring, TraverseRequest, TraverseResponse
 from docstokg.domain import base64url, time_budget
+from docstokg.domain.answer import notices
 from docstokg.domain.budget import (
     GRAPH_VIEW_LIMIT_BYTES,
     STATE_LIMIT_BYTES,
@@ -164,7 +165,7 @@ def _response(
     further = offset + size < len(nodes)
     warnings = []
     if result.unknown:
-        warnings.append(f"Seeds that are not in the graph: {', '.join(result.unknown[:10])}")
+        warnings.append(f"Seeds that are not in the graph: {notices.listed(result.unknown, 10)}")
     return TraverseResponse(
         nodes=page,
         edges=tuple(edge for edge in edges if edge.src in shown or edge.dst in shown),

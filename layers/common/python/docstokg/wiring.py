@@ -142,8 +142,9 @@ class Wiring:
             raise Misconfigured(
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
-        fields = ("url", "auth", "user", "password", "name")
-        return {name: getattr(chosen, f"index_{name}") for name in fields}
+        login = {"user": chosen.index_user, "password": chosen.index_password}
+        at = {"url": chosen.index_url, "auth": chosen.index_auth, **login}
+        return {**at, "name": chosen.index_name}
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
@@ -182,8 +183,8 @@ class Wiring:
                 f"DOCSTOKG_GRAPH_URL {chosen.graph_url!r} is neither sqlite:///PATH nor "
                 "neo4j://, neo4j+s:// or bolt://"
             )
-        fields = ("url", "user", "password", "database")
-        at = {name: getattr(chosen, f"graph_{name}") for name in fields}
+        login = {"user": chosen.graph_user, "password": chosen.graph_password}
+        at = {"url": chosen.graph_url, "database": chosen.graph_database, **login}
         return {**at, "telemetry": self.telemetry}
 
     @once
