@@ -95,8 +95,7 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        layer = folder / "layer"
-        _once(layer, layer.with_suffix(".stamp"), _digest(OWN), lambda: _layer(layer))
+        _layer(folder / "layer")
         if target == "host":
             _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
         for spec in specs:
@@ -237,8 +236,11 @@ def _is_fresh(folder: Path, stamp: Path, digest: str) -> bool:
 
 
 def _layer(folder: Path) -> None:
-    shutil.copytree(OWN, folder / "python" / "docstokg", ignore=NO_BYTECODE)
-    _compile(folder)
+    def copy() -> None:
+        shutil.copytree(OWN, folder / "python" / "docstokg", ignore=NO_BYTECODE)
+        _compile(folder)
+
+    _once(folder, folder.with_suffix(".stamp"), _digest(OWN), copy)
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
