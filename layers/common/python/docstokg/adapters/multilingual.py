@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docstokg.domain.text.spoken import reads_many
-from docstokg.domain.vectors import pack, packed
+from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Timeout
 from docstokg.ports import Parts, Spans
 
@@ -67,9 +67,4 @@ class MultilingualEncoder:
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed texts and stretches alike: no reading of the whole is kept."""
-        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-        whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
-        return tuple(
-            (one, packed([next(own) for _ in spans]))
-            for one, spans in zip(whole, parts, strict=True)
-        )
+        return embedded_apart(self.embed, texts, parts)

@@ -5,7 +5,7 @@ times 127 and rounded: 384 bytes for MiniLM instead of about 4 KB of JSON, cosin
 Packed ones, of sentences, have 4 bits a component: 192 bytes for MiniLM, cosine error about 0.005.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,3 +82,19 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
     rows = levels[:, :dimension].astype(np.float32) - 7.5
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+def embedded_apart(
+    embed: Callable[[Sequence[str], float | None], Sequence[bytes]],
+    texts: Sequence[str],
+    parts: Sequence[Sequence[tuple[int, int]]],
+) -> tuple[tuple[bytes, bytes], ...]:
+    """Embed texts and stretches alike, where the reading of a whole tells nothing of a part.
+
+    Each text's vector, and those of its parts packed.
+    """
+    pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
+    whole, own = embed(texts, None), iter(embed(pieces, None))
+    return tuple(
+        (one, packed([next(own) for _ in spans])) for one, spans in zip(whole, parts, strict=True)
+    )

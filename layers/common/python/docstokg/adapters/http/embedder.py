@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, FiniteFloat, TypeAdapter
 
 from docstokg.adapters.http.json_post import Endpoint, checked, first_that_answers
-from docstokg.domain.vectors import pack, packed
+from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
 from docstokg.ports import Parts, Spans
 
@@ -89,13 +89,7 @@ class HttpEmbedder:
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed texts and stretches alike: an endpoint tells nothing of its reading."""
-        whole = self.embed(texts, None)
-        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-        vectors = iter(self.embed(pieces, None))
-        return tuple(
-            (one, packed([next(vectors) for _ in spans]))
-            for one, spans in zip(whole, parts, strict=True)
-        )
+        return embedded_apart(self.embed, texts, parts)
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
 from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
-from docstokg.domain.vectors import Floats, packed
+from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
 from docstokg.ports import Parts, Spans
 
@@ -89,12 +89,7 @@ class FolderEncoder(OnnxMiniLm):
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed texts and stretches alike: what a first piece has read says nothing of a part."""
-        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-        whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
-        return tuple(
-            (one, packed([next(own) for _ in spans]))
-            for one, spans in zip(whole, parts, strict=True)
-        )
+        return embedded_apart(self.embed, texts, parts)
 
     def _pooled(self, read: Reading) -> Floats:
         return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)

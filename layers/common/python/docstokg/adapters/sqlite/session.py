@@ -142,14 +142,13 @@ def prepared(
     connection = opened(path, wait_s)
     try:
         connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("BEGIN IMMEDIATE")
-        made = "SELECT 1 FROM sqlite_master WHERE name = ?"
-        if connection.execute(made, (notes,)).fetchone() is None:
-            for statement in tables.split(";"):
-                connection.execute(statement)
-            connection.execute(f"INSERT INTO {notes} VALUES ('schema', ?)", (version,))
-        row = connection.execute(f"SELECT value FROM {notes} WHERE key = 'schema'").fetchone()
-        connection.execute("COMMIT")
+        with immediate(connection):
+            made = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if connection.execute(made, (notes,)).fetchone() is None:
+                for statement in tables.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"INSERT INTO {notes} VALUES ('schema', ?)", (version,))
+            row = connection.execute(f"SELECT value FROM {notes} WHERE key = 'schema'").fetchone()
         if row is None or row[0] != version:
             raise Misconfigured(
                 f"{path} was written by another version (layout {row and row[0]}, this one writes "
