@@ -16,7 +16,7 @@ from pathlib import Path
 from docstokg.adapters.sqlite.session import Owner, opened
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
-from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
+from docstokg.ports import Embedder, NameFinder, Parts, QuestionReader, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
 BUSY_MS = 100
@@ -172,14 +172,16 @@ class CachedEmbedder(_Cached[Embedder]):
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one vector per text; what was computed before a `Timeout` is kept."""
-        size = 4 * self.dimension
+        return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
-        def read(value: bytes) -> bytes | None:
-            return value if len(value) == size else None
+    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one vector per question, kept apart where the encoder reads them otherwise."""
+        if not isinstance(self.inner, QuestionReader):
+            return self.embed(texts, timeout_s)
+        return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
 
-        # Some encoders read questions otherwise than passages.
-        kind = "embed" if timeout_s is None else getattr(self.inner, "asked", "embed")
-        return self._through(kind, texts, self.inner.embed, read, timeout_s)
+    def _whole(self, value: bytes) -> bytes | None:
+        return value if len(value) == 4 * self.dimension else None
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
