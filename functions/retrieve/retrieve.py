@@ -19,7 +19,14 @@ from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.text.spoken import LEAST, reads_many, word_weights
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, LanguageFinder, SearchIndex, SparseEncoder, encoder_of
+from docstokg.ports import (
+    Embedder,
+    LanguageFinder,
+    SearchIndex,
+    SparseEncoder,
+    embed_questions,
+    encoder_of,
+)
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.expected import followed
 
@@ -146,7 +153,7 @@ def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]
 
     def embed() -> bytes:
         with run.telemetry.span("embed", request_id=run.request_id):
-            return embedder.embed([run.plan.query], time_s)[0]
+            return embed_questions(embedder, [run.plan.query], time_s)[0]
 
     return workers.submit(embed)
 

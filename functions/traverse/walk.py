@@ -17,7 +17,7 @@ from docstokg.domain.identity import prefix_of
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, encoder_of
+from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, embed_questions, encoder_of
 from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
@@ -193,7 +193,8 @@ class _Walker:
             embedder = self._embedder = encoder_of(embedder, stored)
             if embedder is None:
                 raise Unavailable(f"what is stored was embedded by {stored}")
-            (vector,) = embedder.embed([query], min(time_budget.WALK_QUERY_S, self._left_s()))
+            time_s = min(time_budget.WALK_QUERY_S, self._left_s())
+            (vector,) = embed_questions(embedder, [query], time_s)
         except DocsToKGError as error:
             self._call.log("embed", error, "embedding_unavailable")
             return

@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from docstokg.adapters.onnx.splade import OnnxSplade, token_name
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer, package_folder
 from docstokg.domain.vectors import packed, unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
+from docstokg.ports import embed_questions
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from training import onnx_graphs
@@ -230,17 +232,6 @@ def test_sparse_weights_are_those_of_the_formula(splade: OnnxSplade, text: str) 
 
 
 @needs_splade
-def test_a_passage_keeps_its_heaviest_tokens_whatever_is_encoded_with_it(
-    splade: OnnxSplade,
-) -> None:
-    long = " ".join(f"Sentence {i} on {word} and {word}s." for i, word in enumerate(["bone"] * 90))
-    (alone,) = splade.encode([long], None)
-    assert alone == splade.encode([SEIZURES, long, TAXES], None)[1]
-    assert len(alone) <= 128
-    assert splade.encode([""], None)[0].keys() <= splade.encode([""], None)[0].keys()
-
-
-@needs_splade
 def test_token_names_are_safe_and_one_for_each_piece() -> None:
     tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 16)
     pieces = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
@@ -267,6 +258,7 @@ def test_texts_encoded_together_have_the_weights_they_have_alone(splade: OnnxSpl
     random.Random(6).shuffle(texts)
     together = splade.encode(texts, None)
     alone = [splade.encode([text], None)[0] for text in texts]
+    assert max(map(len, alone)) <= 128
     assert [list(found.items()) for found in together] == [list(one.items()) for one in alone]
 
 
@@ -360,8 +352,8 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
     (folder / "config_sentence_transformers.json").write_text(prompts)
     told = FolderEncoder(folder)
-    asked = [f"query: {text}" for text in texts]
-    assert told.embed(texts, 60.0) == plain.embed(asked, None)
+    asked = plain.embed([f"query: {text}" for text in texts], None)
+    assert told.embed_questions(texts, 60.0) == told.embed_questions(texts, None) == asked
     assert told.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
     ((whole, rows),) = told.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
     assert (whole, rows) == (
@@ -376,11 +368,21 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     chosen = Wiring(settings).embedder()
     assert chosen is not None
     # The cache keeps what a text is as a question apart from what it is as a passage.
-    assert chosen.embed([SEIZURES], None) == first.embed([SEIZURES], None)
-    assert chosen.embed([SEIZURES], 60.0) == first.embed([SEIZURES], 60.0)
-    assert chosen.embed([SEIZURES], 60.0) != chosen.embed([SEIZURES], None)
+    assert chosen.embed([SEIZURES], 60.0) == first.embed([SEIZURES], None)
+    assert embed_questions(chosen, [SEIZURES], 60.0) == first.embed_questions([SEIZURES], None)
+    assert embed_questions(chosen, [SEIZURES], 60.0) != chosen.embed([SEIZURES], None)
     # What was stored by one is not compared with what another one reads.
     assert len({plain.model, told.model, first.model}) == 3
+
+
+@needs_minilm
+def test_families_read_as_their_model_cards_say(folder: Path) -> None:
+    plain = FolderEncoder(folder)
+    e5, bge = (FolderEncoder(shutil.copytree(folder, folder / f"my-{n}")) for n in ("e5", "bge"))
+    assert e5.embed([TAXES], 60.0) == plain.embed([f"passage: {TAXES}"], None)
+    assert e5.embed_questions([TAXES], 60.0) == plain.embed([f"query: {TAXES}"], None)
+    assert bge.embed([TAXES], 60.0) == bge.embed([TAXES], None) != plain.embed([TAXES], None)
+    assert bge.embed_questions([TAXES], None) != bge.embed([TAXES], None)
 
 
 @needs_minilm

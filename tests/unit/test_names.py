@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from docstokg.adapters.spacy_names import SpacyNames
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.text.manual_pages import is_reference, other_names, page_name, references
 from docstokg.domain.text.names import (
@@ -209,3 +210,9 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
 def test_a_part_of_longer_names_alone_is_no_name(part: str) -> None:
     assert not is_proper(tidy(part))
     assert not is_mention(tidy(part)) or tidy(part) == "II"
+
+
+def test_what_is_called_a_place_and_acts_is_of_no_kind() -> None:
+    texts = ["TSMC makes chips and Foxconn assembles phones.", "He drove to Foxconn in Taiwan."]
+    found = SpacyNames().find(texts)
+    assert [{one.text: one.kind for one in names}["Foxconn"] for names in found] == [None, "Place"]

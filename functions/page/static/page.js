@@ -228,7 +228,7 @@ async function ask(event) {
     if (name === "citations") Object.assign(state, { request, response: soFar(request, value.citations, sentences) });
     else sentences[value.index] = value;
     state.response = soFar(request, state.response.citations, sentences);
-    if (name === "citations") show(state.response); else showAnswer(state.response);
+    if (name === "citations") { show(state.response); showThread(); } else showAnswer(state.response);
     $("status").textContent = `${state.response.citations.length} passages found, writing…`;
   };
   try {

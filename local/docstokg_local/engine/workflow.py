@@ -81,6 +81,7 @@ class LocalWorkflow:
             for name, module in STEPS.items()
         }
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        wiring.make_stored_encoders()
         wiring.warm()
         self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
         self._listeners: dict[str, Listener] = {}

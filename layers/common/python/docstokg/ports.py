@@ -333,7 +333,7 @@ class Embedder(Protocol):
         """Give the number of components."""
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one float32 little-endian unit vector per text (None: no limit, loading)."""
+        """Return one float32 little-endian unit vector per passage (None: no limit, loading)."""
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Return, while loading, each text's vector and those of its stretches, packed.
@@ -341,6 +341,23 @@ class Embedder(Protocol):
         `parts`: per text, the stretches in code points. A model that reads the text once may take
         their vectors from that reading. See `domain.vectors.packed`.
         """
+
+
+@runtime_checkable
+class QuestionReader(Protocol):
+    """An embedder that reads questions otherwise than passages."""
+
+    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per question, of the space of the passages."""
+
+
+def embed_questions(
+    embedder: Embedder, texts: Sequence[str], timeout_s: float | None
+) -> tuple[bytes, ...]:
+    """Embed what is asked as its encoder reads questions."""
+    if isinstance(embedder, QuestionReader):
+        return embedder.embed_questions(texts, timeout_s)
+    return embedder.embed(texts, timeout_s)
 
 
 @runtime_checkable

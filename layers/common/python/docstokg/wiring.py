@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -242,6 +243,17 @@ class Wiring:
             return None
         return self._once(OTHER_ENCODER + name, make)
 
+    def make_stored_encoders(self) -> None:
+        """Make the encoders that namespaces have beside the configured one, so as to `warm` them.
+
+        What is stored in a file says so at once; a server's index has one encoder.
+        """
+        if sqlite_path(self.settings.index_url) is not None:
+            with suppress(DocsToKGError):  # nothing is loaded yet, or a question will say it
+                info = self.search_index().info(WARM_TIME_S)
+                for namespace in info.namespaces:
+                    ports.encoder_of(self.embedder(), info.model_of(namespace))
+
     def multilingual(self) -> Callable[[], ports.Embedder] | None:
         """Give what makes the encoder of other languages; None where another one was asked for."""
         if self.settings.embed_provider != "local" or self.settings.embed_model:
@@ -277,9 +289,7 @@ class Wiring:
 
         if not spacy_names.is_installed():
             return None
-        from docstokg.adapters.sqlite.vector_cache import CachedNames
-
-        return CachedNames(spacy_names.SpacyNames(self.languages()), self.cache_folder())
+        return spacy_names.SpacyNames(self.languages())
 
     @once
     def languages(self) -> ports.LanguageFinder | None:

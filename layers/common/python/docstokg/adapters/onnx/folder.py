@@ -73,19 +73,17 @@ class FolderEncoder(OnnxMiniLm):
         """Give the number of components."""
         return self._reads.dimension
 
-    @property
-    def asked(self) -> str:
-        """Name the vectors of questions for a cache, which differ from those of passages."""
-        return "asked" if self._reads.question != self._reads.passage else "embed"
-
     def with_threads(self, threads: int) -> "FolderEncoder":
         """Give one of the same model for a process that has so many cores to itself."""
         return FolderEncoder(self._folder, threads)
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text: of questions where time is limited, else of passages."""
-        before = self._reads.passage if timeout_s is None else self._reads.question
-        return super().embed([before + text for text in texts], timeout_s)
+        """Return one unit vector per passage."""
+        return super().embed([self._reads.passage + text for text in texts], timeout_s)
+
+    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per question."""
+        return super().embed([self._reads.question + text for text in texts], timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed texts and stretches alike: what a first piece has read says nothing of a part."""

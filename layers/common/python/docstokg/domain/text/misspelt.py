@@ -1,7 +1,6 @@
 """What differs by one letter from the words of a question, for names that are written wrongly."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from string import ascii_lowercase
 
 from docstokg.domain.text.everyday import is_everyday
@@ -32,7 +31,9 @@ def near_keys(question: str, taken: Iterable[tuple[int, int]]) -> dict[str, tupl
                 for near in _one_edit(word):
                     form = [near if k == i else found.forms[k] for k in part]
                     keys.setdefault(" ".join(form), place)
-    return dict(islice(keys.items(), MAX_QUESTION_KEYS))
+                    if len(keys) == MAX_QUESTION_KEYS:
+                        return keys
+    return keys
 
 
 def _one_edit(word: str) -> Iterator[str]:

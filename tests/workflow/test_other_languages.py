@@ -1,0 +1,79 @@
+"""A namespace in another language, and its move to another encoder while it is asked."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.errors import Unavailable
+from docstokg.loading.context import NullProgress
+from docstokg.loading.transfer.reembedding import reembed
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.loading.stores import stores_of
+from tests.conftest import load_folder, write_corpus
+
+TEXTS = (
+    "Die Mühle am Fluss wurde nach dem Hochwasser neu gebaut und mahlt Roggen für das ganze Tal.",
+    "Der Zug nach Brixen fährt im Winter nur am Morgen, weil abends der Schnee die Strecke sperrt.",
+    "Im Keller des Rathauses liegt eine Sammlung alter Karten, die niemand mehr lesen kann.",
+)
+QUESTIONS = ("Wann fährt die Bahn nach Brixen?", "Was liegt unter dem Rathaus?", "Who grinds rye?")
+
+
+@pytest.fixture
+def asked(
+    tmp_path: Path, settings_for: Callable[..., Settings]
+) -> tuple[Wiring, Callable[[], Any]]:
+    rows = [{"id": f"d{i}", "doc_id": f"d{i}", "text": text} for i, text in enumerate(TEXTS)]
+    write_corpus(tmp_path / "corpus", {"passages.jsonl": rows})
+    load_folder(tmp_path / "corpus", tmp_path / "store.sqlite", tmp_path)
+    wiring = Wiring(settings_for(tmp_path / "store.sqlite"))
+    workflow = LocalWorkflow(wiring)
+
+    def answers() -> list[tuple[list[str], list[str]]]:
+        bodies = [ask(workflow, {"query": one}, "search").body for one in QUESTIONS]
+        return [
+            (
+                [f"{c['doc_id']} {c['score']}" for c in b["citations"]],
+                b["diagnostics"]["degraded_reasons"],
+            )
+            for b in bodies
+        ]
+
+    return wiring, answers
+
+
+def test_a_namespace_is_asked_while_it_moves_to_another_encoder(asked: Any) -> None:
+    wiring, answers = asked
+    # Made, and so loaded, before the first question: nobody waits for it then.
+    assert any("multilingual" in name for name in wiring.models())
+    wiring.warm(60)
+    before = answers()
+    assert [cited[0].split()[0] for cited, _ in before] == ["d1", "d2", "d0"]
+    assert not any(reasons for _, reasons in before)
+    stores, other = stores_of(wiring), wiring.encoder("all-MiniLM-L6-v2-onnx-int8")
+
+    class Killed:
+        model, dimension = other.model, other.dimension
+        left = 0
+
+        def embed_parts(self, texts: Any, parts: Any) -> Any:
+            assert answers() == before
+            if self.left == 0:
+                raise Unavailable("killed")
+            self.left -= 1
+            return other.embed_parts(texts, parts)
+
+    dense = Killed()
+    for dense.left in (0, 1):  # before the first vector, and before they are exchanged
+        with pytest.raises(Unavailable):
+            reembed(stores, "default", dense, NullProgress())
+        assert answers() == before
+    assert reembed(stores, "default", other, NullProgress()) == len(TEXTS)
+    after = answers()
+    assert after != before and not any(reasons for _, reasons in after)
+    assert wiring.search_index().info(9.0, anew=True).model_of("default") == other.model
