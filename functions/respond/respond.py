@@ -167,8 +167,8 @@ def _checked(
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
         run.warnings.extend(synthesis.warnings if synthesis is not None else ())
         return None, synthesis
-    run.warnings.extend(synthesis.warnings)
     before = len(run.warnings)
+    run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         checked = check_written(run, grounded, synthesis, checks, comparison)
