@@ -5,20 +5,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from pydantic import BaseModel
 
 from docstokg.adapters.sqlite.graph import SqliteGraph
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
-from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
-from docstokg.contracts.state import Candidate, Retrieval
-from docstokg.domain.graph.linking import Linker
-from docstokg.domain.graph.slice_graph import SliceGraph
-from docstokg_functions.expand import expand as step
-from tests.contract.embedded import EmbeddedGraph
-from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, fill, number
-from tests.unit.test_expand import retrieved, run
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, number
 
 STATEMENTS = 14
 STATEMENTS_AN_ENTITY = 4
@@ -69,38 +61,3 @@ def test_a_slice_reads_no_vector_of_an_entity(path: Path) -> None:
     of_entities = [line for line in plans if line.startswith("SEARCH e ")]
     assert len(of_entities) > 4
     assert [line for line in of_entities if "INDEX graph_entities_card" not in line] == []
-
-
-def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-
-    class Counted(Linker):
-        def __init__(self, aliases: tuple[AliasMatch, ...]) -> None:
-            made.append(1)
-            super().__init__(aliases)
-
-    monkeypatch.setattr("docstokg.domain.graph.slice_graph.Linker", Counted)
-    graph = EmbeddedGraph()
-    fill(graph)
-    found = run(graph, "Does seizure follow epilepsy?", retrieved("x", "y"), max_hops=3)
-    assert found.kg_stats.hops_executed >= 2
-    assert made == [1]
-    assert step.MAX_HOPS == 3
-
-
-def test_the_pool_makes_no_model_for_a_chunk_that_is_not_cited() -> None:
-    given = Retrieval(selected=("u",), pool=(Candidate("u", 1.0),), ranks={"bm25": ((0, 1, 0.5),)})
-    read = Retrieval.model_validate(given.model_dump(mode="json", exclude_defaults=True))
-    assert read == given
-    assert not isinstance(read.pool[0], BaseModel)
-    assert not isinstance(read.ranks["bm25"][0], BaseModel)
-
-
-def test_edges_are_numbers_from_the_start() -> None:
-    """The walk and the paths take the array as it is: converting tuples took half of a walk."""
-    graph = EmbeddedGraph()
-    crowd(graph)
-    first = REQUEST.model_copy(update={"known_ids": ()})
-    made = SliceGraph(graph.slice(first, EVERYBODY, PATIENT_S), ())
-    assert isinstance(made.edges, np.ndarray)
-    assert made.edges.shape == (sum(map(len, made.mentions.values())) + len(made.relations), 3)

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from docstokg.adapters.spacy_names import SpacyNames
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.text.manual_pages import is_reference, other_names, page_name, references
 from docstokg.domain.text.names import (
@@ -186,3 +187,9 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
             for kind in kinds:
                 best = better_kind((best, kind))
             assert best == wanted
+
+
+def test_what_is_called_a_place_and_acts_is_of_no_kind() -> None:
+    texts = ["TSMC makes chips and Foxconn assembles phones.", "He drove to Foxconn in Taiwan."]
+    found = SpacyNames().find(texts)
+    assert [{one.text: one.kind for one in names}["Foxconn"] for names in found] == [None, "Place"]

@@ -33,11 +33,6 @@ def test_it_solves_the_linear_system(
     assert personalised(edges, start, damping, 120) == pytest.approx(exact, abs=1e-9)
 
 
-def test_no_edges_leave_the_restart_and_no_restart_is_uniform() -> None:
-    assert personalised([], np.array([1.0, 3.0])) == pytest.approx([0.25, 0.75])
-    assert personalised([], np.zeros(4)) == pytest.approx([0.25] * 4)
-
-
 def test_what_a_rare_bridge_reaches_beats_what_a_hub_reaches() -> None:
     # 0 seed, 1 rare bridge to 2, 3 hub to 4..8
     edges = [(0, 1, 1.0), (1, 2, 1.0), (0, 3, 1.0), *((3, leaf, 1.0) for leaf in range(4, 9))]

@@ -1,12 +1,13 @@
-"""What a setting changes that no other test looks at."""
+"""Every setting changed once: what differs; a setting that did nothing would fail here or there."""
 
 import re
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.onnx.reranker import OnnxReranker
-from docstokg.errors import Unavailable
+from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.settings import NAMES, Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.health import handler as health
@@ -21,36 +22,66 @@ ASKED = {
     "budget": {"max_tokens_gen": 50},
 }
 CLOSED = "http://127.0.0.1:9"
-EFFECTS = [
-    ("allow_system_prompt", False, lambda plan: plan.synthesis.style_hint, None),
-    ("kg_boost_enabled", False, lambda plan: plan.expansion.boost, 0.0),
-    ("kg_boost_value", 0.5, lambda plan: plan.expansion.boost, 0.5),
-    ("kg_2hop_enabled", False, lambda plan: plan.expansion.two_hops, False),
-    ("feature_verbosity_graph", False, lambda plan: plan.verbosity, "snippet"),
-    ("min_score", 0.6, lambda plan: plan.min_score, 0.6),
-    ("answer_min_probability", 0.4, lambda plan: plan.synthesis.min_probability, 0.4),
-    ("default_timeout_s", 7.0, lambda plan: plan.budget_limits.timeout_s, 7.0),
-    ("max_timeout_s", 3.0, lambda plan: plan.budget_limits.timeout_s, 3.0),
-    ("kg_enabled", False, lambda plan: plan.expansion.enabled, False),
-    ("fusion", "rrf", lambda plan: plan.retrieval.fusion, "rrf"),
-    ("mmr", False, lambda plan: plan.retrieval.mmr, False),
-    ("repair", "drop", lambda plan: plan.repair, "drop"),
-    ("llm_fallback_model", "gpt-4o", lambda plan: plan.synthesis.fallback, "gpt-4o"),
-]
-ROOT = Path(__file__).resolve().parents[2]
+PLANNED = [
+    ("allow_system_prompt", False, "synthesis.style_hint"), ("min_score", 0.6, "min_score"),
+    ("kg_boost_enabled", False, "expansion.boost"), ("kg_boost_value", 0.5, "expansion.boost"),
+    ("feature_verbosity_graph", False, "verbosity"), ("kg_2hop_enabled", 0, "expansion.two_hops"),
+    ("answer_min_probability", 0.4, "synthesis.min_probability"), ("repair", "drop", "repair"),
+    ("default_timeout_s", 7.0, "budget_limits.timeout_s"), ("mmr", False, "retrieval.mmr"),
+    ("max_timeout_s", 3.0, "budget_limits.timeout_s"), ("kg_enabled", False, "expansion.enabled"),
+    ("fusion", "rrf", "retrieval.fusion"), ("llm_fallback_model", "gpt-4o", "synthesis.fallback"),
+]  # fmt: skip
+MADE = [
+    ("embed_provider", "none", Wiring.embedder), ("sparse", "none", Wiring.sparse_encoder),
+    ("names", "rule", Wiring.names), ("cache_table", "t", Wiring.response_cache),
+    ("circuit_table", "t", Wiring.call_counter),
+    ("ingest_machine_arn", "arn:aws:states:r:1:s", Wiring.load_runs),
+    ("route_functions", ("check=arn:aws:lambda:r:1:f",), lambda made: made.route_function("check")),
+    ("workflow_arn", "arn:aws:states:r:1:s", lambda made: made.workflow()),
+]  # fmt: skip
+SENT = [
+    ("embed_model", "m-2"), ("embed_dimension", 16), ("embed_api_key", "other"),
+    ("rerank_model", "r-2"), ("rerank_api_key", "other"), ("rerank_provider", "jina"),
+    ("rerank_base_url", CLOSED),
+]  # fmt: skip
+SHOWN = {
+    "a_domain_of_somebody_elses_acts_too": "domains",
+    "a_graph_view_over_the_budget_is_refused_and_other_questions_are_not":
+        "graph_budget_per_minute",
+    "a_local_reranker_that_fails_on_the_way_leaves_the_order": "rerank_model_path",
+    "a_small_context_holds_fewer_passages": "model_table",
+    "a_switched_off_provider_neither_embeds_nor_reranks": "provider_jina_enabled",
+    "a_tightened_acl_a_removal_and_another_store": "index_url",
+    "a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on":
+        "appconfig feature_traversal_tool",
+    "an_answer_leaves_its_trace": "traces",
+    "an_issuer_may_name_its_claims_as_it_likes":
+        "jwt_audience jwt_claims jwt_issuer jwt_jwks_url",
+    "another_address_serves_when_the_first_is_gone": "embed_base_url",
+    "each_model_is_asked_of_its_own_provider":
+        "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
+    "health_is_told_again_where_deployed": "environment",
+    "keys_bind_namespaces_and_groups": "auth keys_file",
+    "models_are_listed_with_the_namespaces_granted_by_name": "models",
+    "only_names_of_this_machine_are_answered": "hosts",
+    "secrets_fill_in_credentials_and_nothing_else": "secrets",
+    "the_setting_names_a_folder_or_a_bucket": "ingest_url",
+    "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
+    "what_stores_are_signed_in_to_with_reaches_them":
+        "graph_database graph_password graph_user index_auth index_name index_password index_user",
+    "without_the_graph_hybrid_results_stay": "graph_url",
+}  # fmt: skip
+"""Tests that show what other settings do: each fails where its setting is as if not there."""
 
 
-def texts(*folders: str) -> str:
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    left_out = ("settings.py", "test_settings.py")
-    return "\n".join(file.read_text("utf-8") for file in files if file.name not in left_out)
-
-
-def test_no_setting_is_unread_or_untried() -> None:
-    code, tests = texts("functions", "layers", "local", "infra"), texts("tests")
-    tried = r"\b{0}=|[\"']{0}[\"']|\b(DOCSTOKG_)?{1}\b"
-    assert [n for n in NAMES if not re.search(rf"\.{n}\b", code)] == []
-    assert [n for n in NAMES if not re.search(tried.format(n, n.upper()), tests)] == []
+def test_every_setting_is_shown_to_do_something() -> None:
+    here = {row[0] for row in (*PLANNED, *MADE, *SENT)} - {"mmr"}
+    assert sorted(here.union(*map(str.split, SHOWN.values()))) == sorted(NAMES)
+    tests = Path(__file__).resolve().parents[1]
+    texts = [file.read_text("utf-8") for file in tests.rglob("test_*.py")]
+    for test, names in SHOWN.items():
+        (text,) = (text for text in texts if f"def test_{test}(" in text)
+        assert [n for n in names.split() if not re.search(rf"\b({n}|{n.upper()})\b", text)] == []
 
 
 def test_what_stores_are_signed_in_to_with_reaches_them(tmp_path) -> None:
@@ -68,42 +99,66 @@ def test_what_stores_are_signed_in_to_with_reaches_them(tmp_path) -> None:
     assert graph.items() >= {**login, "database": "d"}.items()
 
 
-def test_the_local_reranker_stands_behind_a_remote_one_alone() -> None:
-    remote = {"rerank_provider": "cohere", "rerank_api_key": "k"}
-    assert Wiring(Settings(**remote)).fallback_reranker() is None
-    assert Wiring(Settings(rerank_model_path="x.onnx")).fallback_reranker() is None
-    made = Wiring(Settings(**remote, rerank_model_path="x.onnx")).fallback_reranker()
-    assert isinstance(made, OnnxReranker)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "seen", "expected"), EFFECTS, ids=[row[0] for row in EFFECTS]
-)
-def test_a_setting_reaches_the_plan(name, value, seen, expected) -> None:
+@pytest.mark.parametrize(("name", "value", "seen"), PLANNED, ids=[row[0] for row in PLANNED])
+def test_a_setting_reaches_the_plan(name, value, seen) -> None:
     usual, changed = run(ASKED).plan, run(ASKED, **{name: value}).plan
-    assert usual is not None and changed is not None
-    assert seen(changed) == expected != seen(usual)
+    assert attrgetter(seen)(usual) != attrgetter(seen)(changed)
 
 
-def embedding(server: ModelServer, **more) -> Settings:
-    return Settings(
-        embed_provider="openai", embed_base_url=(server.url,), embed_model="m-1",
-        embed_dimension=8, embed_api_key="k", **more,
-    )  # fmt: skip
+@pytest.mark.parametrize(("name", "value", "port"), MADE, ids=[row[0] for row in MADE])
+def test_another_port_is_made(name, value, port) -> None:
+    usual = None
+    with suppress(Misconfigured):
+        usual = port(Wiring(Settings()))
+    assert type(port(Wiring(Settings(**{name: value})))) is not type(usual)
+
+
+def remote(server: ModelServer, **more) -> Wiring:
+    chosen = {
+        "embed_provider": "openai", "embed_base_url": (server.url,), "embed_model": "m-1",
+        "embed_dimension": 8, "embed_api_key": "k", "rerank_provider": "cohere",
+        "rerank_base_url": server.url, "rerank_model": "r-1", "rerank_api_key": "k", **more,
+    }  # fmt: skip
+    return Wiring(Settings(**chosen))
+
+
+@pytest.mark.parametrize(("name", "value"), SENT)
+def test_a_provider_is_sent_something_else(name: str, value: object, tmp_path) -> None:
+    sent = []
+    for place, more in enumerate(({}, {name: value})):
+        with serving() as server:
+            wiring = remote(server, cache_dir=str(tmp_path / str(place)), **more)
+            with suppress(DocsToKGError):
+                wiring.embedder().embed(["a"], 5.0)
+            with suppress(DocsToKGError):
+                wiring.reranker().rank("q", ["a"], 5.0)
+            wiring.close()
+        sent.append((server.requests, [one["Authorization"] for one in server.headers]))
+    assert sent[0] != sent[1]
 
 
 def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
     with serving() as server:
-        settings = embedding(server, cache_dir=str(tmp_path))
-        settings = settings.model_copy(update={"embed_base_url": (CLOSED, server.url)})
-        wiring = Wiring(settings)
+        wiring = remote(server, cache_dir=str(tmp_path), embed_base_url=(CLOSED, server.url))
         wiring.embedder().embed(["a"], 5.0)
         assert len(server.requests) == 1
         wiring.close()
-        lonely = Wiring(settings.model_copy(update={"embed_base_url": (CLOSED,)}))
+        lonely = remote(server, cache_dir=str(tmp_path), embed_base_url=(CLOSED,))
         with pytest.raises(Unavailable):
             lonely.embedder().embed(["b"], 5.0)
         lonely.close()
+
+
+def test_what_is_written_down_and_where(tmp_path, capsys) -> None:
+    settings = Settings(cache_dir=str(tmp_path), cursor_key="sealed", log_level="WARNING")
+    wiring = Wiring(settings)
+    assert wiring.cursor_key() == b"sealed"
+    wiring.response_cache().put("k", "hash", "body", 60, 5.0)
+    assert [file.name for file in tmp_path.glob("*.sqlite")] == ["responses.sqlite"]
+    wiring.telemetry.log("INFO", "a", query="q1")
+    wiring.telemetry.log("WARNING", "b", query="q2")
+    Wiring(Settings(rag_log_snippets=True)).telemetry.log("INFO", "c", query="q3")
+    assert re.findall(r"<\w+>|q\d", capsys.readouterr().err) == ["<REDACTED>", "q3"]
 
 
 def test_health_is_told_again_where_deployed(small_store, settings_for, models) -> None:

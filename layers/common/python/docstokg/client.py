@@ -9,17 +9,16 @@
 """
 
 import asyncio
-import gzip
-import http.client
 import json
 import random
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache, update_wrapper
+from functools import update_wrapper
+from http import HTTPStatus
 from typing import Any, Concatenate, Final, Self
 from urllib.parse import quote, urlencode, urlsplit
 
+import urllib3
 from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
@@ -74,7 +73,8 @@ class Client:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise Misconfigured(f"{url!r} is no http(s) address")
-        self._parts, self._base = parts, parts.path.rstrip("/")
+        self._host, self._base = parts.netloc.rpartition("@")[2], url.rstrip("/")
+        self._pool = urllib3.PoolManager(retries=False)
         self._api_key, self._timeout_s, self._retries = api_key, timeout_s, retries
 
     def __enter__(self) -> Self:
@@ -178,15 +178,17 @@ class Client:
     ) -> Reply:
         try:
             status, headers, data = within(
-                lambda: self._exchange(target, body, left_s), left_s, self._parts.netloc
+                lambda: self._exchange(target, body, left_s), left_s, self._host
             )
-        except TimeoutError as exc:
+        except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
+            raise _NeverSent(f"{self._host} cannot be reached") from exc
+        except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
             raise Timeout(_LATE.format(left_s)) from exc
-        except (OSError, http.client.HTTPException) as exc:
-            raise Unavailable(f"{self._parts.hostname}: the connection broke off") from exc
+        except (OSError, urllib3.exceptions.HTTPError) as exc:
+            raise Unavailable(f"{self._host}: the connection broke off") from exc
         try:
             # A newer server may say more than this client knows.
-            if status in (http.HTTPStatus.OK, http.HTTPStatus.ACCEPTED) or expected is Health:
+            if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or expected is Health:
                 return expected.model_validate_json(data, extra="ignore")
             problem = Problem.model_validate_json(data, extra="ignore")
         except ValidationError as exc:
@@ -196,31 +198,21 @@ class Client:
     def _exchange(
         self, target: str, body: dict[str, Any] | None, left_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
-        connection = self._opened(left_s)
+        method, _, path = target.partition(" ")
+        text = None if body is None else json.dumps(body, ensure_ascii=False)
+        reply = self._pool.request(
+            method,
+            self._base + path,
+            body=None if text is None else text.encode("utf-8", "surrogatepass"),
+            headers=self._headers(text is not None),
+            timeout=left_s,
+            redirect=False,
+            preload_content=False,
+        )
         try:
-            try:
-                connection.connect()
-            except OSError as exc:
-                if isinstance(exc, TimeoutError):
-                    raise
-                raise _NeverSent(f"{self._parts.netloc} cannot be reached") from exc
-            text = None if body is None else json.dumps(body, ensure_ascii=False)
-            method, _, path = target.partition(" ")
-            sent = None if text is None else text.encode("utf-8", "surrogatepass")
-            connection.request(method, self._base + path, sent, self._headers(sent is not None))
-            response = connection.getresponse()
-            data = response.read(_LONGEST_REPLY)
-            headers = {name.lower(): value for name, value in response.getheaders()}
+            return reply.status, reply.headers, reply.read(_LONGEST_REPLY)
         finally:
-            connection.close()
-        packed = headers.get("content-encoding") == "gzip"
-        return response.status, headers, gzip.decompress(data) if packed else data
-
-    def _opened(self, left_s: float) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        if self._parts.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=left_s)
-        return http.client.HTTPSConnection(host, port, timeout=left_s, context=_certificates())
+            reply.close()
 
     def _headers(self, with_body: bool) -> dict[str, str]:
         headers = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
@@ -271,15 +263,11 @@ class AsyncClient:
     documents = _coroutine(Client.documents)
     delete = _coroutine(Client.delete)
     job = _coroutine(Client.job)
+    cancel = _coroutine(Client.cancel)
 
 
 class _NeverSent(Unavailable):
     """No connection: whatever was asked, nothing was begun."""
-
-
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    return ssl.create_default_context()
 
 
 def _target(route: Route, parameters: Mapping[str, str]) -> str:
@@ -323,7 +311,7 @@ def _pause(failed: Exception, attempt: int) -> float | None:
     if failed.status == _TOO_MANY:
         return failed.retry_after_s or backoff
     # With Retry-After the server says that it has not begun; a bare 503 is an answer.
-    return failed.retry_after_s if failed.status == http.HTTPStatus.SERVICE_UNAVAILABLE else None
+    return failed.retry_after_s if failed.status == HTTPStatus.SERVICE_UNAVAILABLE else None
 
 
 def _seconds(header: str | None) -> float | None:

@@ -5,7 +5,8 @@ from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from docstokg.domain.text.folding import is_function_word, singular, words
+from docstokg.domain.identity import is_own_id
+from docstokg.domain.text.folding import has_legal_form, is_function_word, singular, words
 from docstokg.domain.text.words import NAME_STOP_WORDS, fold
 
 Entry = tuple[str, str, bool]
@@ -54,6 +55,7 @@ class Linker:
         """Build from (folded key, entity id, preferred), as GraphWriter.aliases yields them."""
         self._root: dict[str, _Node] = {}
         self._size = 0
+        self._firms: set[str] = set()
         for entry in aliases:
             self._add(entry)
 
@@ -61,6 +63,8 @@ class Linker:
         return self._size
 
     def _add(self, entry: Entry) -> None:
+        if entry[2] and is_own_id(entry[1]) and has_legal_form(entry[0]):
+            self._firms.add(entry[1])
         level, node = self._root, None
         for word in entry[0].split():
             node = level.get(form := singular(word))
@@ -82,8 +86,9 @@ class Linker:
         """List every name in `text`, by start, longer before shorter.
 
         Of overlapping names the longest wins (then the leftmost); the others are `nested`.
-        A name of at most three letters counts only when written with a capital or a digit,
-        unless `lower_case` (questions are often typed without capitals).
+        A name of at most three letters, and another name than its own of what has a legal form
+        ("Jazz, Ltd"), count only when written with a capital or a digit, unless `lower_case`
+        (questions are often typed without capitals).
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root
@@ -97,10 +102,14 @@ class Linker:
                     start, end = spans[first][0], spans[last][1]
                     surface = text[start:end]
                     alone = first == last
-                    if _is_name(surface, forms[first], alone, lower_case) and (
-                        seen.exact or _covers(surface, forms[first : last + 1])
+                    firms = self._firms if surface.islower() and not lower_case else ()
+                    entries = [one for one in node.entries if one[2] or one[1] not in firms]
+                    if (
+                        entries
+                        and _is_name(surface, forms[first], alone, lower_case)
+                        and (seen.exact or _covers(surface, forms[first : last + 1]))
                     ):
-                        matches.append(_match(start, end, surface, node.entries))
+                        matches.append(_match(start, end, surface, entries))
                 last += 1
                 if node.next is None or last >= count:
                     break

@@ -49,6 +49,11 @@ _LEGAL_FORM = re.compile(
 )
 
 
+def has_legal_form(name: str) -> bool:
+    """Tell a name that ends in what says how a firm is owned."""
+    return _LEGAL_FORM.search(name) is not None
+
+
 def plain(name: str) -> str:
     """Fold a name as one writes it in a hurry: no accents, no legal form, one word for `IL-6`.
 
