@@ -25,7 +25,8 @@ import json
 import math
 import random
 import re
-from collections import Counter, defaultdict
+import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -237,28 +238,20 @@ def _passages(own: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 class Bm25:
-    """BM25 (k1 1.2, b 0.75) over stems, for negatives only."""
+    """BM25 (k1 1.2, b 0.75, as SQLite has it) over stems, for negatives only."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        stems = {key: content_stems(text) for key, text in texts.items()}
-        mean = sum(map(len, stems.values())) / len(stems)
-        self._postings: dict[str, list[tuple[str, float]]] = defaultdict(list)
-        for key, words in stems.items():
-            norm = 1.2 * (0.25 + 0.75 * len(words) / mean)
-            for word, count in Counter(words).items():
-                self._postings[word].append((key, count * 2.2 / (count + norm)))
-        self._count = len(stems)
+        self._db = sqlite3.connect(":memory:")
+        self._db.execute("CREATE VIRTUAL TABLE said USING fts5(key UNINDEXED, stems)")
+        rows = ((key, " ".join(content_stems(text))) for key, text in texts.items())
+        self._db.executemany("INSERT INTO said VALUES (?, ?)", rows)
 
     def first(self, query: str, count: int, without: set[str]) -> list[str]:
         """Return the best `count` keys that are not in `without`."""
-        scores: dict[str, float] = defaultdict(float)
-        for word in set(content_stems(query)):
-            found = self._postings.get(word, [])
-            idf = math.log(1 + (self._count - len(found) + 0.5) / (len(found) + 0.5))
-            for key, weight in found:
-                scores[key] += weight * idf
-        ordered = sorted(scores, key=lambda key: (-scores[key], key))
-        return [key for key in ordered if key not in without][:count]
+        words = " OR ".join(f'"{stem}"' for stem in sorted(set(content_stems(query))))
+        found = "SELECT key FROM said WHERE said MATCH ? ORDER BY rank, key"
+        ordered = self._db.execute(found, (words,)) if words else ()
+        return [key for (key,) in ordered if key not in without][:count]
 
 
 class Study:

@@ -73,7 +73,11 @@ def located(
         if chunk is not None and chunk.layout:
             begin = chunk.char_start or 0
             span = citation.char_start - begin, citation.char_end - begin
-            boxes = layout.boxes(layout.unpacked(chunk.layout, *span), cast(int, chunk.page))
+            places = layout.unpacked(chunk.layout, *span)
+            if (sure := layout.certainty(places)) is not None:
+                read = {"ocr": True, "ocr_confidence": sure}
+                citation = citation.model_copy(update=read)  # noqa: PLW2901 - the same, told more
+            boxes = layout.boxes(places, cast(int, chunk.page))
             told = citation.model_copy(update={"boxes": boxes})
             left -= _bytes(told) - _bytes(citation)
         made.append(told if left >= 0 else citation)

@@ -45,6 +45,9 @@ from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
+SURE_READING = 0.8
+"""Of a scanned line's recogniser; below, a person should look at the page."""
+
 MAX_CONCEPTS = 20
 RERANKED = 3
 """A reranker is given so many times `top_k`."""
@@ -105,6 +108,11 @@ def ground(
     citations = located(citations, blocks, chunks, most)
     if trimmed:
         run.mark_degraded("payload_trimmed")
+    if unsure := [one.rank for one in citations if (one.ocr_confidence or 1) < SURE_READING]:
+        run.warnings.append(
+            f"Citations {', '.join(map(str, unsure))} were read from scanned pages, not surely:"
+            " compare them with the page."
+        )
     ranks = {block.rank for block in blocks}
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)

@@ -33,7 +33,7 @@ VENDORS = {
 }  # fmt: skip
 FREE = {
     "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"},
-    "usecases": {"pydantic"}, "client": {"pydantic"},
+    "usecases": {"pydantic"}, "client": {"pydantic", "urllib3"},
     "loading": {"pydantic", "pydantic_core", "yaml"},
 }  # fmt: skip
 

@@ -89,7 +89,9 @@ def test_what_converts_ends_with_whoever_asked() -> None:
     )
     assert asking.stdin is not None and asking.stdout is not None
     raw = b"<div>" * 400_000
-    asking.stdin.write(json.dumps({"suffix": ".html", "size": len(raw)}).encode() + b"\n" + raw)
+    asking.stdin.write(
+        json.dumps({"task": "convert", "suffix": ".html", "size": len(raw)}).encode() + b"\n" + raw
+    )
     asking.stdin.flush()
     children = Path(f"/proc/{asking.pid}/task/{asking.pid}/children")
     until = time.monotonic() + 60

@@ -1,13 +1,17 @@
 """Formats: what is read of them, what they cannot do, and what is said of files not read."""
 
+import cmath
 import gzip
 import io
 import json
+import math
 import os
+import random
 import re
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import docx
@@ -15,11 +19,13 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject
 
+from benchmarks.scanned import pdf as pages_pdf
+from benchmarks.scanned import scanned
 from docstokg.adapters.conversion import child as conversion_child
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.onnx.wordpieces import WordPieces
 from docstokg.contracts.outline import Outline
-from docstokg.domain.layout import boxes, unpacked
+from docstokg.domain.layout import boxes, certainty, unpacked
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
@@ -246,6 +252,27 @@ def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(chi
         child.draw(made.getvalue(), 2)
 
 
+def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_path):
+    lines = ["The pump is oiled every fourth week.", "", "Its valve is closed by hand."]
+    picture = scanned(lines, "Helvetica", random.Random(2)), "XObject", "595 0 0 842 0 0 cm /X Do"
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    raw = pages_pdf([(font, "Font", "BT /X 11 Tf 60 700 Td (Told.) Tj ET"), picture])
+    _, (_, chunk) = read(child, tmp_path / "a.pdf", raw)
+    assert chunk.text.split() == " ".join(lines).split()
+    places = unpacked(chunk.layout, at := chunk.text.index("valve"), at + 5)
+    assert 0.8 < certainty(places) <= 1
+    (box,) = boxes(places, 2)
+    turned = cmath.rect(1, -math.radians(random.Random(2).uniform(-3, 3)))
+    middle = 297.5 + 421j + (85 + 87j - 297.5 - 421j) * turned
+    assert abs(complex(box.x0 + box.x1, box.y0 + box.y1) / 2 - middle) < 4
+    assert box.x1 - box.x0 < 30 and box.y1 - box.y0 < 20
+    without = ChildConverter(scanned=0)
+    assert [one.scanned for one in without.convert(".pdf", raw)] == [(2,)]
+    with pytest.raises(LoadError, match=r"docstokg\[ocr\]"):
+        without.convert(".pdf", pages_pdf([picture]))
+    without.close()
+
+
 CMAP = b"""/CIDInit /ProcSet findresource begin begincmap
 1 begincodespacerange <00> <FF> endcodespacerange
 1 beginbfrange <41> <5A> <0061> endbfrange
@@ -417,9 +444,9 @@ def forked(raw: bytes) -> bytes:
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
-            return conversion_child._forked(
-                lambda: conversion_child._made(".txt", raw), 1, requests
-            )
+            asked = {"task": "convert", "suffix": ".txt"}
+            work = partial(conversion_child._done, asked, raw)
+            return conversion_child._forked(work, 1, conversion_child.MEMORY_BYTES, requests)
     finally:
         os.close(writer)
 

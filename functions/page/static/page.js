@@ -432,6 +432,7 @@ function choose(rank, focus, support = null) {
   $("passage").replaceChildren(...[
     element("p", {}, element("span", { class: "name" }, `[${rank}] ${place(citation)}`), " ", link, " ", state.response.metadata ? element("a", { href: linkTo(state.response.metadata.namespace, citation) }, "link to this passage") : null),
     text, citation.boxes?.length ? element("button", { type: "button", class: "quiet", onclick: () => showPage(citation) }, `Show it on page ${citation.page}`) : null,
+    citation.ocr ? element("p", { class: "why" }, `read from a picture of the page, ${Math.round(100 * citation.ocr_confidence)} % sure`) : null,
     element("div", { id: "sheet" }), path,
     element("p", { class: "why" }, `characters ${citation.char_start} to ${citation.char_end} of the ${citation.offset_base}, sha256 ${citation.text_sha256.slice(0, 12)}…, ${whyFound(citation)}`)].filter(Boolean));
   if (focus) $("reader").focus({ preventScroll: matchMedia("(min-width: 50rem)").matches });

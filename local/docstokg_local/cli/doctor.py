@@ -4,11 +4,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo
 from docstokg.errors import DocsToKGError
 from docstokg.loading.transfer.contents import digests
@@ -228,9 +230,16 @@ def _cache(wiring: Wiring) -> Verdict:
     return "good", str(folder)
 
 
+def _scans(_: Wiring) -> Verdict:
+    if find_spec("rapidocr") is None:
+        return "off", SCANNED, "pip install 'docstokg[ocr]'"
+    return "good", f"rapidocr {version('rapidocr')}"
+
+
 LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
     "index": _index, "graph": _graph, "embedder": _embedder, "sparse encoder": _sparse,
-    "reranker": _reranker, "language models": _models, "cache": _cache,
+    "reranker": _reranker, "language models": _models, "scanned pages": _scans,
+    "cache": _cache,
 }  # fmt: skip
 
 

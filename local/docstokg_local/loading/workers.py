@@ -18,7 +18,7 @@ from multiprocessing import get_context, parent_process
 from typing import Any
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
-from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedNames, CachedSparseEncoder
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
 from docstokg.loading.read.reading import Row, rows_of
@@ -54,8 +54,8 @@ class LoadProcesses:
         if isinstance(sparse, CachedSparseEncoder):
             remote = _RemoteSparseEncoder(self, sparse.inner)
             wiring.override("sparse_encoder", CachedSparseEncoder(remote, folder))
-        if isinstance(names, CachedNames):
-            wiring.override("names", CachedNames(_RemoteNames(self, names.inner), folder))
+        if names is not None:
+            wiring.override("names", _RemoteNames(self, names))
 
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
@@ -116,7 +116,8 @@ def _read(file: SourceFile) -> list[Row]:
 @cache
 def _model(port: str) -> Any:
     """Give the model itself: the parent keeps the cache."""
-    inner = getattr(_process["wiring"], port)().inner
+    made = getattr(_process["wiring"], port)()
+    inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
 
 

@@ -31,6 +31,9 @@ IDLE_S = 20.0
 CONVERSION_CPU_S = 8
 """Of one document, while others wait; `docstokg load` gives a file a minute."""
 
+SCANNED_PAGES = 2
+"""Of one document that are read: 10 s; `docstokg load` reads all."""
+
 MEMORY_BYTES = 4 << 30
 """What the process may allocate: a job that needs more fails, and not the machine."""
 
@@ -50,7 +53,7 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     Only one process of a queue works; another one leaves at once.
     """
     wiring = Wiring(settings, Telemetry(level=settings.log_level))
-    wiring.override("converter", ChildConverter(CONVERSION_CPU_S))
+    wiring.override("converter", ChildConverter(CONVERSION_CPU_S, SCANNED_PAGES))
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     lease = Lease(lock_of(queue.path))

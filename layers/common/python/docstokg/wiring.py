@@ -289,9 +289,7 @@ class Wiring:
 
         if not spacy_names.is_installed():
             return None
-        from docstokg.adapters.sqlite.vector_cache import CachedNames
-
-        return CachedNames(spacy_names.SpacyNames(self.languages()), self.cache_folder())
+        return spacy_names.SpacyNames(self.languages())
 
     @once
     def languages(self) -> ports.LanguageFinder | None:

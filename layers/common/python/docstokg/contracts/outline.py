@@ -8,6 +8,10 @@ BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "
 together with others. `gap`: a rule, a comment."""
 
 
+SCANNED = "scanned pages are read where docstokg[ocr] is installed; never in AWS"
+"""Why they are not, in a few words: its packages are larger than a function may be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A stretch `text[start:end]` of a document, in whole lines; code points.
@@ -29,7 +33,8 @@ class Block:
 class Place(NamedTuple):
     """Where `text[start:end]`, a word or a cell, stands on its page.
 
-    Tenths of a point from the page's upper left corner.
+    Tenths of a point from the page's upper left corner. `ocr`: how sure it was read from a picture,
+    of 1000; 0 where the file says the text.
     """
 
     start: int
@@ -38,6 +43,7 @@ class Place(NamedTuple):
     y0: int
     x1: int
     y1: int
+    ocr: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Outline:
     What stands between blocks belongs to the one before. `title`, `doc_id`, `acl`, `metadata`:
     what the document says of itself. `encoding`: of a text that is not UTF-8. `member`: its name
     inside the archive that holds it; `refused`: why that member is not read. `places`: of a PDF's
-    words, in the order of the text.
+    words, in the order of the text. `scanned`: pages of a PDF that are pictures and were not read.
     """
 
     text: str
@@ -60,3 +66,4 @@ class Outline:
     member: str = ""
     refused: str = ""
     places: tuple[Place, ...] = ()
+    scanned: tuple[int, ...] = ()

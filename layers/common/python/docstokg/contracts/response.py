@@ -188,6 +188,8 @@ class Citation(Contract):
     text_sha256: str
     """of the whole passage, to prove that it is unchanged"""
     boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
+    ocr: bool = Field(False, description="read from a picture of the page")
+    ocr_confidence: float | None = Field(None, description="of its least sure line, 0 to 1")
     score: float = Field(ge=0, le=1)
     """between 0 and 1, to compare inside one response"""
     full_text: str | None = None

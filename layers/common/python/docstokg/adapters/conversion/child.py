@@ -1,8 +1,8 @@
 """The process that files are converted in: every file in a fork of its own, with limits.
 
 A fork can open nothing (no file, no socket), and has so much time and memory. It reads requests
-from standard input, `{"suffix", "size", "page"}` and that many bytes, and answers in the same way;
-with a `page` the answer is its picture.
+from standard input, `{"task", "suffix", "size"}` and that many bytes, and answers in the same way.
+A task but `convert` is one of a PDF: `draw` or `read` its `page`.
 """
 
 import base64
@@ -33,6 +33,10 @@ CPU_S = 60
 
 MEMORY_BYTES = 512 * 1024 * 1024
 """Beyond what the process has when a conversion begins."""
+
+READ_CPU_S = 30
+READ_BYTES = 1024 * 1024 * 1024
+"""The same of reading one scanned page: a full A4 takes 5 s and 470 MB, the models' 60 with it."""
 
 # What opens files when it is first used, beyond the modules that a converter imports.
 _SAMPLES = {
@@ -69,9 +73,13 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)
-        page = request.get("page")
-        work = partial(_drawn, raw, page) if page else partial(_made, suffix, raw)
-        answer = _forked(work, cpu_s, requests)
+        limits = cpu_s, MEMORY_BYTES
+        if request["task"] == "read":
+            from docstokg.adapters.conversion.pdf_scan import reader
+
+            reader()
+            limits = READ_CPU_S, READ_BYTES
+        answer = _forked(partial(_done, request, raw), *limits, requests)
         answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)
         answers.flush()
 
@@ -94,7 +102,7 @@ def _prepare(suffix: str) -> None:
             codecs.lookup(module.name)
 
 
-def _forked(work: Callable[[], Any], cpu_s: int, requests: BinaryIO) -> bytes:
+def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: BinaryIO) -> bytes:
     """Convert in a fork; what it could not say before it ended is said by how it ended."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -103,8 +111,8 @@ def _forked(work: Callable[[], Any], cpu_s: int, requests: BinaryIO) -> bytes:
         code = 1
         try:
             with os.fdopen(writer, "wb") as out:
-                _limit(cpu_s)
-                out.write(_answered(work))
+                _limit(cpu_s, memory_bytes)
+                out.write(_answered(work, memory_bytes))
             code = 0
         finally:
             os._exit(code)
@@ -117,7 +125,7 @@ def _forked(work: Callable[[], Any], cpu_s: int, requests: BinaryIO) -> bytes:
             return _refusal(f"it took longer than {cpu_s} s to convert")
         return _refusal(f"its converter crashed (signal {ended})")
     if os.WEXITSTATUS(status) or not answer:
-        return _refusal(f"its converter failed, or needed more than {MEMORY_BYTES >> 20} MB")
+        return _refusal(f"its converter failed, or needed more than {memory_bytes >> 20} MB")
     return answer
 
 
@@ -137,8 +145,8 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
             parts.append(part)
 
 
-def _limit(cpu_s: int) -> None:
-    size = _address_space() + MEMORY_BYTES
+def _limit(cpu_s: int, memory_bytes: int) -> None:
+    size = _address_space() + memory_bytes
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -154,17 +162,20 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _made(suffix: str, raw: bytes) -> dict[str, Any]:
-    return {"documents": convert(suffix, raw)}
+def _done(request: dict[str, Any], raw: bytes) -> dict[str, Any]:
+    if (task := request["task"]) == "convert" and "readings" not in request:
+        return {"documents": convert(request["suffix"], raw)}
+    from docstokg.adapters.conversion import convert_pdf
+    from docstokg.adapters.conversion.pdf_scan import read
+
+    if task == "draw":
+        return {"picture": base64.b64encode(convert_pdf.render(raw, request["page"])).decode()}
+    if task == "read":
+        return {"lines": read(convert_pdf.opened(raw)[request["page"] - 1])}
+    return {"documents": convert_pdf.convert(raw, request["readings"])}
 
 
-def _drawn(raw: bytes, page: int) -> dict[str, Any]:
-    from docstokg.adapters.conversion.convert_pdf import render
-
-    return {"picture": base64.b64encode(render(raw, page)).decode()}
-
-
-def _answered(work: Callable[[], Any]) -> bytes:
+def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:
     try:
         # What a reader prints of a hostile file would stand between the lines of a load.
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
@@ -172,7 +183,7 @@ def _answered(work: Callable[[], Any]) -> bytes:
     except LoadError as refused:
         return _refusal(str(refused))
     except MemoryError:
-        return _refusal(f"its converter needed more than {MEMORY_BYTES >> 20} MB of memory")
+        return _refusal(f"its converter needed more than {memory_bytes >> 20} MB of memory")
     except RecursionError:
         return _refusal("it is nested too deep")
     except OSError as broken:

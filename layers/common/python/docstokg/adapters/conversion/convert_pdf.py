@@ -2,15 +2,17 @@
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw as raw_pdfium
 
 from docstokg.adapters.conversion.convert_lines import TextMaker
 from docstokg.adapters.conversion.pdf_page import Box, PageView, Word, lines_of, rules_of
+from docstokg.adapters.conversion.pdf_scan import Reading, is_scanned
 from docstokg.adapters.conversion.pdf_tables import Table, tables_of
-from docstokg.contracts.outline import Outline
+from docstokg.contracts.outline import Outline, Place
 from docstokg.errors import LoadError
 
 MOST_PAGES = 20_000
@@ -19,26 +21,48 @@ MOST_PIXELS = 1_600
 """Of a page's picture, along its longer side."""
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take every page's text; `LoadError` for an encrypted file and one without a text layer."""
+def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[Outline, ...]:
+    """Take every page's text; `LoadError` for an encrypted file and one without pages to read.
+
+    `readings`: what `read` gave, by the number of the page.
+    """
     document = opened(raw)
     if len(document) > MOST_PAGES:
         raise LoadError(f"it has more than {MOST_PAGES:,} pages")
     maker = TextMaker()
+    readings, unread = readings or {}, []
     for number, page in enumerate(document, 1):
         maker.page(str(number))
         view = PageView(page)
-        lines = lines_of(page, view)
+        reading = readings.get(str(number), [])
+        lines = [[Word(text, box) for text, box, _ in line] for line in reading]
+        lines, done = lines or lines_of(page, view), len(maker.places)
         for part in _parts(lines, *rules_of(page, view)):
             if isinstance(part, Table):
                 maker.table(part.rows, part.named)
             else:
                 maker.lines([[(word.text, word.box) for word in line] for line in part])
+        if reading:
+            maker.places[done:] = (_read(place, reading) for place in maker.places[done:])
+        elif str(number) not in readings and is_scanned(page):
+            unread.append(number)
         page.close()
     made = maker.outline(document.get_metadata_value("Title").replace("\0", ""))
-    if not made.text.strip():
-        raise LoadError("it has no text layer (scanned pages are not read)")
-    return (made,)
+    if not made.text.strip() and not unread:
+        raise LoadError("it has no text layer")
+    return (replace(made, scanned=tuple(unread)),)
+
+
+def _read(place: Place, reading: Reading) -> Place:
+    """Say how sure the least sure word at a place was read."""
+    x0, y0, x1, y1 = place[2:6]
+    inside = [
+        sure
+        for line in reading
+        for _, (left, top, right, bottom), sure in line
+        if x0 <= (left + right) / 2 <= x1 and y0 <= (top + bottom) / 2 <= y1
+    ]
+    return place._replace(ocr=max(1, min(inside, default=1)))
 
 
 def render(raw: bytes, number: int) -> bytes:

@@ -1,5 +1,6 @@
 """Which converter reads which files: one module a format, imported in the child process only."""
 
+import contextlib
 import importlib
 from importlib.metadata import PackageNotFoundError, version
 
@@ -55,6 +56,8 @@ def installed_versions() -> dict[str, str]:
             made[kind] = f"{name}/{OWN.get(module, '1')}"
         except PackageNotFoundError:
             continue
+    with contextlib.suppress(PackageNotFoundError, KeyError):
+        made[".pdf"] += f"+rapidocr-{version('rapidocr')}"
     known = {suffix: made[kind] for suffix, kind in SUFFIXES.items() if kind in made} | made
     return known | {f"{suffix}.gz": by for suffix, by in made.items()}
 

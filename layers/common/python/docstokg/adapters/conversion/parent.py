@@ -9,14 +9,21 @@ import sys
 import threading
 import weakref
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import IO, Any, get_args
 
 from docstokg.adapters.conversion.formats import installed_versions
-from docstokg.contracts.outline import Block, BlockKind, Outline, Place
+from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
 WALL_S = 600.0
 """A conversion has a minute of processor; a busy machine takes its time to give it."""
+
+MOST_SCANNED = 500
+"""Pages of a file: forty minutes of a core."""
+
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
+"""No library of the process has a thread of its own, which a fork would lose."""
 
 KINDS = frozenset(get_args(BlockKind))
 
@@ -24,11 +31,13 @@ KINDS = frozenset(get_args(BlockKind))
 class ChildConverter:
     """A `Converter`; the process is started at the first use and serves until `close()`.
 
-    `cpu_s`: what one conversion may take of the processor.
+    `cpu_s`: what one conversion may take of the processor. `scanned`: how many scanned pages of a
+    file are read, each in a conversion of its own.
     """
 
-    def __init__(self, cpu_s: int = 60) -> None:
+    def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
         self._cpu_s = cpu_s
+        self._scanned = scanned if find_spec("rapidocr") else 0
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._versions = installed_versions()
@@ -40,15 +49,33 @@ class ChildConverter:
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
         """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
-        return tuple(_outline(document) for document in self._asked(suffix, raw)["documents"])
+        made = self._asked("convert", suffix, raw)["documents"]
+        if suffix == ".pdf" and made[0]["scanned"]:
+            readings = self._readings(made[0]["scanned"], raw) if self._scanned else {}
+            made = self._asked("convert", suffix, raw, readings=readings)["documents"]
+            if not made[0]["text"].strip():
+                raise LoadError(f"it has no text layer ({SCANNED})")
+        return tuple(_outline(document) for document in made)
+
+    def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
+        """Read the scanned pages up to the first that cannot be: a hostile file costs one."""
+        if len(pages) > self._scanned:
+            most = f"{self._scanned} here, {MOST_SCANNED} by `docstokg load`"
+            raise LoadError(f"{len(pages):,} of its pages are scanned (at most {most})")
+        readings: dict[int, list[Any]] = {}
+        with contextlib.suppress(LoadError):
+            for page in pages:
+                readings[page] = self._asked("read", ".pdf", raw, page=page)["lines"]
+        return readings
 
     def draw(self, raw: bytes, page: int) -> bytes:
         """Give a page of a PDF as PNG; errors as of `convert`."""
-        return base64.b64decode(self._asked(".pdf", raw, page)["picture"])
+        return base64.b64decode(self._asked("draw", ".pdf", raw, page=page)["picture"])
 
-    def _asked(self, suffix: str, raw: bytes, page: int = 0) -> dict[str, Any]:
+    def _asked(self, task: str, suffix: str, raw: bytes, **more: Any) -> dict[str, Any]:
+        head = {"task": task, "suffix": suffix, "size": len(raw), **more}
         with self._lock:
-            answer: dict[str, Any] = json.loads(self._exchange(suffix, raw, page))
+            answer: dict[str, Any] = json.loads(self._exchange(head, raw))
         if "refused" in answer:
             raise LoadError(str(answer["refused"]))
         return answer
@@ -59,15 +86,14 @@ class ChildConverter:
         if process is not None:
             _end(process)
 
-    def _exchange(self, suffix: str, raw: bytes, page: int) -> bytes:
+    def _exchange(self, head: dict[str, Any], raw: bytes) -> bytes:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         # Reading a pipe knows no timeout: a process that is ended answers with its end.
         alarm = threading.Timer(WALL_S, process.kill)
         alarm.start()
         try:
-            head = json.dumps({"suffix": suffix, "size": len(raw), "page": page}).encode() + b"\n"
-            process.stdin.write(head + raw)
+            process.stdin.write(json.dumps(head).encode() + b"\n" + raw)
             process.stdin.flush()
             size = json.loads(_line(process.stdout))["size"]
             answer = process.stdout.read(size)
@@ -88,7 +114,7 @@ class ChildConverter:
                 [sys.executable, "-m", "docstokg.adapters.conversion.child", str(self._cpu_s)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8"},
+                env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8", **ALONE},
             )
             weakref.finalize(self, _end, self._process)
         return self._process
@@ -121,6 +147,7 @@ def _outline(said: dict[str, Any]) -> Outline:
         "title": said["title"].replace("\0", ""),
         "acl": tuple(said["acl"]),
         "places": tuple(Place(*map(int, place)) for place in said["places"]),
+        "scanned": tuple(map(int, said["scanned"])),
     }
     return Outline(**(said | told))
 

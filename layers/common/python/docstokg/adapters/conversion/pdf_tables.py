@@ -138,7 +138,7 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
 
 def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
     """Part a row that no lines divide: at each line of words that begins in its first column."""
-    lines = _rows(words, [at for some in cells for at in some])
+    lines = rows_of(words, [at for some in cells for at in some])
     starts = [line for line in lines if line[0] in cells[0]]
     filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
     if len(starts) < 2 or min(filled) < max(2, len(cells) // 2):
@@ -151,7 +151,7 @@ def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[
     return parts
 
 
-def _rows(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
+def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
     """Give words as they stand: line by line from the top, from left to right."""
     lines: list[list[int]] = []
     bottom = 0.0
@@ -168,7 +168,7 @@ def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
     """Give a cell's words in lines."""
     if not some:
         return Cell("")
-    ordered = [at for line in _rows(words, some) for at in line]
+    ordered = [at for line in rows_of(words, some) for at in line]
     text = " ".join(words[at].text for at in ordered).replace(f"{GOES_ON} ", "")
     return Cell(text, box=union(words[at].box for at in some))
 
@@ -177,7 +177,7 @@ def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
     """Find rows whose parts stand in columns, where words were written row by row."""
     tables: list[Table] = []
     region: list[list[list[int]]] = []
-    for parts in [*(_parts(words, line) for line in _rows(words, left)), []]:
+    for parts in [*(_parts(words, line) for line in rows_of(words, left)), []]:
         if _belongs(words, region, parts):
             region.append(parts)
             continue

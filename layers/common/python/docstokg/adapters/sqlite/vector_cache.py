@@ -1,7 +1,4 @@
-"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash.
-
-So are the names that a recogniser finds in a text.
-"""
+"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash."""
 
 import hashlib
 import json
@@ -14,16 +11,13 @@ from itertools import batched
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import Owner, opened
-from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
-from docstokg.ports import Embedder, NameFinder, Parts, QuestionReader, Spans, SparseEncoder
+from docstokg.ports import Embedder, Parts, QuestionReader, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
 BUSY_MS = 100
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
-NAMES_VERSION = 2
-"""Of the rules in `domain.text.names` that cached names have passed."""
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +95,7 @@ class VectorCache:
                     _log.debug("%s%s stays: %s", self._path, suffix, stuck)
 
 
-class _Cached[Inner: Embedder | SparseEncoder | NameFinder]:
+class _Cached[Inner: Embedder | SparseEncoder]:
     """What computes, behind the cache of its results."""
 
     def __init__(self, inner: Inner, folder: Path, ttl_s: float = TTL_S) -> None:
@@ -226,18 +220,6 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
         return self._through("sparse-query", [text], compute, _weights, timeout_s)[0]
 
 
-class CachedNames(_Cached[NameFinder]):
-    """A `NameFinder` that reads only texts the cache does not hold."""
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Return the names of each text; an entry that is not readable is made anew."""
-
-        def compute(some: list[str], _: float | None) -> tuple[tuple[FoundName, ...], ...]:
-            return self.inner.find(some)
-
-        return self._through(f"names:{NAMES_VERSION}", texts, compute, _names, None)
-
-
 def _is_busy(broken: Exception) -> bool:
     code = getattr(broken, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -267,12 +249,4 @@ def _weights(value: bytes) -> dict[str, float] | None:
         return {str(k): float(v) for k, v in json.loads(value).items()}
     except (ValueError, AttributeError) as broken:
         _log.warning("a cached map of weights is not readable: %s", broken)
-        return None
-
-
-def _names(value: bytes) -> tuple[FoundName, ...] | None:
-    try:
-        return tuple(FoundName(str(text), kind) for text, kind in json.loads(value))
-    except (ValueError, TypeError) as broken:
-        _log.warning("a cached list of names is not readable: %s", broken)
         return None

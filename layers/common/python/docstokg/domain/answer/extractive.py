@@ -16,12 +16,12 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.reader_features import Candidate, Features, candidates, stems
+from docstokg.domain.answer.reader_features import Candidate, Features, candidates, folded, stems
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems
-from docstokg.domain.text.words import normalise, visible
+from docstokg.domain.text.words import visible
 
 MODEL: Final = EXTRACTIVE
 READ: Final = 8
@@ -161,7 +161,7 @@ def names_only(query: str, blocks: Sequence[Block]) -> bool:
     """
     if not _ENGLISH.search(query):
         return True
-    held = normalise(" ".join(f"{b.document_name} {b.subject} {b.text}" for b in blocks))
+    held = folded(" ".join(f"{b.document_name} {b.subject} {b.text}" for b in blocks))
     return all(stem in held for name in _NAME.findall(query) for stem in stems(name))
 
 

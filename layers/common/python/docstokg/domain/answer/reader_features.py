@@ -18,6 +18,8 @@ _STOP_TEXT: Final = (
 )
 _STOP: Final = frozenset(_STOP_TEXT.split())
 _WORD: Final = re.compile(r"[^\W_]+")
+# A capital A that is no article: behind a word ("Model A"), or nothing follows that it could be of.
+_NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
 _LONGEST_STEM: Final = 6
 _IN_WORDS: Final = (
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
@@ -80,9 +82,14 @@ class Candidate:
     features: Features
 
 
+def folded(text: str) -> str:
+    """Fold a text; a capital A that is no article becomes a word of its own."""
+    return normalise(_NAMED_A.sub("a0", text))
+
+
 def stems(text: str) -> list[str]:
     """Give the words that say something, folded, without plural and ending."""
-    found = (word for word in _WORD.findall(normalise(text)) if word not in _STOP)
+    found = (word for word in _WORD.findall(folded(text)) if word not in _STOP)
     return [w[:_LONGEST_STEM] if len(w) > _LONGEST_STEM else w.rstrip("s") or w for w in found]
 
 

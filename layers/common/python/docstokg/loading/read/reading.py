@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from docstokg.contracts.outline import SCANNED
 from docstokg.domain.identity import is_id
 from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import (
@@ -143,6 +144,8 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
             return
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
+        if pages := document.outline.scanned:
+            note = f"{len(pages)} pages not read, {pages[0]} first ({SCANNED})"
         made = document.converter
         yield (
             1,

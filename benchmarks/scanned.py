@@ -1,0 +1,180 @@
+"""Forty scanned pages made from this repository's own: what is read, at what cost, and found.
+
+    python -m benchmarks.scanned make FOLDER
+    python -m benchmarks.scanned read FOLDER
+    docstokg load FOLDER --namespace scans --index URL
+    python -m benchmarks.scanned ask FOLDER --index URL --namespace scans
+
+`make` sets each text in one of three faces, draws it at 200 dots an inch, turns it by up to three
+degrees, adds noise, keeps it as JPEG, and writes four files of ten such pages. `read` prints the
+character error (edit distance over the length, white space as one space), seconds and MB.
+`scanned_questions.jsonl` was written from the texts before the first page was read.
+"""
+
+import argparse
+import json
+import random
+import re
+import resource
+import textwrap
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pypdfium2 as pdfium
+
+from docstokg.adapters.conversion.parent import ChildConverter
+from docstokg.observability import Telemetry
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
+
+QUESTIONS = Path(__file__).with_name("scanned_questions.jsonl")
+DOCS = Path(__file__).parents[1] / "docs"
+FACES = (("Helvetica", 80), ("Times-Roman", 92), ("Courier", 72))
+FILES, PAGES = 4, 10
+
+
+def plain(markdown: str) -> str:
+    """Give a page's words without marks, at most fifty lines of it."""
+    text = re.sub(r"^\|[-| ]+\|$\n", "", markdown, flags=re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)|[*`|\[\]#]", "", text)
+    return text.encode("ascii", "ignore").decode()
+
+
+def lines_of(text: str, width: int) -> list[str]:
+    """Set paragraphs in lines, a blank one between them."""
+    paragraphs = re.split(r"\n\s*\n", text)
+    made = [[*textwrap.wrap(" ".join(one.split()), width), ""] for one in paragraphs]
+    return [line for lines in made for line in lines][:52]
+
+
+def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
+    """Write a file of A4 pages: each its one resource, that one's kind, and its content."""
+    kids = " ".join(f"{3 + 3 * at} 0 R" for at in range(len(pages)))
+    parts = [b"<</Type/Catalog/Pages 2 0 R>>",
+             f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode()]  # fmt: skip
+    for at, (resource_object, name, content) in enumerate(pages):
+        own = 3 + 3 * at
+        parts += [
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {own + 1} 0 R"
+            f"/Resources<</{name}<</X {own + 2} 0 R>>>>>>".encode(),
+            f"<</Length {len(content)}>>stream\n{content}\nendstream".encode(),
+            resource_object,
+        ]
+    body, places = b"%PDF-1.4\n", b"0000000000 65535 f \n"
+    for at, part in enumerate(parts, 1):
+        places += b"%010d 00000 n \n" % len(body)
+        body += b"%d 0 obj" % at + part + b"endobj\n"
+    table = b"xref\n0 %d\n%btrailer<</Root 1 0 R/Size %d>>\n" % (
+        len(parts) + 1,
+        places,
+        len(parts) + 1,
+    )
+    return body + table + b"startxref\n%d\n%%%%EOF" % len(body)
+
+
+def scanned(lines: list[str], face: str, chance: random.Random) -> bytes:
+    """Draw lines as a scanner sees them: turned, noisy, as JPEG."""
+    import cv2
+
+    escaped = (re.sub(r"([()\\])", r"\\\1", line) for line in lines)
+    shown = "".join(f"({line}) Tj T* " for line in escaped)
+    font = f"<</Type/Font/Subtype/Type1/BaseFont/{face}>>".encode()
+    page = pdf([(font, "Font", f"BT /X 11 Tf 14.5 TL 56 780 Td {shown} ET")])
+    drawn = pdfium.PdfDocument(page)[0].render(scale=200 / 72, grayscale=True).to_numpy()
+    high, wide = drawn.shape[:2]
+    turn = cv2.getRotationMatrix2D((wide / 2, high / 2), chance.uniform(-3, 3), 1.0)
+    turned = cv2.warpAffine(drawn.reshape(high, wide), turn, (wide, high), borderValue=255)
+    noise = np.random.default_rng(chance.randrange(1 << 30)).normal(0, 25, turned.shape)
+    grey = np.clip(turned * 0.8 + 30 + noise, 0, 255).astype(np.uint8)
+    jpeg = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_QUALITY, 60])[1].tobytes()
+    head = f"<</Subtype/Image/Width {wide}/Height {high}/BitsPerComponent 8/ColorSpace/DeviceGray"
+    return f"{head}/Filter/DCTDecode/Length {len(jpeg)}>>stream\n".encode() + jpeg + b"\nendstream"
+
+
+def make(folder: Path) -> None:
+    """Write the files, and hidden beside them the text of each page."""
+    chance = random.Random(1)
+    (folder / ".truth").mkdir(parents=True, exist_ok=True)
+    names = [json.loads(line)["page"] for line in QUESTIONS.read_text("utf-8").splitlines()]
+    for number in range(FILES):
+        pages = []
+        for name in names[number * PAGES : (number + 1) * PAGES]:
+            face, width = FACES[chance.randrange(len(FACES))]
+            lines = lines_of(plain((DOCS / f"{name}.md").read_text("utf-8")), width)
+            (folder / ".truth" / f"scan-{number}-{len(pages) + 1}").write_text("\n".join(lines))
+            pages.append((scanned(lines, face, chance), "XObject", "595 0 0 842 0 0 cm /X Do"))
+        (folder / f"scan-{number}.pdf").write_bytes(pdf(pages))
+
+
+def errors(read: str, truth: str) -> int:
+    """Count the characters to change, add or leave out (Levenshtein)."""
+    letters = np.array([ord(letter) for letter in truth])
+    steps = np.arange(len(truth) + 1)
+    row = steps.copy()
+    for letter in read:
+        changed = row[:-1] + (letters != ord(letter))
+        row = np.concatenate(([row[0] + 1], np.minimum(row[1:] + 1, changed)))
+        row = np.minimum.accumulate(row - steps) + steps
+    return int(row[-1])
+
+
+def read(folder: Path) -> None:
+    """Print each page's character error, and what a page took."""
+    converter, wrong, length, began = ChildConverter(), 0, 0, time.perf_counter()
+    texts = []
+    for path in sorted(folder.glob("*.pdf")):
+        (outline,) = converter.convert(".pdf", path.read_bytes())
+        starts = [block.start for block in outline.blocks if block.kind == "page"]
+        for number, (start, end) in enumerate(pairwise([*starts, len(outline.text)]), 1):
+            texts.append((f"{path.stem}-{number}", outline.text[start:end]))
+    took = time.perf_counter() - began
+    converter.close()
+    for name, text in texts:
+        truth = " ".join((folder / ".truth" / name).read_text("utf-8").split())
+        missed = errors(" ".join(text.split()), truth)
+        wrong, length = wrong + missed, length + len(truth)
+        print(f"{name:12} {missed:4} of {len(truth):5,}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    each, cpu = took / len(texts), (used.ru_utime + used.ru_stime) / len(texts)
+    print(f"character error {wrong / length:.4f}; a page {each:.2f} s, {cpu:.2f} s of a processor")
+    print(f"{used.ru_maxrss >> 10} MB at most")
+
+
+def ask_all(wiring: Wiring, namespace: str) -> None:
+    """Print each question with the rank of its page; how many pages are first, and found."""
+    flow, first, found = LocalWorkflow(wiring), 0, 0
+    for at, line in enumerate(QUESTIONS.read_text("utf-8").splitlines()):
+        question = json.loads(line)["question"]
+        asked = {"query": question, "namespace": namespace, "budget": {"timeout_s": 30}}
+        citations = ask(flow, asked).body["citations"]
+        gold = (f"scan-{at // PAGES}.pdf", at % PAGES + 1)
+        pages = list(dict.fromkeys((one["doc_id"], one["page"]) for one in citations))
+        rank = pages.index(gold) + 1 if gold in pages else 0
+        first, found = first + (rank == 1), found + bool(rank)
+        assert all(one["ocr"] and one["ocr_confidence"] and one["boxes"] for one in citations)
+        print(f"{rank:3} {question}")
+    print(f"first {first}, found {found}")
+
+
+def main() -> None:
+    """Do one of the three."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("make", "read", "ask"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--index", default="")
+    parser.add_argument("--namespace", default="scans")
+    told = parser.parse_args()
+    if told.what == "ask":
+        ask_all(
+            Wiring(settings_of(told.index, told.index), Telemetry(level="ERROR")), told.namespace
+        )
+    else:
+        (make if told.what == "make" else read)(told.folder)
+
+
+if __name__ == "__main__":
+    main()

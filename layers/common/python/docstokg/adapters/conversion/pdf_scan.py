@@ -1,0 +1,82 @@
+"""Scanned pages by RapidOCR: one page at a time, each word with its place and how sure it is."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from statistics import median
+from typing import Any
+
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from docstokg.adapters.conversion.pdf_page import DEEPEST_FORM, Box, Word
+from docstokg.adapters.conversion.pdf_tables import rows_of
+
+PIXELS = 1_600
+"""Of the picture that is read, along its longer side."""
+
+DETECTED = 1_280
+"""Of the smaller one in which lines are looked for: what the most memory is spent on."""
+
+type Reading = list[list[tuple[str, Box, int]]]
+"""A page's lines of words: each with its box and how sure its line was read, of 1000."""
+
+
+def is_scanned(page: pdfium.PdfPage) -> bool:
+    """Tell whether a page has no text layer, and pictures on at least half of it."""
+    if raw.FPDFText_CountChars(page.get_textpage()):
+        return False
+    pictures = page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=DEEPEST_FORM)
+    boxes = [picture.get_bounds() for picture in pictures]
+    width, height = page.get_size()
+    return bool(2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) >= width * height)
+
+
+@cache
+def reader() -> Any:
+    """Load the models, once, and all that they would open: one thread, so that a fork can read."""
+    import cv2
+    import numpy as np
+    from rapidocr import RapidOCR
+
+    cv2.setNumThreads(1)
+    engine = "EngineConfig.onnxruntime"
+    made = RapidOCR(params={
+        "Global.log_level": "critical", "Global.max_side_len": PIXELS, "Global.use_cls": False,
+        "Det.limit_type": "max", "Det.limit_side_len": DETECTED, "Rec.rec_batch_num": 1,
+        f"{engine}.intra_op_num_threads": 1, f"{engine}.inter_op_num_threads": 1,
+    })  # fmt: skip
+    blank = np.full((64, 256, 3), 255, np.uint8)
+    made(blank, use_det=False)
+    made(blank, use_det=True)
+    return made
+
+
+def read(page: pdfium.PdfPage) -> Reading:
+    """Read a page's picture, its lines in order: also where the page was laid down crooked."""
+    scale = PIXELS / max(page.get_size())
+    picture = page.render(scale=scale, force_bitmap_format=raw.FPDFBitmap_BGR).to_numpy()
+    found = reader()(picture)
+    if found.txts is None:
+        return []
+    boxes = (found.boxes * 10 / scale).tolist()
+    slope = median((by - ay) / max(bx - ax, 1) for (ax, ay), (bx, by), *_ in boxes)
+    level = [
+        Word(text, (ax + slope * ay, ay - slope * ax, cx + slope * cy, cy - slope * cx))
+        for text, ((ax, ay), _, (cx, cy), _) in zip(found.txts, boxes, strict=True)
+    ]
+    lines = [
+        [(match[0], _part(box, *(at / len(text) for at in match.span())), round(1000 * sure))
+         for match in re.finditer(r"\S+", text)]
+        for text, box, sure in zip(found.txts, boxes, found.scores, strict=True)
+    ]  # fmt: skip
+    return [[word for at in row for word in lines[at]] for row in rows_of(level, range(len(level)))]
+
+
+def _part(corners: Sequence[Sequence[float]], start: float, end: float) -> Box:
+    """Give the box around a share of a line: its letters are taken as equally wide."""
+    (ax, ay), (bx, by), (cx, cy), (dx, dy) = corners
+    tops = [ay + (by - ay) * share for share in (start, end)]
+    bottoms = [dy + (cy - dy) * share for share in (start, end)]
+    x0, x1 = ax + (bx - ax) * start, dx + (cx - dx) * end
+    return round(x0), round(min(tops)), round(x1), round(max(bottoms))
