@@ -87,12 +87,12 @@ def _is_doubted(place: Any) -> bool:
 
     Of 23 names that two sets so left without a kind, two are places.
     """
-    words = [token for token in place if token.tag_ != "DT"] or list(place)
-    before = [token.tag_ for token in place.doc[max(0, words[0].i - 2) : words[0].i]]
+    words = [token for token in place if token.tag_ != "DT"]
+    before = place.doc[max(0, place.start - 2) : place.start]
+    tags = [token.tag_ for token in before if token.tag_ != "DT"]
     after = place.doc[place.end : place.end + 1]
-    before = before[:-1] if before[-1:] == ["DT"] else before
     acts = any(token.tag_ in FINITE and token.lower_ not in AUXILIARIES for token in after)
-    return len(words) == 1 and acts and before[-1:] not in (["IN"], ["TO"])
+    return len(words) == 1 and acts and tags[-1:] not in (["IN"], ["TO"])
 
 
 @cache
