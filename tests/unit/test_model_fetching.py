@@ -65,5 +65,5 @@ def test_another_file_is_not_kept_and_no_network_is_said(url: str, tmp_path: Pat
     with pytest.raises(WrongAnswer, match="not the file of that hash"):
         fetch_file(url, HASH, tmp_path)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(Unavailable, match=r"NewConnectionError.*copy the file"):
+    with pytest.raises(Unavailable, match=r"MaxRetryError.*copy the file"):
         fetch_file("http://127.0.0.1:9/model.onnx", HASH, tmp_path)

@@ -31,9 +31,8 @@ def fetch_file(url: str, sha256: str, folder: Path) -> Path:
             part.replace(target)
     except urllib3.exceptions.HTTPError as away:
         came = part.stat().st_size if part.is_file() else 0
-        why = type(getattr(away, "reason", away)).__name__
         raise Unavailable(
-            f"{url} could not be fetched ({why}), {came:,} bytes are here: run it "
+            f"{url} could not be fetched ({type(away).__name__}), {came:,} bytes are here: run it "
             f"again to go on, or copy the file from a machine with a network to {target}"
         ) from away
     except OSError as broken:
