@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pypdfium2 as pdfium
 
+from benchmarks.hostile_files import pdf as write_pdf
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
@@ -64,16 +65,7 @@ def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
             f"<</Length {len(content)}>>stream\n{content}\nendstream".encode(),
             resource_object,
         ]
-    body, places = b"%PDF-1.4\n", b"0000000000 65535 f \n"
-    for at, part in enumerate(parts, 1):
-        places += b"%010d 00000 n \n" % len(body)
-        body += b"%d 0 obj" % at + part + b"endobj\n"
-    table = b"xref\n0 %d\n%btrailer<</Root 1 0 R/Size %d>>\n" % (
-        len(parts) + 1,
-        places,
-        len(parts) + 1,
-    )
-    return body + table + b"startxref\n%d\n%%%%EOF" % len(body)
+    return write_pdf(parts, b"<</Root 1 0 R/Size %d>>" % (len(parts) + 1))
 
 
 def scanned(lines: list[str], face: str, chance: random.Random) -> bytes:

@@ -41,6 +41,7 @@ from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
+_LIKELIER = 0.5
 _BASELESS = "the sources support no statement of model"
 
 
@@ -184,9 +185,9 @@ def quoted_instead(
 ) -> Synthesis | None:
     """Quote the sources instead of a model of whose statements they support none.
 
-    Only where the operator lets the built-in model stand in and answers be repaired, so that what
-    has no marker was looked for in the sources. None where the model's words are to stay: also what
-    denies something, for no source states what sources do not say.
+    Only where the quotation is likelier right than not, the operator lets the built-in model stand
+    in, and answers may be repaired, so that what has no marker was looked for in the sources. What
+    denies something stays, too: no source states what sources do not say.
     """
     plan, chosen = run.plan, run.plan.synthesis
     if chosen is None or chosen.fallback != EXTRACTIVE or plan.repair == "report":
@@ -205,7 +206,7 @@ def quoted_instead(
     text, probability = extractive.quoted(
         plan.query, blocks, chosen.max_tokens, chosen.min_probability
     )
-    if is_abstention(text):
+    if probability < _LIKELIER or is_abstention(text):
         return None
     by = {"model": EXTRACTIVE, "provider": EXTRACTIVE, "block_count": None}
     return synthesis.model_copy(update={"answer": text, "probability": probability} | by)

@@ -140,6 +140,8 @@ def _usable_embedder(
         return None
     if info.chunks and stored is None:
         run.skip("embed", "dense_unavailable", "the index holds no vectors")
+        name = run.scope.namespace
+        run.warnings.append(f"Namespace {name!r} has no vectors (`docstokg reembed` makes them).")
         return None
     if embedder is None:
         other = f"the index was embedded by {stored}, not by {configured.model}"

@@ -242,7 +242,7 @@ def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, ser
         page.locator("#question").fill("What else is known?")
         page.keyboard.press("Enter")
         page.locator("#asked", has_text="What else").wait_for()
-        page.locator("#answer .sentence").first.wait_for()
+        page.locator("#view-ask:has(#thread li + li) #answer .sentence").first.wait_for()
         page.keyboard.press("Escape")
         page.locator("#status", has_text="Stopped").wait_for()
         assert page.locator("#stop").is_hidden()

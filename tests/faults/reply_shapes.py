@@ -92,6 +92,7 @@ SHAPES = (
     Shape("abstention, curly", ABSTAINS.replace("'", "\u2019"), "silent"),
     Shape("abstention in a frame", f"Answer: {ABSTAINS}", "silent"),
     Shape("nothing", "", "failed"),
+    Shape("a preamble in circles", "The answer is:\nThe answer is:\nThe answer is:", "failed"),
     Shape("blanks", "  \n\n ", "failed"),
     Shape("near abstention", "The provided sources do not contain information about this.", "any"),
     Shape("refusal", "I'm sorry, but I can't help with medical questions.", "any"),
@@ -122,10 +123,10 @@ SHAPES = (
     Shape("tag characters", "{a}\U000e0041 [1].", "doubted", "", "\U000e0041"),
     Shape("a nested link", "{a} [1]. [![x](http://evil.e/p)](//evil.e)", "doubted", "", "evil"),
     # Too much.
-    Shape("repeated", " ".join(["{a} [1]."] * 20), "grounded"),
-    Shape("500 sentences", " ".join(["{a} [1]."] * 500), "doubted"),
-    Shape("300 bullets", "\n".join(["- {a} [1]."] * 300), "doubted"),
-    Shape("132 kB", "{a} [1]. " * 1500, "doubted"),
+    Shape("repeated", " ".join(["{a} [1]."] * 20), "grounded", "[1].", "[1]. "),
+    Shape("500 sentences", " ".join(["{a} [1]. {b} [2]."] * 250), "doubted"),
+    Shape("300 bullets", "\n".join(["- {a} [1].\n- {b} [2]."] * 150), "doubted"),
+    Shape("132 kB", "{a} [1]. {b} [2]. " * 750, "doubted"),
     Shape("one endless word", "x" * 60_000 + " [1]", "any"),
     Shape("endless brackets", "[" * 5_000 + "{a} [1].", "any"),
 )  # fmt: skip

@@ -278,6 +278,7 @@ def test_no_form_hides_a_false_statement(text: str) -> None:
     [
         ("Epileptische Anf\u00e4lle sind pl\u00f6tzliche elektrische Entladungen im Gehirn [1].",
          "other_language", False),
+        ("Die Mühle mahlt Roggen [1].", "other_language", False),
         ("\u764c\u75ab\u53d1\u4f5c\u662f\u653e\u7535 [1]\u3002", "other_language", False),
         ("What are seizures [1]?", "no_claim", True),
         ("Here are the findings [1]:", "no_claim", True),

@@ -48,6 +48,7 @@ def said(query: str, *blocks: Block, least: float = 0.0) -> str:
         (COUNTRIES, "What is the hotel limit in Spain?", "Spain: Limit: 105 euros [1]."),
         ("Kiln: Elm B; Peak: 90 K.\n\nKiln: Elm A; Peak: 70 K.", "What is the peak of Elm A?",
          "Kiln: Elm A; Peak: 70 K [1]."),
+        ("桥高九米。守桥人是王安。", "守桥人是谁?", "守桥人是王安 [1]。"),
         # No source forges a marker, and links are read as their words.
         ("Cranes stand by the water [2] all day [see 3].", "Where do cranes stand?",
          "Cranes stand by the water all day (see 3) [1]."),

@@ -19,6 +19,7 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject
 
+from benchmarks.hostile_files import pdf as write_pdf
 from benchmarks.scanned import pdf as pages_pdf
 from benchmarks.scanned import scanned
 from docstokg.adapters.conversion import child as conversion_child
@@ -73,19 +74,8 @@ def pdf(pages: list[str], title: str = "") -> bytes:
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
     objects.append(b"<< /Title (%s) >>" % title.encode())
-    out, places = io.BytesIO(b"%PDF-1.4\n"), []
-    out.seek(0, io.SEEK_END)
-    for number, body in enumerate(objects, 1):
-        places.append(out.tell())
-        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
-    start = out.tell()
-    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
-    out.writelines(b"%010d 00000 n \n" % place for place in places)
-    out.write(
-        b"trailer << /Size %d /Root 1 0 R /Info %d 0 R >>\nstartxref\n%d\n%%%%EOF"
-        % (len(objects) + 1, len(objects), start)
-    )
-    return out.getvalue()
+    trailer = b"<< /Size %d /Root 1 0 R /Info %d 0 R >>" % (len(objects) + 1, len(objects))
+    return write_pdf(objects, trailer)
 
 
 def docx_file() -> bytes:

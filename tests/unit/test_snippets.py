@@ -17,18 +17,10 @@ def choose(question: str, limit: int, text: str = TEXT, sentences=SENTENCES) -> 
     return text[start:end]
 
 
-def test_the_sentence_about_the_question() -> None:
-    assert choose("What is a seizure in the brain?", 60).startswith("Seizures are sudden")
-
-
 def test_whole_sentences_as_long_as_they_fit() -> None:
     assert choose("seizure fever", 80) == (
         "Seizures are sudden electrical events in the brain. They may follow a fever."
     )
-
-
-def test_without_any_match_the_beginning() -> None:
-    assert choose("quantum chromodynamics", 30) == "The heart pumps blood."
 
 
 def test_a_long_sentence_is_cut_at_words_around_the_match() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from docstokg.adapters.languages import Recogniser
-from docstokg.domain.text.spoken import LEAST, reads_many, word_weights
+from docstokg.domain.text.spoken import LEAST, word_weights
 
 RECOGNISER = Recogniser()
 
@@ -23,8 +23,3 @@ def test_words_weigh_as_much_as_passages_are_in_the_language_of_the_question(
 ) -> None:
     weights = word_weights(RECOGNISER.probabilities(question), held, LEAST)
     assert weights == pytest.approx({"bm25": words, "splade": sparse}, abs=0.02)
-
-
-def test_an_encoder_of_one_language_keeps_words_as_they_are() -> None:
-    assert reads_many("universal-sentence-encoder-multilingual-3")
-    assert not reads_many("all-MiniLM-L6-v2-onnx-int8")

@@ -100,15 +100,6 @@ def test_entries_expire(tmp_path: Path) -> None:
     rows.close()
 
 
-def test_a_vector_of_another_length_is_computed_again(tmp_path: Path) -> None:
-    CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None)
-    file = sqlite3.connect(tmp_path / "vectors.sqlite")
-    with file:
-        file.execute("UPDATE vectors SET value = x'00'")
-    file.close()
-    assert CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
-
-
 def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "vectors.sqlite").write_bytes(b"garbage " * 2000)
     inner = CountingEncoder()

@@ -463,18 +463,39 @@ def doctor(
 app.command()(trace)
 
 
-@app.command()
-def models(index: Index = None, graph: Graph = None) -> None:
+models = typer.Typer(invoke_without_command=True)
+app.add_typer(models, name="models")
+
+
+@models.callback()
+def own_models(context: typer.Context) -> None:
     """Fetch the encoders' two model files (18 MB).
 
     Without dependencies; both are checked by hash.
     """
     from docstokg_local.cli import model_files
 
+    if context.invoked_subcommand is not None:
+        return
     if (where := model_files.present()) is None:
         model_files.fetch()
         where = model_files.present()
     say(f"both model files are {where}, and are the right ones")
+
+
+@models.command("fetch")
+def fetch_model(
+    url: Annotated[str, argument("URL", "Of one file of an encoder's folder.")],
+    to: Annotated[Path, argument("FOLDER", "Where the encoder's files lie together.")],
+    sha256: str = option("--sha256", "What the file must be.", "HASH", default=...),
+) -> None:
+    """Fetch a file of another encoder, checked by hash.
+
+    Broken off, run it again: it goes on where it was.
+    """
+    from docstokg_local.cli.model_fetching import fetch_file
+
+    say(f"{fetch_file(url, sha256, to)} is that file; DOCSTOKG_EMBED_MODEL={to} when all are there")
 
 
 @app.command()

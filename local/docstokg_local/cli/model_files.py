@@ -101,11 +101,15 @@ def _command(requirements: Path, folder: Path) -> list[str]:
 
 
 def _right(folder: Path) -> bool:
-    return all(
-        (folder / name).is_file()
-        and hashlib.sha256((folder / name).read_bytes()).hexdigest() == expected
-        for name, expected in FILES.items()
-    )
+    return all(has_hash(folder / name, expected) for name, expected in FILES.items())
+
+
+def has_hash(path: Path, sha256: str) -> bool:
+    """Tell whether a file is there and is this one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest() == sha256.lower()
 
 
 def _keep(source: Path) -> None:

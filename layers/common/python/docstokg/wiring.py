@@ -246,13 +246,18 @@ class Wiring:
     def make_stored_encoders(self) -> None:
         """Make the encoders that namespaces have beside the configured one, so as to `warm` them.
 
-        What is stored in a file says so at once; a server's index has one encoder.
+        And read the stop words of their languages. What is stored in a file says so at once; a
+        server's index has one encoder.
         """
         if sqlite_path(self.settings.index_url) is not None:
+            from docstokg.adapters.languages import analysis_of
+
             with suppress(DocsToKGError):  # nothing is loaded yet, or a question will say it
                 info = self.search_index().info(WARM_TIME_S)
                 for namespace in info.namespaces:
                     ports.encoder_of(self.embedder(), info.model_of(namespace))
+                    for code in info.languages_of(namespace).keys() - {"en"}:
+                        analysis_of(code)
 
     def multilingual(self) -> Callable[[], ports.Embedder] | None:
         """Give what makes the encoder of other languages; None where another one was asked for."""

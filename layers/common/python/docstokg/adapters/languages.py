@@ -9,9 +9,7 @@ from docstokg.domain.text import other_words
 from docstokg.domain.text.other_words import Analysis
 from docstokg.domain.text.spoken import ENGLISH
 from docstokg.domain.text.words import WORD, english_share
-from docstokg.errors import Misconfigured
 
-INSTALL = "words of other languages need `pip install 'docstokg[words]'`"
 ENGLISH_SHARE = 0.1
 """Of function words in an English passage: 99 of 100 of four English sets have more."""
 
@@ -25,11 +23,8 @@ STEMMERS = {
     "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian",
     "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
 }  # fmt: skip
-ANALYSED = (
-    *STEMMERS,
-    *("bg", "bn", "he", "ja", "km", "ko", "lo", "lv", "mk"),
-    *("mr", "my", "sk", "sl", "th", "uk", "ur", "vi", "zh"),
-)
+_STEMLESS = "bg bn he ja km ko lo lv mk mr my sk sl th uk ur vi zh"
+ANALYSED = (*STEMMERS, *_STEMLESS.split())
 """Languages that indexes are asked for; another one is found by whole words."""
 SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
 """Languages read as their nearest: the recogniser parts what one analysis serves."""
@@ -78,11 +73,9 @@ class Recogniser:
 @cache
 def analysis_of(language: str) -> Analysis:
     """Give what a language's words are analysed by: without a stemmer they stay whole."""
-    try:
-        import snowballstemmer
-        import stopwordsiso
-    except ImportError as missing:
-        raise Misconfigured(INSTALL) from missing
+    import snowballstemmer
+    import stopwordsiso
+
     stops = frozenset(
         word
         for line in stopwordsiso.stopwords(language)

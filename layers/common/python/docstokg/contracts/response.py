@@ -29,7 +29,7 @@ DegradedReason = Literal[
 REASONS: Mapping[str, str] = {
     "bm25_unavailable": "word search did not answer",
     "splade_unavailable": "learned sparse search did not answer",
-    "dense_unavailable": "vector search did not answer",
+    "dense_unavailable": "there was no search by vectors",
     "embedding_unavailable": "the question could not be turned into a vector",
     "facts_unavailable": "the search for stated facts did not answer",
     "retrieval_timeout": "searching took too long",

@@ -185,6 +185,7 @@ def _heads(rows: Sequence[Sequence[Cell]], may_name: bool) -> int:
         return min(len(rows), MOST_HEADS)
     texts = [cell.text or "" for cell in rows[0]]
     named = all(texts[1:]) and len(set(texts)) == len(texts) and not any(c.head for c in rows[0])
+    named = named and max(map(len, texts)) <= LONGEST_LABEL
     return int(may_name and named and len(rows) > 1 and not any(map(_is_value, texts)))
 
 

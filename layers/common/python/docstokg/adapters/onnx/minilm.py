@@ -80,17 +80,13 @@ class OnnxMiniLm:
         """Tell whether every package the model needs is there, importing none of them."""
         return have(*PACKAGES) and has_vocabulary()
 
-    def is_in_8_bits(self) -> bool:
-        """Tell whether texts are computed in 8 bits; loads the model."""
-        return self._quick() is not None
-
     def with_threads(self, threads: int) -> "OnnxMiniLm":
         """Give one of the same model for a process that has so many cores to itself."""
         return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
 
     def warm(self) -> None:
         """Load the model (0.1 s); `Misconfigured` says what to install."""
-        if not self.is_in_8_bits():
+        if self._quick() is None:
             self._opened()
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:

@@ -25,7 +25,7 @@ from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import stem
-from docstokg.domain.text.words import CLAIM_STOP_WORDS, WORD
+from docstokg.domain.text.words import CLAIM_STOP_WORDS, FOREIGN, WORD
 
 MIN_COVERAGE: Final = 0.7
 MOST_STATEMENTS: Final = 100
@@ -208,10 +208,12 @@ def is_english(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
     if letters and sum(char.isascii() and char.isalpha() for char in text) < letters / 2:
         return False
-    if len(small) < _LEAST_FOREIGN:
+    words, known = WORD.findall(text.casefold()), lexicon().rarities
+    own, strange = (sum(word in some for word in words) for some in (CLAIM_STOP_WORDS, FOREIGN))
+    if len(small) < _LEAST_FOREIGN and strange <= own:
         return True
-    known = lexicon().rarities
-    return sum(w in CLAIM_STOP_WORDS or stem(w) in known for w in small) >= _KNOWN * len(small)
+    mine = [word for word in small if word not in FOREIGN]
+    return sum(w in CLAIM_STOP_WORDS or stem(w) in known for w in mine) >= _KNOWN * len(small)
 
 
 def report(

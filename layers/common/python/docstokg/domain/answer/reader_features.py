@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.text.other_words import in_pairs
 from docstokg.domain.text.words import normalise
 
 _STOP_TEXT: Final = (
@@ -89,7 +90,7 @@ def folded(text: str) -> str:
 
 def stems(text: str) -> list[str]:
     """Give the words that say something, folded, without plural and ending."""
-    found = (word for word in _WORD.findall(folded(text)) if word not in _STOP)
+    found = (w for run in _WORD.findall(folded(text)) for w in in_pairs(run) if w not in _STOP)
     return [w[:_LONGEST_STEM] if len(w) > _LONGEST_STEM else w.rstrip("s") or w for w in found]
 
 

@@ -23,7 +23,8 @@ _FENCED: Final = re.compile(
 _PREAMBLE: Final = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
     r"(?:(?:based on|according to|from|using|given)\s[^\n:.]{0,80}(?:here|answer)[^\n:.]{0,40}:"
-    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer(?:\sis)?:)\s*",
+    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer"
+    r"(?:\sto (?:this|the|your) question)?(?:\sis)?:)\s*",
     re.IGNORECASE,
 )
 _SOURCES_HEAD: Final = re.compile(
@@ -61,16 +62,27 @@ def read(raw: str) -> str:
 
     Markers of other forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before
     the end of a clause where no `[n]` stands, `<sup>1</sup>` that is no power of a unit. "" when
-    only thoughts are left.
+    only thoughts are left, or a preamble.
     """
     text = without_echo(_THOUGHT.sub("", raw)).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
         text = fenced["inside"].strip()
     text = _answer_of_json(text)
-    rest = text[match.end() :] if (match := _PREAMBLE.match(text)) is not None else text
-    text = rest if rest.strip() else text
-    text = _with_markers(text)
+    text = _outside_code(text, _said_once)
+    while (match := _PREAMBLE.match(text)) is not None:
+        text = text[match.end() :]
+    text = _with_markers(text if text.strip(" .") else "")
     return _without_list_of_sources(text).strip()
+
+
+def _said_once(text: str) -> str:
+    """Leave out a sentence that repeats the one before it: small models go round in circles."""
+    pieces, at, before = [], 0, ""
+    for start, end in sentence_spans(text):
+        if text[start:end] != before:
+            pieces.append(text[at:end])
+        before, at = text[start:end], end
+    return "".join([*pieces, text[at:]])
 
 
 def _without_list_of_sources(text: str) -> str:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from docstokg.domain.answer import tables
+from docstokg.domain.text.other_words import in_pairs
 from docstokg.domain.text.sentences import sentence_spans
 
 Kind = Literal["sentence", "row", "item", "list", "entry", "code"]
@@ -81,9 +82,10 @@ def units(text: str, spans: tuple[tuple[int, int], ...]) -> tuple[Unit, ...]:
 
 
 def _is_whole(unit: Unit) -> bool:
-    if len(unit.shown) > LONGEST or unit.shown.rstrip().endswith("?"):
+    if len(unit.shown) > LONGEST or unit.shown.rstrip().endswith(("?", "\uff1f")):
         return False
-    return unit.kind != "sentence" or len(unit.shown.split()) >= _SHORTEST_WORDS
+    words = (piece for word in unit.shown.split() for piece in in_pairs(word))
+    return unit.kind != "sentence" or sum(1 for _ in words) >= _SHORTEST_WORDS
 
 
 class _Reader:

@@ -54,12 +54,17 @@ def folded_words(text: str, language: str) -> Iterator[str]:
     text = compatible(visible(text))
     text = text.translate(_DOTTED) if language in _TURKIC else text
     for match in _WORD.finditer(text.casefold().replace("\u0451", "\u0435")):
-        at, word = 0, match.group()
-        for run in _SOLID.finditer(word):
-            yield from filter(None, (word[at : run.start()],))
-            solid, at = run.group(), run.end()
-            yield from (solid[i : i + 2] for i in range(max(1, len(solid) - 1)))
-        yield from filter(None, (word[at:],))
+        yield from in_pairs(match.group())
+
+
+def in_pairs(word: str) -> Iterator[str]:
+    """Yield a word, or of what is written without spaces every two neighbours."""
+    at = 0
+    for run in _SOLID.finditer(word):
+        yield from filter(None, (word[at : run.start()],))
+        solid, at = run.group(), run.end()
+        yield from (solid[i : i + 2] for i in range(max(1, len(solid) - 1)))
+    yield from filter(None, (word[at:],))
 
 
 def written(word: str, language: str) -> str:

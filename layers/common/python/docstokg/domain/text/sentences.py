@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from pathlib import Path
 from typing import Final, NamedTuple
 
 
@@ -14,13 +15,9 @@ class Span(NamedTuple):
     end: int
 
 
-_ABBREVIATIONS_TEXT: Final = (
-    "al approx art assoc av ave bros ca capt cf chap cit co col corp dept dr ed eds eg eq eqs esp "
-    "est et etc ex ext fig figs ft gen gov hon hrs ibid ie inc incl jr lt ltd max messrs min mr "
-    "mrs ms mt no nos op par pl pp pres prof pt pts ref refs rep resp rev sec sen sgt sp spp sr "
-    "st subsp suppl tab tel univ var viz vol vols vs"
+_ABBREVIATIONS: Final = frozenset(
+    Path(__file__).with_name("abbreviations.txt").read_text("utf-8").casefold().split()
 )
-_ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS_TEXT.split())
 # Abbreviations that often end a sentence: a border when what follows looks like a beginning.
 _MAY_END_TEXT: Final = "al co corp etc inc jr ltd sp spp sr st max min no ex"
 _MAY_END: Final = frozenset(_MAY_END_TEXT.split())
@@ -41,6 +38,10 @@ _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 _TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+(?=\s|$)")
 _WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
 _TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
+# `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
+_ORDINAL: Final = re.compile(
+    r"\b(?:a[bm]|bis|das|de[mnrs]|die|im|seit|und|vo[mn]|zu[mr])\s\d{1,2}$", re.I
+)
 _LIST_NUMBER: Final = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")
 _LONGEST_ASIDE: Final = 300
 _PAIRS: Final = {")": "(", "]": "["}
@@ -112,6 +113,8 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
         # `...`, `?` and `!` end a sentence unless it plainly goes on.
         return not token[0].islower() or _mixed(token)
     if _LIST_NUMBER.search(text, max(0, match.start() - 6), match.start()):
+        return False
+    if _ORDINAL.search(text, max(0, match.start() - 8), match.start()) and not _common_start(token):
         return False
     before = _WORD_BEFORE.search(text, max(0, match.start() - 24), match.start())
     word = before[0] if before else ""

@@ -7,6 +7,7 @@ linking, search and verdicts depend on them.
 import re
 import unicodedata
 from collections.abc import Sequence
+from importlib import resources
 from typing import Final, Literal
 
 WORD: Final = re.compile(r"[^\W_]+")
@@ -67,6 +68,12 @@ CLAIM_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
     """.split()  # noqa: SIM905
 )
 """Say nothing that a source could support. `no`, `not` and `without` do: they are counted."""
+
+
+FOREIGN: Final = frozenset(
+    resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
+)
+"""Small words of six languages that English does not have: a claim with them is in none of it."""
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:

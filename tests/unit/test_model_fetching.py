@@ -1,0 +1,69 @@
+"""A file of a model arrives whole, from where its fetch broke off, or not at all."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import Unavailable, WrongAnswer
+from docstokg_local.cli.model_fetching import BLOCK, fetch_file
+
+CONTENT = bytes(range(256)) * 20_000
+HASH = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Dropping(BaseHTTPRequestHandler):
+    """Sends on, then drops every connection after half of the file; knows ranges."""
+
+    begun: list[int] = []
+
+    def do_GET(self) -> None:
+        if self.path == "/latest/model.onnx":
+            self.send_response(302)
+            self.send_header("Location", "/x/model.onnx?download=1")
+            self.end_headers()
+            return
+        asked = self.headers.get("Range", "bytes=0-")
+        begin = int(asked.removeprefix("bytes=").rstrip("-"))
+        self.begun.append(begin)
+        self.send_response(206 if begin else 200)
+        self.send_header("Content-Length", str(len(CONTENT) - begin))
+        self.end_headers()
+        self.wfile.write(CONTENT[begin:][: len(CONTENT) // 2])
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Dropping)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Dropping.begun.clear()
+    yield f"http://127.0.0.1:{server.server_port}/latest/model.onnx"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_fetch_goes_on_where_it_was_broken_off(url: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"run it again to go on, or copy the file .*onnx$"):
+            fetch_file(url, HASH, tmp_path / "new")
+        assert [path.name for path in (tmp_path / "new").iterdir()] == ["model.onnx.part"]
+    assert fetch_file(url, HASH.upper(), tmp_path / "new").read_bytes() == CONTENT
+    half = len(CONTENT) // 2
+    assert half - BLOCK < Dropping.begun[1] <= half < Dropping.begun[2] < len(CONTENT)
+    fetch_file(url, HASH, tmp_path / "new")  # it is there: nobody is asked
+    assert len(Dropping.begun) == 3
+
+
+def test_another_file_is_not_kept_and_no_network_is_said(url: str, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx.part").write_bytes(b"x" * (len(CONTENT) - 5))
+    with pytest.raises(WrongAnswer, match="not the file of that hash"):
+        fetch_file(url, HASH, tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(Unavailable, match=r"MaxRetryError.*copy the file"):
+        fetch_file("http://127.0.0.1:9/model.onnx", HASH, tmp_path)
