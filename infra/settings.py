@@ -1,7 +1,7 @@
 """What differs between dev, staging and prod, typed in one file so that a diff shows a change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from docstokg.contracts.request import EmbedderName
@@ -182,56 +182,58 @@ _LOGIN = {
     "jwks_url": "https://login.example.com/.well-known/jwks.json",
 }
 
+# The cheapest thing that works: callers sign with IAM, one small node, nothing kept warm.
+_DEV = Environment(
+    name="dev",
+    account="",
+    region="eu-central-1",
+    index=Index(kind="managed"),
+    auth="iam",
+    tokens=None,
+    iam_namespaces=("*",),
+    # Whose policy has the routes that load may: the stack's outputs name one of its own.
+    iam_load=("*",),
+    metering={},
+    gradual=Gradual(kind="ALL_AT_ONCE"),
+    graph_url="neo4j+s://dev.graph.example.com",
+    # No snapshots here: what starts slowly must not be cut off by the net of a warm step.
+    cold_start_s=8,
+    detailed_metrics=False,
+    # A new account has 10 concurrent executions in all: nothing can be reserved there.
+    concurrency={},
+    function_quota=10,
+)
+# Production in kind: same engine, callers, network, firewall and snapshots; fewer, smaller.
+_STAGING = Environment(
+    name="staging",
+    account="",
+    region="eu-central-1",
+    index=Index(kind="managed", data_nodes=3, zones=3),
+    auth="jwt",
+    tokens=Tokens(audience="docstokg-staging", **_LOGIN),
+    metering={"first": Metering(rate=10, burst=20, daily_quota=10_000)},
+    gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=15),
+    graph_url="neo4j+s://staging.graph.example.com",
+    network=Network(
+        vpc_id="vpc-0123456789abcdef0",
+        zones=_ZONES,
+        private_subnets=(f"{_SUBNET}0", f"{_SUBNET}1", f"{_SUBNET}2"),
+    ),
+    waf_requests_per_5_minutes=2_000,
+    alarm_email="docstokg-staging@example.com",
+    canary=Canary(),
+    monthly_budget_usd=600,
+    snap_start=_SLOW_TO_START,
+    cold_start_s=2,
+    concurrency=_STEADY,
+)
+
 ENVIRONMENTS: Mapping[str, Environment] = {
-    # The cheapest thing that works: callers sign with IAM, one small node, nothing kept warm.
-    "dev": Environment(
-        name="dev",
-        account="",
-        region="eu-central-1",
-        index=Index(kind="managed"),
-        auth="iam",
-        tokens=None,
-        iam_namespaces=("*",),
-        # Whose policy has the routes that load may: the stack's outputs name one of its own.
-        iam_load=("*",),
-        metering={},
-        gradual=Gradual(kind="ALL_AT_ONCE"),
-        graph_url="neo4j+s://dev.graph.example.com",
-        # No snapshots here: what starts slowly must not be cut off by the net of a warm step.
-        cold_start_s=8,
-        detailed_metrics=False,
-        # A new account has 10 concurrent executions in all: nothing can be reserved there.
-        concurrency={},
-        function_quota=10,
-    ),
-    # Production in kind: same engine, callers, network, firewall and snapshots; fewer, smaller.
-    "staging": Environment(
-        name="staging",
-        account="",
-        region="eu-central-1",
-        index=Index(kind="managed", data_nodes=3, zones=3),
-        auth="jwt",
-        tokens=Tokens(audience="docstokg-staging", **_LOGIN),
-        metering={"first": Metering(rate=10, burst=20, daily_quota=10_000)},
-        gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=15),
-        graph_url="neo4j+s://staging.graph.example.com",
-        network=Network(
-            vpc_id="vpc-0123456789abcdef0",
-            zones=_ZONES,
-            private_subnets=(f"{_SUBNET}0", f"{_SUBNET}1", f"{_SUBNET}2"),
-        ),
-        waf_requests_per_5_minutes=2_000,
-        alarm_email="docstokg-staging@example.com",
-        canary=Canary(),
-        monthly_budget_usd=600,
-        snap_start=_SLOW_TO_START,
-        cold_start_s=2,
-        concurrency=_STEADY,
-    ),
-    "prod": Environment(
+    "dev": _DEV,
+    "staging": _STAGING,
+    "prod": replace(
+        _STAGING,
         name="prod",
-        account="",
-        region="eu-central-1",
         index=Index(
             kind="managed",
             instance_type="r7g.large.search",
@@ -240,7 +242,6 @@ ENVIRONMENTS: Mapping[str, Environment] = {
             zones=3,
             volume_gib=100,
         ),
-        auth="jwt",
         tokens=Tokens(audience="docstokg", **_LOGIN),
         metering={"first": Metering(rate=50, burst=100, daily_quota=100_000)},
         gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=20),
@@ -252,13 +253,10 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         waf_requests_per_5_minutes=10_000,
         alarm_email="docstokg@example.com",
-        canary=Canary(),
         monthly_budget_usd=3_000,
         log_days=365,
         retain_data=True,
         termination_protection=True,
-        snap_start=_SLOW_TO_START,
-        cold_start_s=2,
         concurrency=_BUSY,
     ),
 }

@@ -238,15 +238,9 @@ def _coroutine[**P, Reply](
 class AsyncClient:
     """The same as coroutines; a cancelled one leaves its thread to the call's own deadline."""
 
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8080",
-        *,
-        api_key: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        retries: int = RETRIES,
-    ) -> None:
-        self.client = Client(url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+    def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
+        """Take the options of `Client`."""
+        self.client = Client(url, **options)
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from docstokg.contracts.model import Many
 from docstokg.domain.identity import is_curie
@@ -17,7 +17,7 @@ class EntityLine(Line):
     """The keys of an entity that mean something; the others are passed over."""
 
     id: Id
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     type: str | None = None
     synonyms: Many[str] | None = None
     definition: str | None = None
@@ -31,13 +31,6 @@ class EntityLine(Line):
         if not is_curie(value):
             raise ValueError(f"{value!r} is no CURIE such as HP:0001250")
         return value
-
-    @field_validator("name")
-    @classmethod
-    def _says_something(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("nothing but white space")
-        return value.strip()
 
 
 def read_entity(line: dict[str, Any]) -> RawEntity:

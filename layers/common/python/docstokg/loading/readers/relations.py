@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from docstokg.contracts.model import StrictContract
 from docstokg.loading.read.raw_input import RawRelation
-from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, checked
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
 
 
 class EvidenceLine(StrictContract):
@@ -30,9 +31,9 @@ class EvidenceLine(StrictContract):
 class RelationLine(Line):
     """The keys of an edge that mean something; the others are its properties."""
 
-    source: Id
-    type: Annotated[str, Field(min_length=1, max_length=128)]
-    target: Id
+    source: Name
+    type: Annotated[Name, Field(max_length=128)]
+    target: Name
     weight: Annotated[float, Field(ge=0)] | None = None
     evidence: EvidenceLine | None = None
 
@@ -40,13 +41,11 @@ class RelationLine(Line):
 def read_relation(line: dict[str, Any]) -> RawRelation:
     """Check one line; `Rejected` lists everything wrong with it."""
     seen = checked(RelationLine, line)
-    if not (seen.source.strip() and seen.type.strip() and seen.target.strip()):
-        raise Rejected("source, type and target must say something")
     evidence = seen.evidence
     return RawRelation(
-        source=seen.source.strip(),
-        type=seen.type.strip(),
-        target=seen.target.strip(),
+        source=seen.source,
+        type=seen.type,
+        target=seen.target,
         weight=1.0 if seen.weight is None else float(seen.weight),
         evidence=evidence.chunk_id if evidence else None,
         start=evidence.start if evidence else None,

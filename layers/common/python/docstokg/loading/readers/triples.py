@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import StringConstraints, model_validator
 
 from docstokg.loading.read.raw_input import RawTriple
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, checked
 
-Part = Annotated[str, Field(min_length=1, max_length=4096)]
+Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 
 
 class TripleLine(Line):
@@ -24,9 +24,6 @@ class TripleLine(Line):
     def _has_a_place(self) -> Self:
         if self.doc_id is None and self.chunk_id is None:
             raise ValueError("doc_id or chunk_id is required")
-        for key in ("subject", "relation", "object"):
-            if not getattr(self, key).strip():
-                raise ValueError(f"{key}: nothing but white space")
         return self
 
 
@@ -34,9 +31,9 @@ def read_triple(line: dict[str, Any]) -> RawTriple:
     """Check one line; `Rejected` lists everything wrong with it."""
     seen = checked(TripleLine, line)
     return RawTriple(
-        subject=seen.subject.strip(),
-        relation=seen.relation.strip(),
-        object=seen.object.strip(),
+        subject=seen.subject,
+        relation=seen.relation,
+        object=seen.object,
         chunk_id=seen.chunk_id,
         doc_id=seen.doc_id,
         properties=dict(seen.model_extra or {}),
