@@ -91,11 +91,11 @@ class Graph:
         path.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def minilm(file: Path, target: Path, whole: bool = True) -> None:
+def minilm(file: Path, target: Path) -> None:
     """MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
     What they are multiplied with is the sum of two 8-bit numbers, the second being what the first
-    leaves over (not with `whole` off): a vector is that of the installed model to about a
+    leaves over: a vector is that of the installed model to about a
     ten-thousandth in its largest component, where 8 bits alone would turn it by half a degree to
     nine. Takes `ids` (1, pieces), gives `hidden` (1, pieces, 384).
     """
@@ -120,8 +120,6 @@ def minilm(file: Path, target: Path, whole: bool = True) -> None:
         near, scale, zero = g.DynamicQuantizeLinear(x, outputs=3)
         multiplied = g.MatMulIntegerToFloat
         total = multiplied(near, levels, scale, scales, zero, "", bias, domain=MICROSOFT)
-        if not whole:
-            return str(total)
         rest = g.Sub(x, g.DequantizeLinear(near, scale, zero))
         near, scale, zero = g.DynamicQuantizeLinear(rest, outputs=3)
         left = multiplied(near, levels, scale, scales, zero, domain=MICROSOFT)

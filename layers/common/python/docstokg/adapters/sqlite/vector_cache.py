@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import batched
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import Owner, opened
+from docstokg.adapters.sqlite.session import Owner, opened, translated
 from docstokg.errors import Timeout
 from docstokg.ports import Embedder, Parts, QuestionReader, Spans, SparseEncoder
 
@@ -81,7 +81,8 @@ class VectorCache:
 
     def _give_up(self, verb: str, broken: Exception) -> None:
         # A lock passes by itself, and nobody has to do anything about it.
-        level = logging.DEBUG if _is_busy(broken) else logging.WARNING
+        locked = isinstance(broken, sqlite3.Error) and isinstance(translated(broken, ""), Timeout)
+        level = logging.DEBUG if locked else logging.WARNING
         _log.log(level, "vector cache %s could not be %s: %s", self._path, verb, broken)
         self._local.owner = None
         # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
@@ -218,11 +219,6 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
             return [self.inner.encode_query(texts[0], left_s)]
 
         return self._through("sparse-query", [text], compute, _weights, timeout_s)[0]
-
-
-def _is_busy(broken: Exception) -> bool:
-    code = getattr(broken, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _digest(text: str) -> str:
