@@ -88,11 +88,12 @@ def _is_doubted(place: Any) -> bool:
     Of 23 names that two sets so left without a kind, two are places.
     """
     words = [token for token in place if token.tag_ != "DT"]
-    before = place.doc[max(0, place.start - 2) : place.start]
-    tags = [token.tag_ for token in before if token.tag_ != "DT"]
+    before = [token.tag_ for token in place.doc[max(0, place.start - 2) : place.start]]
     after = place.doc[place.end : place.end + 1]
     acts = any(token.tag_ in FINITE and token.lower_ not in AUXILIARIES for token in after)
-    return len(words) == 1 and acts and tags[-1:] not in (["IN"], ["TO"])
+    return (
+        len(words) == 1 and acts and [t for t in before if t != "DT"][-1:] not in (["IN"], ["TO"])
+    )
 
 
 @cache

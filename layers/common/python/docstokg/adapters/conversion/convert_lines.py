@@ -152,17 +152,23 @@ def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
         for cell in row:
             _carried(made, below)
             if cell.text is None:
-                at = len(made)
-                text = (above[at].text or "")[:LONGEST_COPY] if at < len(above) else ""
-                cell = replace(cell, text=text)  # noqa: PLW2901 - the same cell, with its text
+                own = above[len(made)] if len(made) < len(above) else Cell("")
+                text, box = _copied(own), own.box
+                cell = replace(cell, text=text, box=box)  # noqa: PLW2901 - the same cell
             span = max(1, min(cell.columns, MOST_COLUMNS - len(made)))
             if cell.rows > 1:
-                copy = replace(cell, text=(cell.text or "")[:LONGEST_COPY])
+                copy = replace(cell, text=_copied(cell))
                 below |= {len(made) + n: (cell.rows - 1, copy) for n in range(span)}
             made += [replace(cell, columns=0 if n else 1) for n in range(span)]
         _carried(made, below)
         above = made
         yield made
+
+
+def _copied(cell: Cell) -> str:
+    """Give whole words of a cell's text, for the rows below."""
+    text = cell.text or ""
+    return text if len(text) <= LONGEST_COPY else text[:LONGEST_COPY].rpartition(" ")[0]
 
 
 def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:

@@ -170,7 +170,7 @@ def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
         return Cell("")
     ordered = [at for line in rows_of(words, some) for at in line]
     text = " ".join(words[at].text for at in ordered).replace(f"{GOES_ON} ", "")
-    return Cell(text, box=union(words[at].box for at in some))
+    return Cell(text.replace(GOES_ON, "-"), box=union(words[at].box for at in some))
 
 
 def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from docstokg.domain.identity import is_own_id
-from docstokg.domain.text.folding import has_legal_form, is_function_word, singular, words
+from docstokg.domain.text.folding import LEGAL_FORM, is_function_word, singular, words
 from docstokg.domain.text.words import NAME_STOP_WORDS, fold
 
 Entry = tuple[str, str, bool]
@@ -63,7 +63,7 @@ class Linker:
         return self._size
 
     def _add(self, entry: Entry) -> None:
-        if entry[2] and is_own_id(entry[1]) and has_legal_form(entry[0]):
+        if entry[2] and is_own_id(entry[1]) and LEGAL_FORM.search(entry[0]):
             self._firms.add(entry[1])
         level, node = self._root, None
         for word in entry[0].split():
@@ -101,12 +101,11 @@ class Linker:
                 if node.entries is not None:
                     start, end = spans[first][0], spans[last][1]
                     surface = text[start:end]
-                    alone = first == last
                     firms = self._firms if surface.islower() and not lower_case else ()
                     entries = [one for one in node.entries if one[2] or one[1] not in firms]
                     if (
                         entries
-                        and _is_name(surface, forms[first], alone, lower_case)
+                        and _is_name(surface, forms[first], first == last, lower_case)
                         and (seen.exact or _covers(surface, forms[first : last + 1]))
                     ):
                         matches.append(_match(start, end, surface, entries))

@@ -44,14 +44,10 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
-_LEGAL_FORM = re.compile(
+LEGAL_FORM = re.compile(
     r"(?<=\w)[\s,&]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
 )
-
-
-def has_legal_form(name: str) -> bool:
-    """Tell a name that ends in what says how a firm is owned."""
-    return _LEGAL_FORM.search(name) is not None
+"""What says at the end of a name how a firm is owned."""
 
 
 def plain(name: str) -> str:
@@ -59,7 +55,7 @@ def plain(name: str) -> str:
 
     Letters alone are not joined: `Path-O-Gen` would be an everyday word.
     """
-    letters = unicodedata.normalize("NFKD", _LEGAL_FORM.sub("", name))
+    letters = unicodedata.normalize("NFKD", LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
     joined = " " not in bare and any(letter.isdigit() for letter in bare)
     return variant(bare.replace("-", "") if joined else bare)
