@@ -4,10 +4,10 @@
     python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
 
 Each FOLDER (med, mus, own_...) holds `given.jsonl` (training.passages). `ask` hands its first
-passages to three arms: the built-in model; NAME, which DOCSTOKG_LLM_BASE_URL serves, as
-docs/models.md advises (the step that synthesizes, the check, the built-in model behind it); and
-NAME with PLAIN. Nothing limits the time. A line for each question: a second run does what is
-missing. FIRST questions of a set are left out: ten of three sets were looked at beforehand.
+passages to three arms: the built-in model; NAME, which DOCSTOKG_LLM_BASE_URL serves, by the step
+that synthesizes and the check; and NAME with PLAIN. Nothing limits the time. A line for each
+question: a second run does what is missing. FIRST questions of a set are left out: its first ten
+were looked at while the prompt was written.
 
 `report` judges by a rule that does not know the arm: `is_right` of the evaluation (a short written
 answer as it stands, else half of its content words), also against any of `accept`; silence, in
@@ -30,7 +30,6 @@ from docstokg.settings import Settings
 from docstokg.usecases.check_answer import check_answer
 from docstokg.usecases.run import Run
 from docstokg.wiring import Wiring
-from docstokg_functions.respond.respond import quoted_instead
 from docstokg_functions.synthesize.synthesize import synthesize
 from docstokg_functions.validate.handler import build
 from docstokg_local.cli.asking import envelope_of
@@ -90,8 +89,7 @@ def ask_all(folders: list[str], model: str, out: Path) -> None:
         own = rows[begin : begin + count]
         placed += [(n / count, row["id"], row) for n, row in enumerate(own)]
     known = {row["id"] for row in _rows(out)} if out.exists() else set()
-    more = {"models": (model, extractive.MODEL), "llm_fallback_model": extractive.MODEL}
-    more |= {"repair": "attribute"}  # as docs/models.md advises
+    more = {"models": (model, extractive.MODEL)}
     wiring = Wiring(Settings.from_environment(os.environ).model_copy(update=more), QUIET)
     with out.open("a", encoding="utf-8") as file:
         for _, name, row in sorted(placed, key=lambda one: one[:2]):
@@ -120,10 +118,7 @@ def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
         run = Run.of({"plan": plan.model_dump(mode="json")}, QUIET)
         made = synthesize(run, blocks, relevant=True, language_model=wiring.language_model)
         given = blocks[: made.block_count]
-        checked = check_answer(made.answer, given, query=plan.query, repair=plan.repair)
-        if (instead := quoted_instead(run, blocks, made, checked)) is not None:
-            checked = check_answer(instead.answer, blocks, query=plan.query)
-        text = checked.answer
+        text = check_answer(made.answer, given, query=plan.query, repair=plan.repair).answer
     return {"text": text, "took_s": round(time.monotonic() - began, 1)}
 
 

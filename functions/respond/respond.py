@@ -20,15 +20,8 @@ from docstokg.contracts.response import (
 )
 from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
-from docstokg.domain.answer import extractive
-from docstokg.domain.answer.clauses import is_denial, words_of
 from docstokg.domain.answer.grounding import MIN_COVERAGE
-from docstokg.domain.answer.notices import (
-    HARM_REMOVED,
-    SYNTHESIS_UNAVAILABLE,
-    is_abstention,
-    model_failed,
-)
+from docstokg.domain.answer.notices import HARM_REMOVED, SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.answer.reply import harmless
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.domain.graph.ontology_facts import Facts
@@ -41,8 +34,6 @@ from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
-_LIKELIER = 0.5
-_BASELESS = "the sources support no statement of model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +70,7 @@ def respond(
     if plan.expect is not None:
         return _explained(run, grounded)
     run.warnings += [*plan.warnings, *grounded.warnings]
-    checked, synthesis = _checked(run, grounded, step_input.synthesis, checks)
-    step_input = step_input.model_copy(update={"synthesis": synthesis})
+    checked = _checked(run, grounded, step_input.synthesis, checks)
     citations = _marked(grounded.citations, checked.cited if checked else ())
     if plan.verbosity == "full":
         citations = _with_full_text(run, citations, index)
@@ -116,7 +106,7 @@ def respond(
     reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
     _cache(run, reply, response, response_cache)
     _trace(run, grounded, response, trace_sink)
-    _record(run, response, synthesis)
+    _record(run, response, step_input.synthesis)
     return reply
 
 
@@ -157,59 +147,18 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
 
 def _checked(
     run: Run, grounded: Grounded, synthesis: Synthesis | None, checks: Checks
-) -> tuple[CheckedAnswer | None, Synthesis | None]:
-    """Check the answer against the same blocks the model saw; None when there is no answer.
-
-    Also what was written at last: the built-in model stands in for one that wrote nothing true.
-    """
+) -> CheckedAnswer | None:
+    """Check the answer against the same blocks the model saw; None when there is no answer."""
     if run.plan.synthesis is None:
-        return None, synthesis
+        return None
     if synthesis is None or synthesis.outcome == "failed":
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
         run.warnings.extend(synthesis.warnings if synthesis is not None else ())
-        return None, synthesis
-    before = len(run.warnings)
+        return None
     run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
-        checked = check_written(run, grounded, synthesis, checks, comparison)
-        quoted = quoted_instead(run, grounded.blocks, synthesis, checked)
-        if quoted is not None:
-            run.warnings[before:] = [model_failed(f"{_BASELESS} {synthesis.model}", EXTRACTIVE)]
-            checked = check_written(run, grounded, quoted, checks, comparison)
-    return checked, quoted or synthesis
-
-
-def quoted_instead(
-    run: Run, blocks: Sequence[Block], synthesis: Synthesis, checked: CheckedAnswer
-) -> Synthesis | None:
-    """Quote the sources instead of a model of whose statements they support none.
-
-    Only where the quotation is likelier right than not, the operator lets the built-in model stand
-    in, and answers may be repaired, so that what has no marker was looked for in the sources. What
-    denies something stays, too: no source states what sources do not say.
-    """
-    plan, chosen = run.plan, run.plan.synthesis
-    if chosen is None or chosen.fallback != EXTRACTIVE or plan.repair == "report":
-        return None
-    is_left = run.left_s(*time_budget.CHECK_ANSWER) >= time_budget.EXTRACT_S
-    if (
-        synthesis.model == EXTRACTIVE
-        or not is_left
-        or any(map(is_denial, words_of(synthesis.answer)))
-    ):
-        return None
-    said = checked.grounding.sentences if checked.grounding is not None else ()
-    verdicts = {one.verdict for one in said if one.reasons != ("no_claim",)}
-    if said and (not verdicts or verdicts - {"uncited", "unsupported"}):
-        return None
-    text, probability = extractive.quoted(
-        plan.query, blocks, chosen.max_tokens, chosen.min_probability
-    )
-    if probability < _LIKELIER or is_abstention(text):
-        return None
-    by = {"model": EXTRACTIVE, "provider": EXTRACTIVE, "block_count": None}
-    return synthesis.model_copy(update={"answer": text, "probability": probability} | by)
+        return check_written(run, grounded, synthesis, checks, comparison)
 
 
 def check_written(

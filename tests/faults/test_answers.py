@@ -121,12 +121,6 @@ def test_a_fallback_model_answers_in_the_open(small_store, client_for, server) -
     assert body["answer"]
     assert body["diagnostics"]["providers"]["llm"] == "gpt-4o"
     assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
-    server.failing_models, server.answer = set(), "Moon dust ends 99 percent of seizures."
-    kept = {"llm_base_url": server.url, "repair": "attribute"}
-    assert ask(client_for(small_store, **kept))["answer"] == server.answer
-    body = ask(client_for(small_store, llm_fallback_model="extractive", **kept))
-    assert body["grounding"]["grounded"] and body["diagnostics"]["providers"]["llm"] == "extractive"
-    assert "support no statement of model gpt-4o-mini; extractive answered" in body["warnings"][0]
 
 
 @pytest.mark.slow

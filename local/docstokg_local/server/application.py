@@ -57,11 +57,11 @@ def application(
 
 
 def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
-    """Begin with the jobs that an earlier server left; the job_runner is closed with the stores."""
+    """Begin with the jobs that an earlier server left; the runner is closed with the stores."""
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     job_runner = JobRunner(settings, queue, wiring.telemetry)
-    wiring.override("job_job_runner", job_runner)
+    wiring.override("job_runner", job_runner)
     job_runner.wake()
     return job_runner
 

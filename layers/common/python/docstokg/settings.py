@@ -90,9 +90,7 @@ class ModelSettings(Contract):
         (), description="openai=URL, anthropic=URL, bedrock=URL: other addresses of their APIs"
     )
     llm_fallback_model: str | None = Field(
-        None,
-        description="asked when the first one fails; extractive always answers, with a repair also "
-        "for a model of whose statements the sources support none",
+        None, description="asked when the first one fails; extractive always answers"
     )
     models: tuple[str, ...] = Field(
         MODELS, description="what a request may choose; openai/, anthropic/, bedrock/, gateway/NAME"
