@@ -3,7 +3,7 @@
     python -m benchmarks.scanned make FOLDER
     python -m benchmarks.scanned read FOLDER
     docstokg load FOLDER --namespace scans --index URL
-    python -m benchmarks.scanned ask FOLDER --index URL --namespace scans
+    python -m benchmarks.scanned ask FOLDER --index URL
 
 `make` sets each text in one of three faces, draws it at 200 dots an inch, turns it by up to three
 degrees, adds noise, keeps it as JPEG, and writes four files of ten such pages. `read` prints the
@@ -41,15 +41,13 @@ FILES, PAGES = 4, 10
 def plain(markdown: str) -> str:
     """Give a page's words without marks, at most fifty lines of it."""
     text = re.sub(r"^\|[-| ]+\|$\n", "", markdown, flags=re.MULTILINE)
-    text = re.sub(r"\]\([^)]*\)|[*`|\[\]#]", "", text)
-    return text.encode("ascii", "ignore").decode()
+    return re.sub(r"\]\([^)]*\)|[*`|\[\]#]", "", text).encode("ascii", "ignore").decode()
 
 
 def lines_of(text: str, width: int) -> list[str]:
     """Set paragraphs in lines, a blank one between them."""
-    paragraphs = re.split(r"\n\s*\n", text)
-    made = [[*textwrap.wrap(" ".join(one.split()), width), ""] for one in paragraphs]
-    return [line for lines in made for line in lines][:52]
+    paragraphs = (textwrap.wrap(" ".join(one.split()), width) for one in text.split("\n\n"))
+    return [line for lines in paragraphs for line in (*lines, "")][:52]
 
 
 def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
@@ -105,8 +103,7 @@ def make(folder: Path) -> None:
 def errors(read: str, truth: str) -> int:
     """Count the characters to change, add or leave out (Levenshtein)."""
     letters = np.array([ord(letter) for letter in truth])
-    steps = np.arange(len(truth) + 1)
-    row = steps.copy()
+    steps = row = np.arange(len(truth) + 1)
     for letter in read:
         changed = row[:-1] + (letters != ord(letter))
         row = np.concatenate(([row[0] + 1], np.minimum(row[1:] + 1, changed)))
@@ -136,12 +133,12 @@ def read(folder: Path) -> None:
     print(f"{used.ru_maxrss >> 10} MB at most")
 
 
-def ask_all(wiring: Wiring, namespace: str) -> None:
+def ask_all(wiring: Wiring) -> None:
     """Print each question with the rank of its page; how many pages are first, and found."""
     flow, first, found = LocalWorkflow(wiring), 0, 0
     for at, line in enumerate(QUESTIONS.read_text("utf-8").splitlines()):
         question = json.loads(line)["question"]
-        asked = {"query": question, "namespace": namespace, "budget": {"timeout_s": 30}}
+        asked = {"query": question, "namespace": "scans", "budget": {"timeout_s": 30}}
         citations = ask(flow, asked).body["citations"]
         gold = (f"scan-{at // PAGES}.pdf", at % PAGES + 1)
         pages = list(dict.fromkeys((one["doc_id"], one["page"]) for one in citations))
@@ -158,12 +155,9 @@ def main() -> None:
     parser.add_argument("what", choices=("make", "read", "ask"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--index", default="")
-    parser.add_argument("--namespace", default="scans")
     told = parser.parse_args()
     if told.what == "ask":
-        ask_all(
-            Wiring(settings_of(told.index, told.index), Telemetry(level="ERROR")), told.namespace
-        )
+        ask_all(Wiring(settings_of(told.index, told.index), Telemetry(level="ERROR")))
     else:
         (make if told.what == "make" else read)(told.folder)
 

@@ -207,14 +207,6 @@ def test_docx_headings_lists_and_tables(child, tmp_path):
     assert {c.title for c in chunks} == {"Handbook"}
 
 
-def test_pdf_pages_are_kept(child, tmp_path):
-    _, chunks = read(child, tmp_path / "a.pdf", pdf(["First page.", "Second page."], "Guide"))
-    assert [(c.page, c.text, c.title) for c in chunks] == [
-        (1, "First page.", "Guide"),
-        (2, "Second page.", "Guide"),
-    ]
-
-
 def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(child, tmp_path):
     cells = [("Part", "Weight"), ("Seal", "4 kg"), ("Bolt", "7 kg")]
     lines = "".join(f"60 {y} m 260 {y} l S " for y in (640, 660, 680, 700))
@@ -247,7 +239,8 @@ def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_pa
     picture = scanned(lines, "Helvetica", random.Random(2)), "XObject", "595 0 0 842 0 0 cm /X Do"
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     raw = pages_pdf([(font, "Font", "BT /X 11 Tf 60 700 Td (Told.) Tj ET"), picture])
-    _, (_, chunk) = read(child, tmp_path / "a.pdf", raw)
+    _, (told, chunk) = read(child, tmp_path / "a.pdf", raw)
+    assert (told.text, told.page, chunk.page) == ("Told.", 1, 2)
     assert chunk.text.split() == " ".join(lines).split()
     places = unpacked(chunk.layout, at := chunk.text.index("valve"), at + 5)
     assert 0.8 < certainty(places) <= 1

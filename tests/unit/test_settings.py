@@ -9,7 +9,6 @@ from docstokg.settings import NAMES, Settings, variable
 from docstokg_local.cli.settings_page import page
 from infra.variables import check_settings
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
@@ -39,5 +38,5 @@ def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
 
 
 def test_the_page_of_settings_is_the_one_published() -> None:
-    published = (DOCS / "settings.md").read_text("utf-8")
+    published = Path(__file__).parents[2].joinpath("docs/settings.md").read_text("utf-8")
     assert published == page(), "run `make settings-page`"
