@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import jwt
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from docstokg.contracts.envelope import Caller, Envelope
@@ -35,7 +36,6 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.demo import QUESTION
 from docstokg_local.cli.demo_corpus import write_corpus
-from docstokg_local.evaluation.retrieval import percentile
 from docstokg_local.loading.stores import stores_of
 from infra.package import BUILD, build, size_mb
 from infra.specs import SPECS
@@ -329,8 +329,8 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
                 rows[name] |= {
                     "init_ms": round(statistics.median(inits[name])),
                     "first_ms": round(statistics.median(firsts[name]), 1),
-                    "warm_p50_ms": round(percentile(times, 50), 1),
-                    "warm_p95_ms": round(percentile(times, 95), 1),
+                    "warm_p50_ms": round(np.percentile(times, 50), 1),
+                    "warm_p95_ms": round(np.percentile(times, 95), 1),
                     "warm_mean_ms": round(statistics.mean(times), 1),
                     "peak_mb": round(peak_mb(deployment.fleet.sandbox(name).pid)),
                 }
@@ -350,8 +350,8 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
         "steps": [name for name in STEPS if name != "traverse"],
         "whole": {
             "first_ms": round(statistics.median(whole_cold), 1),
-            "warm_p50_ms": round(percentile(whole, 50), 1),
-            "warm_p95_ms": round(percentile(whole, 95), 1),
+            "warm_p50_ms": round(np.percentile(whole, 50), 1),
+            "warm_p95_ms": round(np.percentile(whole, 95), 1),
             "warm_mean_ms": round(statistics.mean(whole), 1),
             "response_bytes": round(statistics.mean(one["bytes"] for one in costs)),
             "log_bytes": round(statistics.mean(one["log_bytes"] for one in costs)),

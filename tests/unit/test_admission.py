@@ -67,14 +67,6 @@ async def refusals(tasks: list[asyncio.Task[str]]) -> list[Overloaded]:
     return [error for error in errors if isinstance(error, Overloaded)]
 
 
-async def test_one_caller_alone_may_use_every_slot() -> None:
-    held = Held(slots=3)
-    tasks = [held.ask(str(n)) for n in range(3)]
-    await held.until_begun(3)
-    held.go.set()
-    assert await asyncio.gather(*tasks) == ["0", "1", "2"]
-
-
 async def test_what_cannot_be_answered_in_time_is_refused_before_anything_is_begun() -> None:
     held = Held(mean_s=1.0)
     tasks = [held.ask(str(n), timeout_s=9.0) for n in range(6)]

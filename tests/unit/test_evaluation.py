@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.evaluation.retrieval import (
-    documents,
-    metrics,
-    percentile,
-    read_questions,
-    runs_of,
-    shown_settings,
-)
+from docstokg_local.evaluation.retrieval import metrics, read_questions, runs_of, shown_settings
 
 DOCS = st.sampled_from([f"d{n}" for n in range(30)])
 
@@ -37,18 +30,6 @@ def test_metrics_are_shares_and_grow_with_depth(ranking: list[str], gold: set[st
     perfect = metrics([*sorted(gold), *(d for d in ranking if d not in gold)], gold)
     assert perfect["ndcg@10"] == pytest.approx(1.0)
     assert found["ndcg@10"] <= perfect["ndcg@10"] + 1e-12
-
-
-def test_a_document_counts_where_it_is_first_cited():
-    citations = [{"doc_id": doc_id} for doc_id in ("b", "a", "b", "c", "a")]
-    assert documents({"citations": citations}) == ["b", "a", "c"]
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from([50, 95, 100]))
-def test_percentiles_are_values_that_enough_are_below(values: list[float], share: int):
-    found = percentile(values, share)
-    assert found in values
-    assert sum(value <= found for value in values) >= len(values) * share / 100
 
 
 def test_runs_change_settings_and_never_break_the_first():

@@ -267,13 +267,15 @@ def test_limit_bounds_what_is_added_even_to_nothing(clinic: EmbeddedGraph) -> No
     assert none.ranking[0].evidence is not None
 
 
+def pool_of_220(selected: int, best: float) -> Retrieval:
+    uuids = [number(f"c{i}") for i in range(220)]
+    pool = tuple(Candidate(uuid=u, score=best - i / 300) for i, u in enumerate(uuids))
+    return Retrieval(selected=tuple(uuids[:selected]), pool=pool)
+
+
 def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     graph = big_graph()
-    uuids = [number(f"c{i}") for i in range(220)]
-    found = Retrieval(
-        selected=tuple(uuids[:10]),
-        pool=tuple(Candidate(uuid=u, score=3 - i / 300) for i, u in enumerate(uuids)),
-    )
+    found = pool_of_220(10, 3.0)
     sources = [item.source for item in run(graph, "entity 0", found, limit=100).ranking]
     last = max(place for place, source in enumerate(sources) if source == "hybrid")
     assert sources.count("hybrid") == 10
@@ -392,11 +394,7 @@ def test_without_time_the_graph_is_not_asked(clinic: EmbeddedGraph) -> None:
 
 def test_the_message_stays_small_and_points_inside_itself() -> None:
     graph = big_graph()
-    uuids = [number(f"c{i}") for i in range(220)]
-    found = Retrieval(
-        selected=tuple(uuids[:100]),
-        pool=tuple(Candidate(uuid=u, score=1 - i / 300) for i, u in enumerate(uuids)),
-    )
+    found = pool_of_220(100, 1.0)
     expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, limit=100, max_hops=2)
     assert len(expansion.ranking) > 120
     written = expansion.model_dump_json(exclude_defaults=True).encode()

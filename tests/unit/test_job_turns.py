@@ -35,21 +35,16 @@ def queue(tmp_path: Path) -> SqliteJobs:
 def test_namespaces_take_turns_and_jobs_of_one_keep_their_order(queue: SqliteJobs) -> None:
     for job_id, namespace in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c")):
         assert queue.add(order(job_id, namespace))
-    begun = []
-    for _ in range(6):
+
+    def turn() -> str:
         taken = queue.take()
         assert taken is not None
-        begun.append(taken[0].job_id)
         queue.go_on(running(taken[0]), taken[0])
-    assert begun == ["a1", "b1", "c1", "a1", "b1", "c1"]
+        return taken[0].job_id
+
+    assert [turn() for _ in range(6)] == ["a1", "b1", "c1", "a1", "b1", "c1"]
     queue.finish(running(order("a1", "a")).model_copy(update={"state": "done"}))
-    left = []
-    for _ in range(3):
-        taken = queue.take()
-        assert taken is not None
-        left.append(taken[0].job_id)
-        queue.go_on(running(taken[0]), taken[0])
-    assert left == ["b1", "c1", "a2"]
+    assert [turn() for _ in range(3)] == ["b1", "c1", "a2"]
 
 
 def test_a_turn_that_ends_is_no_failed_attempt(queue: SqliteJobs) -> None:

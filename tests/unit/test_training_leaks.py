@@ -18,19 +18,11 @@ def kept(tmp_path: Path) -> tuple[set[str], set[str]]:
     return kept_texts([tmp_path])
 
 
-def test_a_shared_question_is_refused_however_it_is_written(
-    kept: tuple[set[str], set[str]],
-) -> None:
+def test_what_is_shared_is_refused_however_it_is_written(kept: tuple[set[str], set[str]]) -> None:
     with pytest.raises(Leak, match="question"):
         refuse_shared(["where do  cranes STAND"], [], kept)
-
-
-def test_a_shared_paragraph_is_refused_wherever_it_stands(kept: tuple[set[str], set[str]]) -> None:
     with pytest.raises(Leak, match="paragraph"):
         refuse_shared([], [f"Something else before it.\n\n{PARAGRAPH.upper()}"], kept)
-
-
-def test_what_is_not_shared_passes(kept: tuple[set[str], set[str]]) -> None:
     refuse_shared(["Where do cranes fly?"], ["Short.\n\nCranes stand by the water."], kept)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 from pydantic import Field, ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -171,7 +172,7 @@ def ask_all[Asked](
                 times.setdefault(step, []).append(took)
             take(asked, outcome.body)
     latency = {
-        step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
+        step: {f"p{n}": round(float(np.percentile(took, n)), 2) for n in (50, 95)}
         for step, took in times.items()
     }
     return {"latency_ms": latency, "errors": errors, "degraded": degraded}
@@ -220,14 +221,6 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
         "all@10": float(sum(hits[:10]) == len(gold)),
         "mrr": 1 / first if first else 0.0,
     }
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Give the nearest-rank percentile of some values, 0 of none."""
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)]
 
 
 def _wiring(run: Run, shared: Wiring) -> Wiring:
