@@ -54,7 +54,7 @@ HEALTH_FRESH_S = INFO_S = 1.0
 SERVER_SLOTS = 4
 """With stores that are servers a request waits for them part of its time."""
 REMOTE_SLOTS = 16
-REFUSAL_DELAY_S = 0.2
+REFUSAL_DELAY_S = 0.25
 """Before a refusal is sent: clients that ask again at once take less from the others."""
 
 LOOPBACK_ONLY = (
