@@ -234,6 +234,7 @@ def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(chi
         child.draw(made.getvalue(), 2)
 
 
+@pytest.mark.slow
 def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_path):
     lines = ["The pump is oiled every fourth week.", "", "Its valve is closed by hand."]
     picture = scanned(lines, "Helvetica", random.Random(2)), "XObject", "595 0 0 842 0 0 cm /X Do"

@@ -24,6 +24,7 @@ TEXTS = (
 QUESTIONS = ("Wann fährt die Bahn nach Brixen?", "Was liegt unter dem Rathaus?", "Who grinds rye?")
 
 
+@pytest.mark.slow
 def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     tmp_path: Path, settings_for: Callable[..., Settings]
 ) -> None:
