@@ -75,9 +75,6 @@ def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
         "code", "tool reset --soft HEAD^", "Undo a commit:",
     )  # fmt: skip
     assert prose.above == ""
-    lines = [f"make job JOB={number}{' # what it does' * 9}" for number in range(5)]
-    cut = found("\n    ".join(lines))  # a passage that begins inside of code, too long to quote
-    assert [(one.kind, one.shown) for one in cut] == [("code", line) for line in lines]
 
 
 def test_headings_and_questions_are_kept_above_and_never_quoted() -> None:

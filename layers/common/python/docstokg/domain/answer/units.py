@@ -163,10 +163,7 @@ class _Reader:
             shown = "\n".join(
                 " " * max(0, line.depth - margin) + line.text if line.text else "" for line in lines
             )
-            if len(shown) > LONGEST:  # nobody quotes it whole: a line then stands by itself
-                yield from (self._made([line], "code", line.text) for line in own)
-            else:
-                yield self._made(own, "code", shown.strip("\n"))
+            yield self._made(own, "code", shown.strip("\n"))
         self.lead = ""
 
     def _is_code(self, lines: Sequence[_Line]) -> bool:
@@ -174,11 +171,8 @@ class _Reader:
             return True
         own = (line.text for line in lines if not _ITEM.match(line.text))
         ends = sum(_CODE_END.search(text) is not None for text in own)
-        # A passage that begins inside of code has lost what announces it, and its first indent.
-        is_rest = not lines[0].start and len(lines) > 1
-        depth = min(line.depth for line in lines[is_rest:])
-        indented = (self.lead or is_rest) and depth >= 4 and not _ENDS.search(lines[-1].text)
-        return 2 * ends > len(lines) or bool(indented and not _ITEM.match(lines[0].text))
+        indented = bool(self.lead) and lines[0].depth >= 4 and not _ENDS.search(lines[-1].text)
+        return 2 * ends > len(lines) or (indented and not _ITEM.match(lines[0].text))
 
     def _rows(self, lines: Sequence[_Line]) -> Iterator[Unit]:
         columns: tuple[str, ...] = ()
