@@ -51,8 +51,8 @@ class ChildConverter:
         """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:
-            readings = self._readings(made[0]["scanned"], raw) if self._scanned else {}
-            made = self._asked("convert", suffix, raw, readings=readings)["documents"]
+            if readings := self._readings(made[0]["scanned"], raw) if self._scanned else {}:
+                made = self._asked("convert", suffix, raw, readings=readings)["documents"]
             if not made[0]["text"].strip():
                 raise LoadError(f"it has no text layer ({SCANNED})")
         return tuple(_outline(document) for document in made)
