@@ -145,7 +145,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
         if pages := document.outline.scanned:
-            note = f"{len(pages)} pages not read, {pages[0]} first ({SCANNED})"
+            note = f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})"
         made = document.converter
         yield (
             1,
