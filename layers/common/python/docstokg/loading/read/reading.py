@@ -61,7 +61,7 @@ def stage(
                 _claim(record, file, staging, registry)
                 skipped = None
                 if record.note:
-                    rejects.notes.append(f"{name}: {record.note}")
+                    rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
             elif isinstance(record, RawChunk) and registry is not None:
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
