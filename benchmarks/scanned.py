@@ -66,7 +66,7 @@ def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
     return write_pdf(parts, b"<</Root 1 0 R/Size %d>>" % (len(parts) + 1))
 
 
-def scanned(lines: list[str], face: str, chance: random.Random) -> bytes:
+def scanned(lines: list[str], face: str, chance: random.Random, noise: float = 25) -> bytes:
     """Draw lines as a scanner sees them: turned, noisy, as JPEG."""
     import cv2
 
@@ -78,8 +78,8 @@ def scanned(lines: list[str], face: str, chance: random.Random) -> bytes:
     high, wide = drawn.shape[:2]
     turn = cv2.getRotationMatrix2D((wide / 2, high / 2), chance.uniform(-3, 3), 1.0)
     turned = cv2.warpAffine(drawn.reshape(high, wide), turn, (wide, high), borderValue=255)
-    noise = np.random.default_rng(chance.randrange(1 << 30)).normal(0, 25, turned.shape)
-    grey = np.clip(turned * 0.8 + 30 + noise, 0, 255).astype(np.uint8)
+    grain = np.random.default_rng(chance.randrange(1 << 30)).normal(0, noise, turned.shape)
+    grey = np.clip(turned * 0.8 + 30 + grain, 0, 255).astype(np.uint8)
     jpeg = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_QUALITY, 60])[1].tobytes()
     head = f"<</Subtype/Image/Width {wide}/Height {high}/BitsPerComponent 8/ColorSpace/DeviceGray"
     return f"{head}/Filter/DCTDecode/Length {len(jpeg)}>>stream\n".encode() + jpeg + b"\nendstream"

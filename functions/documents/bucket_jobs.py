@@ -129,5 +129,6 @@ def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) 
         loaded=report.get("loaded", 0),
         removed=report.get("removed", 0),
         rejected=report.get("rejected", ()),
+        notes=report.get("notes", ()),
         reason=reason,
     )

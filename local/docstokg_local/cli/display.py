@@ -208,10 +208,11 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - o
         out.print(f"{report.gone:,} documents are gone from the folder and removed", style="dim")
     if report.relinked:
         out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
-    if len(report.types) > 1 or any(count.rejected for count in report.types.values()):
+    if len(report.types) > 1 or rejects.count:
         for type_, count in sorted(report.types.items()):
             line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
             line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
+            line += f" {count.skipped:>6,} skipped" if count.skipped else ""
             out.print(escape(line), style="dim", highlight=False)
     err = notes()
     for note in rejects.notes[:NOTES]:

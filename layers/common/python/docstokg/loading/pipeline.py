@@ -178,6 +178,9 @@ def read_files(
     dimension = context.dimension
     for type_, unread in rejects.unread.items():
         report.types[type_] = TypeCount(files=unread, rejected=unread)
+    for type_, skipped in rejects.skipped.items():
+        count = report.types.setdefault(type_, TypeCount())
+        count.files, count.skipped = count.files + skipped, skipped
     with context.progress.stage("reading", total) as advance:
         for file, rows in files:
             count = report.types.setdefault(file.type, TypeCount())

@@ -1,8 +1,8 @@
 """A cross-encoder from an ONNX file of the operator's own; none ships with the product."""
 
-import threading
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ class OnnxReranker:
             raise Misconfigured("set DOCSTOKG_RERANK_MODEL_PATH to an ONNX cross-encoder")
         self._path = Path(path).expanduser()
         self._threads = threads
-        self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
 
     @property
     def model(self) -> str:
@@ -34,7 +32,7 @@ class OnnxReranker:
 
     def warm(self) -> None:
         """Load the model; `Misconfigured` says what is missing."""
-        self._parts()
+        _ = self._parts
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one logit per passage; `Timeout` is raised between batches of 8."""
@@ -50,13 +48,8 @@ class OnnxReranker:
             scores += [float(value) for value in logits]
         return tuple(scores)
 
+    @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
-
-    def _load(self) -> tuple[Any, Any]:
         for file in (self._path, self._path.with_name("tokenizer.json")):
             if not file.is_file():
                 raise Misconfigured(f"{file} is missing (DOCSTOKG_RERANK_MODEL_PATH)")
@@ -72,7 +65,7 @@ class OnnxReranker:
 
     def _logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Run one batch; of the usual inputs the model gets those it names."""
-        session, tokenizer = self._parts()
+        session, tokenizer = self._parts
         encoded = tokenizer.encode_batch([tuple(pair) for pair in pairs])
         feed = {
             "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),

@@ -61,7 +61,7 @@ def stage(
                 _claim(record, file, staging, registry)
                 skipped = None
                 if record.note:
-                    rejects.notes.append(f"{name}: {record.note}")
+                    rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
             elif isinstance(record, RawChunk) and registry is not None:
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
@@ -145,7 +145,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
         if pages := document.outline.scanned:
-            note = f"{len(pages)} pages not read, {pages[0]} first ({SCANNED})"
+            note = f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})"
         made = document.converter
         yield (
             1,

@@ -52,6 +52,7 @@ class RejectLog:
         self.first: list[Rejection] = []
         self.by_file: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
         self._path = path
         self._file: IO[str] | None = None
@@ -73,6 +74,12 @@ class RejectLog:
         self.unread[kind or path.suffix.lower() or "without ending"] += 1
         self.add(str(path), 1, reason)
 
+    def skip(self, path: Path, reason: str) -> None:
+        """Name a file that is nobody's document: it is in the notes and the file, no rejection."""
+        self.skipped[path.suffix.lower() or "without ending"] += 1
+        self.notes.append(f"{path}: {reason}, not read")
+        self._write(str(path), 1, reason)
+
     def add(self, file: str, line: int, reason: str) -> None:
         """Record one rejection."""
         rejection = Rejection(file, line, reason)
@@ -80,6 +87,9 @@ class RejectLog:
         self.by_file[file] += 1
         if len(self.first) < self._examples:
             self.first.append(rejection)
+        self._write(file, line, reason)
+
+    def _write(self, file: str, line: int, reason: str) -> None:
         if self._file is not None:
             row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
