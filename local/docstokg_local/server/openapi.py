@@ -84,7 +84,7 @@ class JsonRpcResponse(
     """that of the request"""
     result: Json = Field(default_factory=dict)
     """what the method gives"""
-    error: JsonRpcError = Field(default_factory=JsonRpcError.model_construct)
+    error: JsonRpcError = Field(default_factory=lambda: JsonRpcError(code=0, message=""))
     """why there is no result"""
 
 
