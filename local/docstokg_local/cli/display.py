@@ -26,7 +26,7 @@ from rich.text import Text
 
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
-from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog, harmless
 from docstokg_local.cli.causes import in_words
 from docstokg_local.cli.printing import counted, printable, printable_json, say
 
@@ -216,7 +216,7 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - o
             out.print(escape(line), style="dim", highlight=False)
     err = notes()
     for note in rejects.notes[:NOTES]:
-        err.print(escape(note), style="dim")
+        err.print(escape(harmless(note)), style="dim")
     if len(rejects.notes) > NOTES:
         err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")
     for warning in report.warnings:
