@@ -28,12 +28,8 @@ class S3Objects(Warmed):
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """List a page of objects."""
         more = {"StartAfter": after} if after else {}
-        page = self._service.call(
-            lambda client: client.list_objects_v2(
-                Bucket=self._bucket, Prefix=prefix, MaxKeys=PAGE, **more
-            ),
-            LIST_S,
-        )
+        which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
+        page = self._service.ask("list_objects_v2", LIST_S, **which)
         return [
             StoredObject(
                 item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"].timestamp()
@@ -56,9 +52,7 @@ class S3Objects(Warmed):
 
     def delete(self, key: str) -> None:
         """Remove an object; the bucket keeps its version for a while."""
-        self._service.call(
-            lambda client: client.delete_object(Bucket=self._bucket, Key=key), LIST_S
-        )
+        self._service.ask("delete_object", LIST_S, Bucket=self._bucket, Key=key)
 
     def _read(self, client: Any, key: str) -> bytes | None:
         try:

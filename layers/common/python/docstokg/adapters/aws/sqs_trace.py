@@ -14,10 +14,7 @@ class SqsTrace(Warmed):
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""
         body = message.model_dump_json()
-        self._service.call(
-            lambda client: client.send_message(QueueUrl=self._queue_url, MessageBody=body),
-            timeout_s,
-        )
+        self._service.ask("send_message", timeout_s, QueueUrl=self._queue_url, MessageBody=body)
 
 
 def _region(queue_url: str) -> str | None:
