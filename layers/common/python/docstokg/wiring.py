@@ -292,9 +292,8 @@ class Wiring:
             return None
         from docstokg.adapters import spacy_names
 
-        if not spacy_names.is_installed():
-            return None
-        return spacy_names.SpacyNames(self.languages())
+        installed = all(map(importlib.util.find_spec, ("spacy", spacy_names.MODEL)))
+        return spacy_names.SpacyNames(self.languages()) if installed else None
 
     @once
     def languages(self) -> ports.LanguageFinder | None:

@@ -112,7 +112,15 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
             stores.graph_writer.delete(context.namespace, silent, tidy=False)
         own = [row for row in records if row[0].doc_id == doc_id]
         report.removed += stores.index_writer.put_document(change._replace(chunks=own))
-    _write_nodes(resolver, finder, batch.chunks)
+    nodes = [chunk_node(chunk, context.namespace) for chunk in batch.chunks]
+    mentions = {
+        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
+        for node, chunk in zip(nodes, batch.chunks, strict=True)
+    }
+    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
+    stores.graph_writer.put_chunks(nodes)
+    stores.graph_writer.put_mentions(context.namespace, mentions)
+    report.mentions += sum(len(rows) for rows in mentions.values())
     report.chunks += len(batch.chunks)
     report.written += len(records)
     report.unchanged += len(batch.chunks) - len(records)
@@ -188,18 +196,3 @@ def vectors_of(
     parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
     made = dense.embed_parts([texts[i] for i in todo], parts)
     return dict(zip(todo, made, strict=True))
-
-
-def _write_nodes(
-    resolver: EntityResolver, finder: MentionFinder, batch: Sequence[RawChunk]
-) -> None:
-    context = resolver.context
-    nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
-    mentions = {
-        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
-        for node, chunk in zip(nodes, batch, strict=True)
-    }
-    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
-    context.stores.graph_writer.put_chunks(nodes)
-    context.stores.graph_writer.put_mentions(context.namespace, mentions)
-    context.report.mentions += sum(len(rows) for rows in mentions.values())
