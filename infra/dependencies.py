@@ -4,16 +4,13 @@ Metrics and thresholds of the index are those of the OpenSearch Service guide, "
 CloudWatch alarms"; a threshold that depends on size is taken from the settings.
 """
 
-from collections.abc import Sequence
-
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 
+from infra.data_stack import DataStack
 from infra.observability import FIVE_MINUTES, Observability
-from infra.settings import Index
 
 FREE_SHARE = 0.25
 STALE_S = 900
@@ -22,17 +19,12 @@ MIB_PER_GIB = 1024
 
 
 def watch_dependencies(
-    observability: Observability,
-    *,
-    index: Index,
-    domain_name: str,
-    tables: Sequence[dynamodb.ITable],
-    traces: sqs.IQueue,
-    access_logs: logs.ILogGroup,
+    observability: Observability, data: DataStack, traces: sqs.IQueue, access_logs: logs.ILogGroup
 ) -> None:
     """Make an alarm for each way a store is known to fail."""
-    domain = {"DomainName": domain_name, "ClientId": cdk.Stack.of(observability).account}
-    free = index.volume_gib * MIB_PER_GIB * FREE_SHARE
+    account = cdk.Stack.of(observability).account
+    domain = {"DomainName": data.search.domain_name, "ClientId": account}
+    free = data.target.index.volume_gib * MIB_PER_GIB * FREE_SHARE
     for name, metric, statistic, threshold, periods, say in (
         ("Red", "ClusterStatus.red", "Maximum", 0, 1, "A primary shard is not there."),
         ("Yellow", "ClusterStatus.yellow", "Maximum", 0, 3, "A replica is not there."),
@@ -47,7 +39,7 @@ def watch_dependencies(
         observability.alarm(
             f"Index{name}", measured, threshold, periods, say, under=name == "Storage"
         )
-    for table in tables:
+    for table in (data.state.cache, data.state.circuit):
         refused = {
             name.lower(): _metric(
                 "AWS/DynamoDB", f"{name}ThrottleEvents", "Sum", {"TableName": table.table_name}

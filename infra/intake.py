@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.base import Stack
 from infra.nag import acknowledge_stars, logical_id, shared_arn
 from infra.rights import allow, key_use
 from infra.storage import private_bucket
@@ -31,12 +31,12 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 class Intake(Construct):
     """Private, versioned, TLS only, under our key; a load's report goes after 90 days."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
-        super().__init__(scope, construct_id)
-        self._key = key
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Intake")
+        self._key = stack.key
         self.bucket = private_bucket(
             self,
-            key,
+            stack,
             NO_ACCESS_LOG,
             # What was sent is the only copy of it: `close` deletes it with its document.
             *(
@@ -47,7 +47,6 @@ class Intake(Construct):
                 )
                 for prefix in (RUNS, INBOX, POSTED)
             ),
-            retain=retain,
         )
         self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()

@@ -6,19 +6,16 @@ from typing import Literal, get_args
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from docstokg.contracts.response import DegradedReason
 from docstokg.domain import time_budget
 from infra.api import Api
+from infra.base import Stack
 from infra.functions import METRICS_NAMESPACE, Function
-from infra.nag import acknowledge
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)
@@ -43,48 +40,20 @@ _MISSING = {
 }
 
 
-def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
-    """The topic every alarm and the budget speak through."""
-    topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
-    account = cdk.Stack.of(scope).account
-    # A policy of our own replaces the one that lets the owner's alarms publish.
-    for sid, service in (
-        ("AlarmsPublish", "cloudwatch.amazonaws.com"),
-        ("BudgetsPublish", "budgets.amazonaws.com"),
-    ):
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[iam.ServicePrincipal(service)],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": account}},
-            )
-        )
-    if email:
-        topic.add_subscription(subscriptions.EmailSubscription(email))
-        by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
-        acknowledge(topic, by_mail, "Serverless-SNSRedrivePolicy")
-    return topic
-
-
 class Observability(Construct):
     """Metrics of the service itself (EMF) beside those of the platform."""
 
-    def __init__(  # noqa: PLR0913 - constructs are given resources by name
+    def __init__(
         self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
+        stack: Stack,
         api: Api,
         workflow: Workflow,
         functions: dict[str, Function],
         dead_letters: Sequence[sqs.Queue],
         topic: sns.ITopic,
     ) -> None:
-        super().__init__(scope, construct_id)
-        self.environment, self._topic = environment, topic
+        super().__init__(stack, "Observability")
+        self.environment, self._topic = stack.target.name, topic
         self._api, self._workflow, self._functions = api, workflow, functions
         # A stage that fails is tried again, and then its run fails, which has an alarm.
         self._answering = {n: f for n, f in functions.items() if not f.spec.loads}

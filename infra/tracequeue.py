@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.base import Stack
 from infra.nag import acknowledge
 from infra.rights import allow, use_key
 
@@ -33,14 +34,14 @@ def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queu
 class TraceQueue(Construct):
     """The queue and what could not be written after three tries."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
-        super().__init__(scope, construct_id)
-        self._key = key
-        self.dead = dead_letters(self, "Dead", key)
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Traces")
+        self._key = stack.key
+        self.dead = dead_letters(self, "Dead", stack.key)
         self.queue = _queue(
             self,
             "Queue",
-            key,
+            stack.key,
             days=4,
             # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
             visibility_timeout=cdk.Duration.seconds(180),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from docstokg.contracts.documents import id_problem
+from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES, id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.layout import packed
@@ -107,6 +107,9 @@ def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) 
     documents = _documents(posted.raw, suffix, doc_id, converter)
     if len(documents) != 1:
         raise Rejected(f"holds {len(documents)} documents: send each by itself")
+    if (long := len(documents[0].text)) > MAX_DOCUMENTS_BYTES:
+        most = f"{MAX_DOCUMENTS_BYTES:,}: `docstokg load` takes it"
+        raise Rejected(f"{long:,} characters of text are more than {most}")
     check_text([posted.metadata, posted.fields.get("title"), list(posted.fields.get("acl", ()))])
     check_depth(posted.metadata)
     return replace(
