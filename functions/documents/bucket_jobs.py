@@ -79,9 +79,9 @@ class BucketJobs:
     def _write(self, order: JobOrder) -> None:
         """Write every document, and first of all what was said of them."""
         statements = {}
-        for one in order.documents:
-            stated = one.model_dump(mode="json", include=STATED)
-            statements[one.doc_id] = {**stated, "text": one.text is not None}
+        for document in order.documents:
+            stated = document.model_dump(mode="json", include=STATED)
+            statements[document.doc_id] = {**stated, "text": document.text is not None}
         beside = f"posted/{order.namespace}/{order.job_id}.json"
         self._store.put(beside, json.dumps({"documents": statements}, ensure_ascii=False).encode())
         inbox = _inbox(order)
