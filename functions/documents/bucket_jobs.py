@@ -84,14 +84,9 @@ class BucketJobs:
             statements[document.doc_id] = {**stated, "text": document.text is not None}
         beside = f"posted/{order.namespace}/{order.job_id}.json"
         self._store.put(beside, json.dumps({"documents": statements}, ensure_ascii=False).encode())
-        inbox = _inbox(order)
+        keys = [_inbox(order) + document.doc_id for document in order.documents]
         with ThreadPoolExecutor(WRITERS) as writers:
-            writing = [
-                writers.submit(self._store.put, inbox + one.doc_id, _content(one))
-                for one in order.documents
-            ]
-            for one in writing:
-                one.result()
+            list(writers.map(self._store.put, keys, map(_content, order.documents)))
 
     def _report(self, job_id: str) -> Mapping[str, Any]:
         try:
