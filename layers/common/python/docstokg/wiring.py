@@ -469,10 +469,10 @@ class Wiring:
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
-    def route_function(self, route: str) -> ports.RouteFunction | None:
+    def route_function(self, route: str) -> ports.Workflow | None:
         """Give the function of a route that is no workflow, or None where it is not deployed."""
 
-        def make() -> ports.RouteFunction | None:
+        def make() -> ports.Workflow | None:
             if (arn := by_name(self.settings.route_functions).get(route)) is None:
                 return None
             from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
