@@ -162,7 +162,7 @@ class Wiring:
             from docstokg.adapters.aws.shared_circuit import CircuitTable
 
             shared = CircuitTable(self.settings.circuit_table, "graph", telemetry=self.telemetry)
-        graph = Neo4jGraph(**self._neo4j(), shared=shared)
+        graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
@@ -185,8 +185,7 @@ class Wiring:
                 "neo4j://, neo4j+s:// or bolt://"
             )
         login = {"user": chosen.graph_user, "password": chosen.graph_password}
-        at = {"url": chosen.graph_url, "database": chosen.graph_database, **login}
-        return {**at, "telemetry": self.telemetry}
+        return {"url": chosen.graph_url, "database": chosen.graph_database, **login}
 
     @once
     def embedder(self) -> ports.Embedder | None:
@@ -432,7 +431,7 @@ class Wiring:
             return SqliteTraces(path)
         from docstokg.adapters.neo4j.traces import Neo4jTraces
 
-        return Neo4jTraces(**self._neo4j())
+        return Neo4jTraces(**self._neo4j(), telemetry=self.telemetry)
 
     @once
     def workflow(self) -> ports.Workflow:
