@@ -95,24 +95,18 @@ class SearchData(Construct):
             )
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }
+        ours = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        written = iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("es.amazonaws.com", conditions=ours)],
+            actions=["logs:PutLogEvents", "logs:CreateLogStream"],
+            resources=[group.log_group_arn for group in groups.values()],
+        )
+        delivery = iam.PolicyDocument(statements=[written]).to_json()
         log_policy = logs.CfnResourcePolicy(
             self,
             "LogDelivery",
             policy_name=f"{name}-opensearch",
-            policy_document=stack.to_json_string(
-                {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"Service": "es.amazonaws.com"},
-                            "Action": ["logs:PutLogEvents", "logs:CreateLogStream"],
-                            "Resource": [group.log_group_arn for group in groups.values()],
-                            "Condition": {"StringEquals": {"aws:SourceAccount": stack.account}},
-                        }
-                    ],
-                }
-            ),
+            policy_document=stack.to_json_string(delivery),
         )
         domain = opensearch.CfnDomain(
             self,

@@ -35,25 +35,23 @@ def watch_dependencies(
         ("Memory", "JVMMemoryPressure", "Maximum", 95, 3, "Heap over 95 %."),
         ("Storage", "FreeStorageSpace", "Minimum", free, 1, "Under a quarter of a disk is free."),
     ):
-        measured = _metric("AWS/ES", metric, statistic, domain)
+        measured = cloudwatch.Metric(
+            namespace="AWS/ES", metric_name=metric, statistic=statistic, dimensions_map=domain
+        )
         observability.alarm(
             f"Index{name}", measured, threshold, periods, say, under=name == "Storage"
         )
     for table in (data.state.cache, data.state.circuit):
         refused = {
-            name.lower(): _metric(
-                "AWS/DynamoDB", f"{name}ThrottleEvents", "Sum", {"TableName": table.table_name}
-            )
+            name.lower(): table.metric(f"{name}ThrottleEvents", statistic="Sum")
             for name in ("Read", "Write")
         }
         both = cloudwatch.MathExpression(
-            expression="read + write", using_metrics=refused, period=FIVE_MINUTES, label="refused"
+            expression="read + write", using_metrics=refused, label="refused"
         )
         say = f"{table.node.id}: reads or writes are refused; the table's own limits."
         observability.alarm(f"Throttles{table.node.id}", both, 0, 2, say)
-    oldest = traces.metric_approximate_age_of_oldest_message(
-        period=FIVE_MINUTES, statistic="Maximum"
-    )
+    oldest = traces.metric_approximate_age_of_oldest_message(statistic="Maximum")
     late = "A trace waits for over 15 minutes: the function record does not keep up."
     observability.alarm("TracesOld", oldest, STALE_S, 2, late)
     told_off = observability.logged(
@@ -61,15 +59,3 @@ def watch_dependencies(
     )
     over = "Over 20 callers in five minutes were told to come back: quota, rate or budget."
     observability.alarm("ApiThrottled", told_off, THROTTLED, 2, over)
-
-
-def _metric(
-    namespace: str, name: str, statistic: str, dimensions: dict[str, str]
-) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        statistic=statistic,
-        period=FIVE_MINUTES,
-        dimensions_map=dimensions,
-    )

@@ -74,13 +74,11 @@ class Ingestion(Construct):
         """Tell when a load failed, and when one takes longer than any should, while it does."""
         machine = self.machine
         ended = {
-            "failed": machine.metric_failed(period=FIVE_MINUTES),
-            "timed_out": machine.metric_timed_out(period=FIVE_MINUTES),
-            "aborted": machine.metric_aborted(period=FIVE_MINUTES),
+            "failed": machine.metric_failed(),
+            "timed_out": machine.metric_timed_out(),
+            "aborted": machine.metric_aborted(),
         }
-        failures = cloudwatch.MathExpression(
-            expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
-        )
+        failures = cloudwatch.MathExpression(expression=" + ".join(ended), using_metrics=ended)
         say = "A load failed: docs/operations.md; run it again under the same name."
         observability.alarm("IngestFailed", failures, 0, 1, say)
         longest = observability.service(RUNNING, "Maximum")

@@ -85,9 +85,10 @@ class Intake(Construct):
         """Let a role of the other stack delete objects."""
         allow(role, ["s3:DeleteObject"], *(f"{self._shared.arn}/{name}" for name in below))
 
-    def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
-        """Record why rights of the other stack below a prefix end with a star."""
-        _acknowledge(construct, self._shared.reported, prefixes)
+    def acknowledge(self, construct: Construct, prefixes: set[str], bucket: str = "") -> None:
+        """Record why rights below a prefix end with a star; `bucket`: as this stack names it."""
+        bucket = bucket or self._shared.reported
+        acknowledge_stars(construct, ANY_OBJECT, *(f"{bucket}/{one}*" for one in sorted(prefixes)))
 
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
@@ -102,14 +103,8 @@ class Intake(Construct):
             description="DocsToKG: put documents of one environment into its bucket",
             statements=[*rights, removing],
         )
-        _acknowledge(policy, f"<{logical_id(self.bucket)}.Arn>", {SOURCES, RUNS})
+        self.acknowledge(policy, {SOURCES, RUNS}, f"<{logical_id(self.bucket)}.Arn>")
         return policy
-
-
-def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
-    acknowledge_stars(
-        construct, ANY_OBJECT, *(f"{bucket}/{prefix}*" for prefix in sorted(prefixes))
-    )
 
 
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

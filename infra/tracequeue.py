@@ -16,12 +16,8 @@ LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads
 
 
 def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any) -> sqs.Queue:
-    encrypted: dict[str, Any] = {
-        "encryption": sqs.QueueEncryption.KMS,
-        "encryption_master_key": key,
-    }
-    kept = cdk.Duration.days(days)
-    return sqs.Queue(scope, name, enforce_ssl=True, retention_period=kept, **encrypted, **more)
+    more |= {"encryption_master_key": key, "retention_period": cdk.Duration.days(days)}
+    return sqs.Queue(scope, name, enforce_ssl=True, **more)
 
 
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
