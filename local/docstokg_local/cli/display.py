@@ -215,7 +215,8 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - o
             line += f" {count.skipped:>6,} skipped" if count.skipped else ""
             out.print(escape(line), style="dim", highlight=False)
     err = notes()
-    for note in rejects.notes[:NOTES]:
+    # What was skipped says the least: it must not hide the others.
+    for note in sorted(rejects.notes, key=lambda one: one.endswith(", not read"))[:NOTES]:
         err.print(escape(harmless(note)), style="dim")
     if len(rejects.notes) > NOTES:
         err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")

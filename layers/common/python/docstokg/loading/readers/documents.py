@@ -147,8 +147,8 @@ def _documents(
             documents.append(Document(own, outline, 0, {}, {}, refused=why))
             continue
         if (long := len(outline.text)) > most:
-            limit = f"{most:,} ({LARGEST_TEXT:,} by `docstokg load`)"
-            raise Rejected(f"{long:,} characters of text are more than {limit}")
+            more = "" if most == LARGEST_TEXT else f"; `docstokg load` takes {LARGEST_TEXT:,}"
+            raise Rejected(f"{long:,} characters of text are more than {most:,}{more}")
         kind = (format_of(PurePath(outline.member)) if outline.member else "") or suffix
         filled = replace(outline, blocks=_filled(outline.text, outline.blocks, 0))
         _check_id(own)
