@@ -72,7 +72,13 @@ class Client:
         host_of(url)
         self._base = url.rstrip("/")
         self._pool = urllib3.PoolManager(retries=False)
-        self._api_key, self._timeout_s, self._retries = api_key, timeout_s, retries
+        self._timeout_s, self._retries = timeout_s, retries
+        self._headers = {
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "Content-Type": "application/json",
+            "User-Agent": f"docstokg-client/{__version__}",
+        } | ({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
 
     def __enter__(self) -> Self:
         return self
@@ -180,7 +186,7 @@ class Client:
             method,
             self._base + path,
             body=None if text is None else text.encode("utf-8", "surrogatepass"),
-            headers=self._headers(text is not None),
+            headers=self._headers,
             timeout_s=left_s,
             most=_LONGEST_REPLY,
         )
@@ -192,15 +198,6 @@ class Client:
         except ValidationError as exc:
             raise WrongAnswer(f"status {status}, and no reply of this API") from exc
         raise ProblemError(problem, _seconds(headers.get("retry-after")))
-
-    def _headers(self, with_body: bool) -> dict[str, str]:
-        headers = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
-        headers["Connection"] = "close"
-        if with_body:
-            headers["Content-Type"] = "application/json"
-        if self._api_key is not None:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        return headers
 
 
 def _coroutine[**P, Reply](

@@ -98,13 +98,6 @@ def _version() -> str:
     return version(PACKAGE)  # a third of a millisecond
 
 
-def is_installed() -> bool:
-    """Tell whether the pipeline can be loaded."""
-    from importlib.util import find_spec
-
-    return find_spec("spacy") is not None and find_spec(MODEL) is not None
-
-
 @cache
 def _loaded() -> Any:
     from importlib import import_module

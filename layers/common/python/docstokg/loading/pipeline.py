@@ -93,7 +93,7 @@ def load(
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, registry) if options.sync else []
         decisions = decide(context, before.unfinished_load, gone)
-        write_chunks(context, decisions.resolver, decisions.finder)
+        write_chunks(decisions.resolver, decisions.finder)
         finish(context, decisions, registry)
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
@@ -380,7 +380,7 @@ def _steps(
         new_aliases = NewAliases(
             Linker(decisions.fresh), decisions.labels.changed, decisions.everything
         )
-        yield from relink(context, resolver, decisions.finder, new_aliases, after)
+        yield from relink(resolver, decisions.finder, new_aliases, after)
 
     def closed(_: str) -> Iterator[str]:
         stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)

@@ -13,17 +13,16 @@ from docstokg.adapters.onnx.session import open_session, vendor_errors
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 _MAX_TOKENS = 512
-_BATCH = 8
+_BATCH, _THREADS = 8, 2
 
 
 class OnnxReranker:
     """A `Reranker`; `path` is a sequence-classification model with `tokenizer.json` beside it."""
 
-    def __init__(self, path: str | None, threads: int = 2) -> None:
+    def __init__(self, path: str | None) -> None:
         if not path:
             raise Misconfigured("set DOCSTOKG_RERANK_MODEL_PATH to an ONNX cross-encoder")
         self._path = Path(path).expanduser()
-        self._threads = threads
 
     @property
     def model(self) -> str:
@@ -57,7 +56,7 @@ class OnnxReranker:
             from tokenizers import Tokenizer
         except ImportError as missing:
             raise Misconfigured(f"a local reranker needs {missing.name}") from missing
-        session = open_session(self._path, self._threads, "set DOCSTOKG_RERANK_MODEL_PATH")
+        session = open_session(self._path, _THREADS, "set DOCSTOKG_RERANK_MODEL_PATH")
         tokenizer = Tokenizer.from_file(str(self._path.with_name("tokenizer.json")))
         tokenizer.enable_truncation(_MAX_TOKENS)
         tokenizer.enable_padding()

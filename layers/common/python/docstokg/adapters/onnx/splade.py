@@ -51,9 +51,8 @@ class OnnxSplade:
     `folder`: where model.safetensors and tokenizer.json are, instead of the installed package.
     """
 
-    def __init__(self, folder: str | None = None, threads: int = 1) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
-        self._threads = threads
 
     @property
     def model(self) -> str:
@@ -99,7 +98,7 @@ class OnnxSplade:
 
     @cached_property
     def _opened(self) -> "_Loaded":
-        return _Loaded(Path(self._folder or cassette_model()), self._threads)
+        return _Loaded(Path(self._folder or cassette_model()))
 
 
 class _Batch(NamedTuple):
@@ -113,10 +112,10 @@ class _Batch(NamedTuple):
 class _Loaded:
     """The network in its runtime, and the names of its vocabulary."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
         stored = _read_weights(folder / "model.safetensors")
-        self._session = open_session(GRAPH, threads, INSTALL, folder)
+        self._session = open_session(GRAPH, 1, INSTALL, folder)
         self._words: Floats = stored[_WORDS]
         self._bias: Floats = stored[_BIAS]
         self._names = [

@@ -407,7 +407,7 @@ def _write_shard(
                     staging.fill(record)
     context = resolved.context(stores, tuple(shards))
     decisions = resolved.decisions(context)
-    write_chunks(context, decisions.resolver, decisions.finder, shard)
+    write_chunks(decisions.resolver, decisions.finder, shard)
     staging.empty(documents)
     return context
 
