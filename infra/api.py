@@ -14,11 +14,11 @@ from constructs import Construct
 from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
+from infra.base import Stack
 from infra.functions import Function
 from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.page import PATHS
 from infra.removal import RETAIN, log_group
-from infra.settings import Environment
 from infra.specs import BODY_BYTES, ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -76,24 +76,15 @@ PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
 class Api(Construct):
     """REST, regional; every answer is JSON or problem+json, also the gateway's own."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        workflow: Workflow,
-        functions: dict[str, Function],
-        key: kms.IKey,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        self._environment, self._workflow = environment, workflow
+    def __init__(self, stack: Stack, workflow: Workflow, functions: dict[str, Function]) -> None:
+        super().__init__(stack, "Api")
+        self._environment = environment = stack.target
+        self._workflow, self._functions = workflow, functions
         origin = environment.cors_origin
         self._cors = {"Access-Control-Allow-Origin": f"'{origin}'"} if origin else {}
         plans = environment.metering.values()
-        self._functions = functions
         days, retain = environment.log_days, environment.retain_data
-        self.access_logs = log_group(self, "AccessLogs", key, days=days, retain=retain)
+        self.access_logs = log_group(self, "AccessLogs", stack.key, days=days, retain=retain)
         self.api = apigateway.RestApi(
             self,
             "Rest",
@@ -122,7 +113,7 @@ class Api(Construct):
             ),
         )
         acknowledge(self.api, VALIDATED_BY_VALIDATE, "AwsSolutions-APIG2")
-        self._execution_logs(key)
+        self._execution_logs(stack.key)
         gateway = iam.ServicePrincipal("apigateway.amazonaws.com")
         self._starter = iam.Role(self, "Starter", assumed_by=gateway)
         self._starter.add_to_policy(workflow.starting())
@@ -429,5 +420,4 @@ def _access_log_format() -> apigateway.AccessLogFormat:
         "waf": "$context.wafResponseCode",
         "trace": "$context.xrayTraceId",
     }
-    body = ",".join(f'"{name}":"{value}"' for name, value in fields.items())
-    return apigateway.AccessLogFormat.custom("{" + body + "}")
+    return apigateway.AccessLogFormat.custom(json.dumps(fields, separators=(",", ":")))

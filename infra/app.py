@@ -13,11 +13,12 @@ from pathlib import Path
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
+from infra.data_stack import DataStack
 from infra.package import unbuilt
 from infra.readiness import cautions, obstacles
 from infra.settings import ENVIRONMENTS, Environment, environment
 from infra.specs import ROOT
-from infra.stack import DataStack, RunStack
+from infra.stack import RunStack
 
 BUNDLES = ROOT / "build" / "aarch64"
 CLI = "CDK_OUTDIR"
@@ -32,8 +33,7 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
-    data = DataStack(app, f"docstokg-{target.name}-data", environment=target)
-    run = RunStack(app, f"docstokg-{target.name}", environment=target, data=data, bundles=bundles)
+    run = RunStack(app, target, DataStack(app, target), bundles)
     if bundles is None:
         run.add_metadata("docstokg:code", "sources, for inspection only: run `make package`")
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))

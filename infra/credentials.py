@@ -1,12 +1,13 @@
 """Secrets by reference: the stack makes empty ones, an operator fills them, functions read ARNs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from infra.base import Stack
+from infra.models import vendors
 from infra.nag import acknowledge
 from infra.removal import removal
 from infra.rights import allow, use_key
@@ -28,19 +29,10 @@ VENDORS: Mapping[str, tuple[str, str]] = {
 class Secrets(Construct):
     """One secret per credential, so that each function can be given exactly its own."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        key: kms.IKey,
-        retain: bool,
-        vendors: Collection[str],
-    ) -> None:
-        """`vendors`: whose keys are needed, of those that VENDORS names."""
-        super().__init__(scope, construct_id)
-        self._key = key
-        self._policy = removal(retain=retain)
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Secrets")
+        self._key, self._policy = stack.key, removal(retain=stack.target.retain_data)
+        needed = vendors(stack.target)
         self.by_name = {
             "graph": self._secret("GraphReader", '{"graph_user": "reader"}', "graph_password"),
             "graph_writer": self._secret(
@@ -52,7 +44,7 @@ class Secrets(Construct):
             "cursor": self._secret("Cursor", "{}", "cursor_key"),
         }
         for vendor, (_, field) in VENDORS.items():
-            if vendor in vendors:
+            if vendor in needed:
                 self.by_name[vendor] = self._secret(vendor.title(), "{}", field)
 
     def of(self, uses: frozenset[str]) -> list[secretsmanager.Secret]:

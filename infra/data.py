@@ -2,17 +2,16 @@
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
 from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
+from infra.base import Stack
 from infra.nag import Shared, acknowledge, acknowledge_stars, logical_id, shared_arn
 from infra.network import Network
 from infra.removal import log_group, removal
 from infra.rights import allow
-from infra.settings import Environment
 
 # The version the tests run for real (tests/services.py).
 ENGINE = "OpenSearch_3.5"
@@ -30,23 +29,16 @@ OWN_INDICES = "The indices of one environment: their names begin with its own."
 class SearchData(Construct):
     """The index: its URL, how requests to it are signed, and who may read or load it."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        key: kms.IKey,
-        network: Network | None,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        index, self._environment, self.auth = environment.index, environment, "sigv4-es"
+    def __init__(self, stack: Stack, network: Network | None) -> None:
+        super().__init__(stack, "Search")
+        self._environment, self.auth = stack.target, "sigv4-es"
+        index = stack.target.index
         if index.kind == "existing":
             self.url, self.arn = index.endpoint, index.arn
             self.domain_name = index.arn.rpartition("/")[2]
             self._arn_as_reported, self._shared = index.arn, Shared(index.arn, index.arn)
         else:
-            domain = self._domain(key, network)
+            domain = self._domain(stack, network)
             self.url = f"https://{domain.attr_domain_endpoint}"
             self.arn, self.domain_name = domain.attr_arn, domain.ref
             self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
@@ -91,37 +83,30 @@ class SearchData(Construct):
         acknowledge_stars(policy, ANY_INDEX, f"{self._arn_as_reported}/*")
         return policy
 
-    def _domain(self, key: kms.IKey, network: Network | None) -> opensearch.CfnDomain:
+    def _domain(self, stack: Stack, network: Network | None) -> opensearch.CfnDomain:
         index, environment = self._environment.index, self._environment
         name = f"docstokg-{environment.name}"
         groups = {
             kind: log_group(
                 self,
                 kind.title().replace("_", ""),
-                key,
+                stack.key,
                 name=f"/aws/vendedlogs/opensearch/{name}/{kind.lower()}",
             )
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }
-        stack = cdk.Stack.of(self)
+        ours = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        written = iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("es.amazonaws.com", conditions=ours)],
+            actions=["logs:PutLogEvents", "logs:CreateLogStream"],
+            resources=[group.log_group_arn for group in groups.values()],
+        )
+        delivery = iam.PolicyDocument(statements=[written]).to_json()
         log_policy = logs.CfnResourcePolicy(
             self,
             "LogDelivery",
             policy_name=f"{name}-opensearch",
-            policy_document=stack.to_json_string(
-                {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"Service": "es.amazonaws.com"},
-                            "Action": ["logs:PutLogEvents", "logs:CreateLogStream"],
-                            "Resource": [group.log_group_arn for group in groups.values()],
-                            "Condition": {"StringEquals": {"aws:SourceAccount": stack.account}},
-                        }
-                    ],
-                }
-            ),
+            policy_document=stack.to_json_string(delivery),
         )
         domain = opensearch.CfnDomain(
             self,
@@ -139,7 +124,7 @@ class SearchData(Construct):
                 else None,
             },
             ebs_options={"ebsEnabled": True, "volumeSize": index.volume_gib, "volumeType": "gp3"},
-            encryption_at_rest_options={"enabled": True, "kmsKeyId": key.key_id},
+            encryption_at_rest_options={"enabled": True, "kmsKeyId": stack.key.key_id},
             node_to_node_encryption_options={"enabled": True},
             domain_endpoint_options={
                 "enforceHttps": True,

@@ -4,16 +4,13 @@ Metrics and thresholds of the index are those of the OpenSearch Service guide, "
 CloudWatch alarms"; a threshold that depends on size is taken from the settings.
 """
 
-from collections.abc import Sequence
-
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 
+from infra.data_stack import DataStack
 from infra.observability import FIVE_MINUTES, Observability
-from infra.settings import Index
 
 FREE_SHARE = 0.25
 STALE_S = 900
@@ -22,17 +19,12 @@ MIB_PER_GIB = 1024
 
 
 def watch_dependencies(
-    observability: Observability,
-    *,
-    index: Index,
-    domain_name: str,
-    tables: Sequence[dynamodb.ITable],
-    traces: sqs.IQueue,
-    access_logs: logs.ILogGroup,
+    observability: Observability, data: DataStack, traces: sqs.IQueue, access_logs: logs.ILogGroup
 ) -> None:
     """Make an alarm for each way a store is known to fail."""
-    domain = {"DomainName": domain_name, "ClientId": cdk.Stack.of(observability).account}
-    free = index.volume_gib * MIB_PER_GIB * FREE_SHARE
+    account = cdk.Stack.of(observability).account
+    domain = {"DomainName": data.search.domain_name, "ClientId": account}
+    free = data.target.index.volume_gib * MIB_PER_GIB * FREE_SHARE
     for name, metric, statistic, threshold, periods, say in (
         ("Red", "ClusterStatus.red", "Maximum", 0, 1, "A primary shard is not there."),
         ("Yellow", "ClusterStatus.yellow", "Maximum", 0, 3, "A replica is not there."),
@@ -43,25 +35,23 @@ def watch_dependencies(
         ("Memory", "JVMMemoryPressure", "Maximum", 95, 3, "Heap over 95 %."),
         ("Storage", "FreeStorageSpace", "Minimum", free, 1, "Under a quarter of a disk is free."),
     ):
-        measured = _metric("AWS/ES", metric, statistic, domain)
+        measured = cloudwatch.Metric(
+            namespace="AWS/ES", metric_name=metric, statistic=statistic, dimensions_map=domain
+        )
         observability.alarm(
             f"Index{name}", measured, threshold, periods, say, under=name == "Storage"
         )
-    for table in tables:
+    for table in (data.state.cache, data.state.circuit):
         refused = {
-            name.lower(): _metric(
-                "AWS/DynamoDB", f"{name}ThrottleEvents", "Sum", {"TableName": table.table_name}
-            )
+            name.lower(): table.metric(f"{name}ThrottleEvents", statistic="Sum")
             for name in ("Read", "Write")
         }
         both = cloudwatch.MathExpression(
-            expression="read + write", using_metrics=refused, period=FIVE_MINUTES, label="refused"
+            expression="read + write", using_metrics=refused, label="refused"
         )
         say = f"{table.node.id}: reads or writes are refused; the table's own limits."
         observability.alarm(f"Throttles{table.node.id}", both, 0, 2, say)
-    oldest = traces.metric_approximate_age_of_oldest_message(
-        period=FIVE_MINUTES, statistic="Maximum"
-    )
+    oldest = traces.metric_approximate_age_of_oldest_message(statistic="Maximum")
     late = "A trace waits for over 15 minutes: the function record does not keep up."
     observability.alarm("TracesOld", oldest, STALE_S, 2, late)
     told_off = observability.logged(
@@ -69,15 +59,3 @@ def watch_dependencies(
     )
     over = "Over 20 callers in five minutes were told to come back: quota, rate or budget."
     observability.alarm("ApiThrottled", told_off, THROTTLED, 2, over)
-
-
-def _metric(
-    namespace: str, name: str, statistic: str, dimensions: dict[str, str]
-) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        statistic=statistic,
-        period=FIVE_MINUTES,
-        dimensions_map=dimensions,
-    )

@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from docstokg.settings import UNPREFIXED, Settings
+from infra.base import Stack
 from infra.nag import acknowledge_stars
 from infra.rights import allow, service_role
 
@@ -34,12 +35,19 @@ _SCHEMA = {
 ANY_ALARM = "AppConfig's guide asks for DescribeAlarms on every alarm; it reads states, no more."
 
 
+def agent_layer(stack: cdk.Stack) -> str:
+    """The ARN of the layer that reads flags for a function."""
+    return appconfig.Application.get_lambda_layer_version_arn(
+        stack.region, appconfig.Platform.ARM_64
+    )
+
+
 class Flags(Construct):
     """The flags document, its schema, and the address functions read it from."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
-        super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Flags")
+        environment = stack.target.name
         self.application = appconfig.Application(
             self, "Application", application_name=f"docstokg-{environment}"
         )
@@ -70,9 +78,6 @@ class Flags(Construct):
             if isinstance(child, appconfig.CfnHostedConfigurationVersion):
                 # CDK keeps every version, and a profile that has one cannot be deleted.
                 child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
-        self.extension_layer = appconfig.Application.get_lambda_layer_version_arn(
-            stack.region, appconfig.Platform.ARM_64
-        )
         of, at = self.application.application_id, self.environment.environment_id
         what = self.profile.configuration_profile_id
         self.path = f"{of}/{at}/{what}"

@@ -1,29 +1,25 @@
 """The Lambda functions: one table says what each may reach, and nothing else is granted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import models
-from infra.credentials import Secrets
-from infra.data import SearchData
-from infra.flags import PORT, Flags
-from infra.intake import Intake, grant_posting, grant_stage
+from infra.base import Stack
+from infra.data_stack import DataStack
+from infra.flags import PORT, Flags, agent_layer
+from infra.intake import grant_posting, grant_stage
 from infra.nag import acknowledge, acknowledge_stars
 from infra.network import Network
 from infra.removal import RETAIN, log_group
 from infra.rights import allow
-from infra.settings import Environment
 from infra.specs import FUNCTIONS, ROOT, FunctionSpec
-from infra.state import State
 from infra.tracequeue import TraceQueue
 from infra.variables import check_settings, settings_of
 
@@ -35,25 +31,21 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.emf_metrics writes there
 class Function(Construct):
     """One function with its own role, log group, published version and alias `live`."""
 
-    def __init__(  # noqa: PLR0913 - constructs are given resources by name
+    def __init__(
         self,
+        stack: Stack,
         scope: Construct,
-        construct_id: str,
-        *,
         spec: FunctionSpec,
-        environment: Environment,
-        code: Path,
-        layer: lambda_.ILayerVersion | None,
-        key: kms.IKey,
         variables: Mapping[str, str],
-        flags: Flags | None = None,
+        layers: Sequence[lambda_.ILayerVersion] = (),
         network: Network | None = None,
     ) -> None:
-        super().__init__(scope, construct_id)
-        self.spec = spec
+        super().__init__(scope, spec.title)
+        self.spec, environment, bundles = spec, stack.target, stack.bundles
         name = f"docstokg-{environment.name}-{spec.name}"
+        code = bundles / spec.name if bundles else ROOT / spec.folder
         days, retain = environment.log_days, environment.retain_data
-        self.logs = log_group(self, "Logs", key, days=days, retain=retain)
+        self.logs = log_group(self, "Logs", stack.key, days=days, retain=retain)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(self.role)
         reach: dict[str, Any] = {}
@@ -63,11 +55,9 @@ class Function(Construct):
             reach = {"vpc": network.vpc, "vpc_subnets": subnets, "security_groups": [group]}
             # CDK adds these to a role it makes itself, not to one it is given.
             allow(self.role, INTERFACES, "*")
-        layers = [layer] if layer else []
-        if "flags" in spec.uses and flags is not None:
-            layers.append(
-                lambda_.LayerVersion.from_layer_version_arn(self, "Agent", flags.extension_layer)
-            )
+        if "flags" in spec.uses:
+            agent = lambda_.LayerVersion.from_layer_version_arn(self, "Agent", agent_layer(stack))
+            layers = [*layers, agent]
         snap_start = spec.name in environment.snap_start
         self.function = lambda_.Function(
             self,
@@ -77,7 +67,7 @@ class Function(Construct):
             architecture=ARCHITECTURE,
             handler=spec.handler,
             code=lambda_.Code.from_asset(str(code)),
-            layers=layers,
+            layers=list(layers),
             memory_size=spec.memory_mb,
             ephemeral_storage_size=cdk.Size.mebibytes(spec.storage_mb),
             timeout=cdk.Duration.seconds(spec.timeout_s),
@@ -86,7 +76,7 @@ class Function(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             tracing=lambda_.Tracing.ACTIVE,
             environment=dict(variables),
-            environment_encryption=key,
+            environment_encryption=stack.key,
             reserved_concurrent_executions=environment.concurrency.get(spec.name),
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             current_version_options=lambda_.VersionOptions(
@@ -140,27 +130,12 @@ SYNCHRONOUS = (
 class Functions(Construct):
     """All built functions; `by_name` for the constructs that route to them."""
 
-    def __init__(  # noqa: PLR0913 - constructs are given resources by name
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        bundles: Path | None,
-        key: kms.IKey,
-        data: SearchData,
-        state: State,
-        secrets: Secrets,
-        flags: Flags,
-        traces: TraceQueue,
-        intake: Intake,
-        network: Network | None,
-    ) -> None:
-        super().__init__(scope, construct_id)
+    def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
+        super().__init__(stack, "Functions")
         check_settings()
-        self._environment, self._intake = environment, intake
-        self._data, self._state, self._secrets = data, state, secrets
+        self._environment, self._data = stack.target, data
         self._flags, self._traces = flags, traces
+        bundles = stack.bundles
         shared = bundles / "layer" if bundles else ROOT / "layers" / "common"
         uncompiled = None if bundles else ["**/__pycache__/*.py[co]"]
         layer = lambda_.LayerVersion(
@@ -175,24 +150,14 @@ class Functions(Construct):
         )
         self.by_name: dict[str, Function] = {}
         for spec in FUNCTIONS:
-            function = Function(
-                self,
-                spec.title,
-                spec=spec,
-                environment=environment,
-                code=bundles / spec.name if bundles else ROOT / spec.folder,
-                layer=layer,
-                key=key,
-                variables=self._variables(spec),
-                flags=flags,
-                network=network,
-            )
+            variables = self._variables(spec)
+            function = Function(stack, self, spec, variables, [layer], data.network)
             self._grant(function)
             self.by_name[spec.name] = function
 
     def _variables(self, spec: FunctionSpec) -> dict[str, str]:
         """Settings of one function: what it does not use, it does not know."""
-        environment, secrets = self._environment, self._secrets
+        environment, data = self._environment, self._data
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
             # The only place a function may write.
@@ -200,17 +165,17 @@ class Functions(Construct):
             **settings_of(environment, spec),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
-        index = {"DOCSTOKG_INDEX_URL": self._data.url, "DOCSTOKG_INDEX_AUTH": self._data.auth}
+        index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": data.search.auth}
         per_use: dict[str, dict[str, str]] = {
             "index": index,
             "loader": index,
             "graph": graph,
             "graph_writer": graph,
             "graph_loader": graph,
-            "intake": {"DOCSTOKG_INGEST_URL": f"s3://{self._intake.bucket.bucket_name}"},
+            "intake": {"DOCSTOKG_INGEST_URL": f"s3://{data.intake.bucket.bucket_name}"},
             "model": {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"},
-            "cache": {"DOCSTOKG_CACHE_TABLE": self._state.cache.table_name},
-            "circuit": {"DOCSTOKG_CIRCUIT_TABLE": self._state.circuit.table_name},
+            "cache": {"DOCSTOKG_CACHE_TABLE": data.state.cache.table_name},
+            "circuit": {"DOCSTOKG_CIRCUIT_TABLE": data.state.circuit.table_name},
             "flags": {
                 "DOCSTOKG_APPCONFIG": self._flags.path,
                 "AWS_APPCONFIG_EXTENSION_POLL_INTERVAL_SECONDS": "30",
@@ -224,23 +189,23 @@ class Functions(Construct):
             per_use["tokens"] = {f"DOCSTOKG_JWT_{k.upper()}": v for k, v in tokens.items()}
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
-        if mine := secrets.of(spec.uses):
+        if mine := data.secrets.of(spec.uses):
             values["DOCSTOKG_SECRETS"] = ",".join(secret.secret_arn for secret in mine)
         return values
 
     def _grant(self, function: Function) -> None:
         """Give a role exactly what its spec names."""
         role, uses = function.role, function.spec.uses
-        state = self._state
-        self._secrets.grant_read(role, uses)
+        search, intake, state = self._data.search, self._data.intake, self._data.state
+        self._data.secrets.grant_read(role, uses)
         if "index" in uses:
-            self._data.grant_read(role)
+            search.grant_read(role)
         if "loader" in uses:
-            self._data.grant_load(role)
+            search.grant_load(role)
         if "intake" in uses and function.spec.loads:
-            grant_stage(function.spec.name, role, self._intake)
+            grant_stage(function.spec.name, role, intake)
         elif "intake" in uses:
-            grant_posting(role, self._intake)
+            grant_posting(role, intake)
         if "cache" in uses:
             state.grant(role, state.cache, ["GetItem", "PutItem"])
         if "circuit" in uses:

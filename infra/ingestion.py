@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
+from infra.base import Stack
 from infra.data import SearchData
 from infra.functions import Function
 from infra.intake import INBOX, RUNS, SOURCES, Intake
@@ -18,7 +18,6 @@ from infra.nag import acknowledge_stars, states_arn
 from infra.observability import FIVE_MINUTES, RUNNING, Observability
 from infra.removal import log_group
 from infra.rights import allow
-from infra.settings import Environment
 from infra.specs import ROOT
 from infra.workflow import state_machine, substitutions
 
@@ -35,27 +34,17 @@ CHILDREN = (
 class Ingestion(Construct):
     """Standard, JSONata, logged without execution data; its maps start children of itself."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        functions: Mapping[str, Function],
-        intake: Intake,
-        key: kms.IKey,
-    ) -> None:
-        super().__init__(scope, construct_id)
+    def __init__(self, stack: Stack, functions: Mapping[str, Function], intake: Intake) -> None:
+        super().__init__(stack, "Ingestion")
         stages = {f.spec.substitution: f for f in functions.values() if f.spec.loads}
         used = [stages[name] for name in substitutions(ASL)]
-        name = f"docstokg-{environment.name}-ingest"
-        stack = cdk.Stack.of(self)
+        name = f"docstokg-{stack.target.name}-ingest"
         definition = json.loads(ASL.read_text("utf-8"))
         # A shard is encoded and read for names at once: two tasks.
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
-            definition["States"][state]["MaxConcurrency"] = min(most, environment.loading // tasks)
-        log = log_group(self, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
+            definition["States"][state]["MaxConcurrency"] = min(most, stack.target.loading // tasks)
+        log = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
         # Composed: its own ARN in its own role's policy would be a circle.
@@ -85,13 +74,11 @@ class Ingestion(Construct):
         """Tell when a load failed, and when one takes longer than any should, while it does."""
         machine = self.machine
         ended = {
-            "failed": machine.metric_failed(period=FIVE_MINUTES),
-            "timed_out": machine.metric_timed_out(period=FIVE_MINUTES),
-            "aborted": machine.metric_aborted(period=FIVE_MINUTES),
+            "failed": machine.metric_failed(),
+            "timed_out": machine.metric_timed_out(),
+            "aborted": machine.metric_aborted(),
         }
-        failures = cloudwatch.MathExpression(
-            expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
-        )
+        failures = cloudwatch.MathExpression(expression=" + ".join(ended), using_metrics=ended)
         say = "A load failed: docs/operations.md; run it again under the same name."
         observability.alarm("IngestFailed", failures, 0, 1, say)
         longest = observability.service(RUNNING, "Maximum")

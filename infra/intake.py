@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.base import Stack
 from infra.nag import acknowledge_stars, logical_id, shared_arn
 from infra.rights import allow, key_use
 from infra.storage import private_bucket
@@ -31,12 +31,12 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 class Intake(Construct):
     """Private, versioned, TLS only, under our key; a load's report goes after 90 days."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
-        super().__init__(scope, construct_id)
-        self._key = key
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Intake")
+        self._key = stack.key
         self.bucket = private_bucket(
             self,
-            key,
+            stack,
             NO_ACCESS_LOG,
             # What was sent is the only copy of it: `close` deletes it with its document.
             *(
@@ -47,7 +47,6 @@ class Intake(Construct):
                 )
                 for prefix in (RUNS, INBOX, POSTED)
             ),
-            retain=retain,
         )
         self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()
@@ -86,9 +85,10 @@ class Intake(Construct):
         """Let a role of the other stack delete objects."""
         allow(role, ["s3:DeleteObject"], *(f"{self._shared.arn}/{name}" for name in below))
 
-    def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
-        """Record why rights of the other stack below a prefix end with a star."""
-        _acknowledge(construct, self._shared.reported, prefixes)
+    def acknowledge(self, construct: Construct, prefixes: set[str], bucket: str = "") -> None:
+        """Record why rights below a prefix end with a star; `bucket`: as this stack names it."""
+        bucket = bucket or self._shared.reported
+        acknowledge_stars(construct, ANY_OBJECT, *(f"{bucket}/{one}*" for one in sorted(prefixes)))
 
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
@@ -103,14 +103,8 @@ class Intake(Construct):
             description="DocsToKG: put documents of one environment into its bucket",
             statements=[*rights, removing],
         )
-        _acknowledge(policy, f"<{logical_id(self.bucket)}.Arn>", {SOURCES, RUNS})
+        self.acknowledge(policy, {SOURCES, RUNS}, f"<{logical_id(self.bucket)}.Arn>")
         return policy
-
-
-def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
-    acknowledge_stars(
-        construct, ANY_OBJECT, *(f"{bucket}/{prefix}*" for prefix in sorted(prefixes))
-    )
 
 
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

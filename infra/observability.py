@@ -6,22 +6,19 @@ from typing import Literal, get_args
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
-from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from docstokg.contracts.response import DegradedReason
 from docstokg.domain import time_budget
 from infra.api import Api
+from infra.base import Stack
 from infra.functions import METRICS_NAMESPACE, Function
-from infra.nag import acknowledge
 from infra.workflow import Workflow
 
-FIVE_MINUTES = cdk.Duration.minutes(5)
+FIVE_MINUTES = cdk.Duration.minutes(5)  # as long as any metric of CDK that names no period
 # Of what takes a deploy back: it has to be seen while traffic still shifts.
 ONE_MINUTE = cdk.Duration.minutes(1)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
@@ -43,48 +40,20 @@ _MISSING = {
 }
 
 
-def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
-    """The topic every alarm and the budget speak through."""
-    topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
-    account = cdk.Stack.of(scope).account
-    # A policy of our own replaces the one that lets the owner's alarms publish.
-    for sid, service in (
-        ("AlarmsPublish", "cloudwatch.amazonaws.com"),
-        ("BudgetsPublish", "budgets.amazonaws.com"),
-    ):
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[iam.ServicePrincipal(service)],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": account}},
-            )
-        )
-    if email:
-        topic.add_subscription(subscriptions.EmailSubscription(email))
-        by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
-        acknowledge(topic, by_mail, "Serverless-SNSRedrivePolicy")
-    return topic
-
-
 class Observability(Construct):
     """Metrics of the service itself (EMF) beside those of the platform."""
 
-    def __init__(  # noqa: PLR0913 - constructs are given resources by name
+    def __init__(
         self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
+        stack: Stack,
         api: Api,
         workflow: Workflow,
         functions: dict[str, Function],
         dead_letters: Sequence[sqs.Queue],
         topic: sns.ITopic,
     ) -> None:
-        super().__init__(scope, construct_id)
-        self.environment, self._topic = environment, topic
+        super().__init__(stack, "Observability")
+        self.environment, self._topic = stack.target.name, topic
         self._api, self._workflow, self._functions = api, workflow, functions
         # A stage that fails is tried again, and then its run fails, which has an alarm.
         self._answering = {n: f for n, f in functions.items() if not f.spec.loads}
@@ -94,9 +63,7 @@ class Observability(Construct):
             self._function_alarms(name, function.function)
         self._service_alarms()
         for queue in dead_letters:
-            letters = queue.metric_approximate_number_of_messages_visible(
-                period=FIVE_MINUTES, statistic="Maximum"
-            )
+            letters = queue.metric_approximate_number_of_messages_visible(statistic="Maximum")
             say = "A message could not be processed; docs/operations.md, alarms."
             self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, say)
         self._saved_query()
@@ -174,7 +141,7 @@ class Observability(Construct):
         for construct_id, metric, threshold, periods, say in (
             ("Api5xx", share(errors, api.metric_count(period=ONE_MINUTE)), 1, 2,
              "More than 1 % of answers are 5xx."),
-            ("ApiLatency", api.metric_latency(period=FIVE_MINUTES, statistic="p95"), 3000, 3,
+            ("ApiLatency", api.metric_latency(statistic="p95"), 3000, 3,
              "p95 over 3 s, the bar with synthesis."),
             ("WorkflowFailed", machine.metric_failed(period=ONE_MINUTE), 0, 1,
              "An execution failed: no branch caught it, the caller got a 500."),
@@ -182,22 +149,22 @@ class Observability(Construct):
              "A step crashed and the caller got a 500: the execution itself counts as whole."),
             ("WorkflowTimedOut", machine.metric_timed_out(period=ONE_MINUTE), 0, 1,
              "An execution hit the machine's own limit, so a step's deadline did not hold."),
-            ("WorkflowThrottled", machine.metric_throttled(period=FIVE_MINUTES), 0, 2,
+            ("WorkflowThrottled", machine.metric_throttled(), 0, 2,
              "State transitions are throttled: raise the account's quota."),
         ):  # fmt: skip
             self.alarm(construct_id, metric, threshold, periods, say)
 
     def _function_alarms(self, name: str, function: cdk.aws_lambda.Function) -> None:
-        errors = function.metric_errors(period=FIVE_MINUTES)
-        calls = function.metric_invocations(period=FIVE_MINUTES)
+        errors = function.metric_errors()
+        calls = function.metric_invocations()
         failing = f"{name}: more than 1 % of calls fail."
         self.alarm(f"Errors{name.title()}", share(errors, calls), 1, 2, failing)
         refused = f"{name}: calls are refused; reserved concurrency or account limit."
-        throttles = function.metric_throttles(period=FIVE_MINUTES)
+        throttles = function.metric_throttles()
         self.alarm(f"Throttles{name.title()}", throttles, 0, 2, refused)
         assert function.timeout is not None
         limit = function.timeout.to_milliseconds() * 0.8
-        slow = function.metric_duration(period=FIVE_MINUTES, statistic="p99")
+        slow = function.metric_duration(statistic="p99")
         self.alarm(f"Slow{name.title()}", slow, limit, 2, f"{name}: p99 over 80 % of its timeout.")
 
     def _service_alarms(self) -> None:
@@ -238,19 +205,16 @@ class Observability(Construct):
 
     def _dashboard(self) -> None:
         machine, api, of = self._workflow.machine, self._api.api, self.service
-        five = FIVE_MINUTES
-        latencies = [api.metric_latency(period=five, statistic=s) for s in ("p50", "p95")]
-        durations = [
-            f.function.metric_duration(period=five, statistic="p95")
-            for f in self._answering.values()
-        ]
+        latencies = [api.metric_latency(statistic=s) for s in ("p50", "p95")]
+        answering = self._answering.values()
+        durations = [one.function.metric_duration(statistic="p95") for one in answering]
         by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
         graphs = {
             "Requests and outcomes": [
                 of("rag_requests_total"), of("rag_refused_requests_total"),
-                of("rag_cache_hits_total", hit="true"), api.metric_client_error(period=five),
-                api.metric_server_error(period=five), machine.metric_failed(period=five),
-                machine.metric_timed_out(period=five),
+                of("rag_cache_hits_total", hit="true"), api.metric_client_error(),
+                api.metric_server_error(), machine.metric_failed(),
+                machine.metric_timed_out(),
             ],
             "Latency": latencies + [of("rag_request_latency_seconds", s) for s in ("p50", "p95")],
             "Degraded by reason": by_reason,

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from struct import unpack_from as unpack
 from typing import Literal
@@ -35,12 +36,9 @@ PLATFORM = "aarch64-manylinux_2_28"
 # The runtime brings these; a second copy would only shadow them.
 FROM_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath")
 RUNTIME = (
+    *FROM_RUNTIME,
     "awslambdaric",
-    "boto3",
-    "botocore",
-    "jmespath",
     "python-dateutil",
-    "s3transfer",
     "simplejson",
     "six",
     "snapshot-restore-py",
@@ -134,10 +132,7 @@ def _recipe(lock: str, keeps: tuple[str, ...] = ()) -> str:
 
 def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()) -> None:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
-
-    def install() -> None:
-        _install(folder, lock, target, keeps)
-
+    install = partial(_install, folder, lock, target, keeps)
     _once(folder, folder.with_suffix(".stamp"), _recipe(lock, keeps), install)
 
 

@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.base import Stack
 from infra.nag import acknowledge
 from infra.rights import allow, use_key
 
@@ -15,12 +16,8 @@ LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads
 
 
 def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any) -> sqs.Queue:
-    encrypted: dict[str, Any] = {
-        "encryption": sqs.QueueEncryption.KMS,
-        "encryption_master_key": key,
-    }
-    kept = cdk.Duration.days(days)
-    return sqs.Queue(scope, name, enforce_ssl=True, retention_period=kept, **encrypted, **more)
+    more |= {"encryption_master_key": key, "retention_period": cdk.Duration.days(days)}
+    return sqs.Queue(scope, name, enforce_ssl=True, **more)
 
 
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
@@ -33,14 +30,14 @@ def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queu
 class TraceQueue(Construct):
     """The queue and what could not be written after three tries."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
-        super().__init__(scope, construct_id)
-        self._key = key
-        self.dead = dead_letters(self, "Dead", key)
+    def __init__(self, stack: Stack) -> None:
+        super().__init__(stack, "Traces")
+        self._key = stack.key
+        self.dead = dead_letters(self, "Dead", stack.key)
         self.queue = _queue(
             self,
             "Queue",
-            key,
+            stack.key,
             days=4,
             # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
             visibility_timeout=cdk.Duration.seconds(180),

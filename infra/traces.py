@@ -1,7 +1,6 @@
 """Who writes retrieval traces, and who removes them: a consumer, and a nightly job."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_scheduler as scheduler
@@ -9,6 +8,7 @@ from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.base import Stack
 from infra.functions import Function
 from infra.nag import acknowledge
 from infra.rights import service_role, use_key
@@ -19,11 +19,9 @@ CLEAN_UP = {"job": "remove_expired_traces"}
 BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after three tries."
 
 
-def record_traces(
-    scope: Construct, queue: TraceQueue, record: Function, key: kms.IKey
-) -> sqs.Queue:
+def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queue:
     """Make the consumer, and the nightly job that removes old traces; give what that missed."""
-    made = Construct(scope, "Recording")
+    made = Construct(stack, "Recording")
     acknowledge(record.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
     record.live.add_event_source(
         sources.SqsEventSource(
@@ -34,13 +32,13 @@ def record_traces(
             max_concurrency=2,
         )
     )
-    missed_ones = dead_letters(made, "Missed", key)
+    missed_ones = dead_letters(made, "Missed", stack.key)
     acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
     role = service_role(made, "Scheduler", "scheduler")
     missed = _keyless(made, "Letters", missed_ones)
     # Writing an encrypted letter needs the key for both, reading the queue for the function.
     for writer in (role, record.role):
-        use_key(writer, key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
+        use_key(writer, stack.key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
     # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
     record.live.configure_async_invoke(
         on_failure=destinations.SqsDestination(missed),

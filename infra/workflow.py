@@ -8,16 +8,15 @@ from typing import Any
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
+from infra.base import Stack
 from infra.functions import Function
 from infra.nag import acknowledge_stars, logical_id
 from infra.removal import RETAIN, log_group
 from infra.rights import allow
-from infra.settings import Environment
 from infra.specs import ROOT
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
@@ -47,23 +46,15 @@ def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
 class Workflow(Construct):
     """Express, JSONata, logged without execution data; callers are given the alias only."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        functions: dict[str, Function],
-        key: kms.IKey,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        self._environment = environment
+    def __init__(self, stack: Stack, functions: dict[str, Function]) -> None:
+        super().__init__(stack, "Workflow")
+        self._environment = environment = stack.target
         definition = patient(json.loads(ASL.read_text("utf-8")), environment.cold_start_s)
         by_substitution = {f.spec.substitution: f for f in functions.values()}
         used = [by_substitution[name] for name in substitutions()]
         name = f"docstokg-{environment.name}"
         # This prefix keeps the account's log resource policy short.
-        self.logs = log_group(self, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
+        self.logs = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
         self.machine, self.version = state_machine(self, name, definition, used, self.logs)
         self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 

@@ -36,11 +36,8 @@ class MemoryBucket:
     def get(self, key: str) -> bytes:
         return self.objects[key]
 
-    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
-        if if_absent and key in self.objects:
-            return False
+    def put(self, key: str, body: bytes) -> None:
         self.objects[key] = body
-        return True
 
     def delete(self, key: str) -> None:
         self.objects.pop(key, None)

@@ -21,7 +21,7 @@ WRITERS = 8
 LEASE = "runs/lease.json"
 """Which run may write; see docstokg.loading.run.lease, which an answering function cannot load."""
 
-STATED = ("title", "acl", "metadata", "media_type")
+STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
@@ -78,17 +78,15 @@ class BucketJobs:
 
     def _write(self, order: JobOrder) -> None:
         """Write every document, and first of all what was said of them."""
-        statements = {one.doc_id: _statement(one) for one in order.documents}
+        statements = {}
+        for document in order.documents:
+            stated = document.model_dump(mode="json", include=STATED)
+            statements[document.doc_id] = {**stated, "text": document.text is not None}
         beside = f"posted/{order.namespace}/{order.job_id}.json"
         self._store.put(beside, json.dumps({"documents": statements}, ensure_ascii=False).encode())
-        inbox = _inbox(order)
+        keys = [_inbox(order) + document.doc_id for document in order.documents]
         with ThreadPoolExecutor(WRITERS) as writers:
-            writing = [
-                writers.submit(self._store.put, inbox + one.doc_id, _content(one))
-                for one in order.documents
-            ]
-            for one in writing:
-                one.result()
+            list(writers.map(self._store.put, keys, map(_content, order.documents)))
 
     def _report(self, job_id: str) -> Mapping[str, Any]:
         try:
@@ -101,12 +99,6 @@ class BucketJobs:
 
 def _inbox(order: JobOrder) -> str:
     return f"inbox/{order.namespace}/{order.job_id}/"
-
-
-def _statement(document: PostedDocument) -> dict[str, Any]:
-    return document.model_dump(mode="json", include=set(STATED)) | {
-        "text": document.text is not None
-    }
 
 
 def _content(document: PostedDocument) -> bytes:
@@ -129,5 +121,6 @@ def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) 
         loaded=report.get("loaded", 0),
         removed=report.get("removed", 0),
         rejected=report.get("rejected", ()),
+        notes=report.get("notes", ()),
         reason=reason,
     )

@@ -65,8 +65,10 @@ def located(
     limit: int,
 ) -> list[Citation]:
     """Say where each snippet stands on its page, from the first rank on, as far as it fits."""
-    left = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
     found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
+    if not found:
+        return list(citations)
+    left = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
     made = []
     for citation in citations:
         chunk, told = found.get(citation.uuid), citation

@@ -178,7 +178,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
         warnings=tuple(warnings),
-        cache=None if explained else _cache(envelope, request, rules),
+        cache=None if explained else _cache(envelope, request),
     )
 
 
@@ -229,7 +229,7 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
     )
 
 
-def _cache(envelope: Envelope, request: RAGRequest, rules: Settings) -> CachePlan | None:
+def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
     """Name what a stored response depends on as far as the request tells; see `recall`."""
     if request.cache_key is None:
         return None

@@ -7,6 +7,7 @@ from pathlib import Path
 from docstokg.contracts.records import Scope
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
+from docstokg.loading.read import reading
 from docstokg.loading.read.records import chunk_uuid
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import SearchIndex
@@ -50,7 +51,9 @@ def texts(index: SearchIndex, *ids: str) -> list[str]:
     return [chunks[uuid].text for uuid in uuids]
 
 
-def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(tmp_path) -> None:
+def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(reading, "MOST_PASSAGES", 50)
+    (tmp_path / "many.tsv").write_text("a\tb\n" + "1\t2\n" * 50)
     for name, front in FRONTS.items():
         (tmp_path / name).write_text(f"---\n{front}---\nNever read.\n")
     lines = [json.dumps(GOOD), nested(900), nested(5_000), nested(100_000), nested(20)]
@@ -61,6 +64,7 @@ def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(tmp_path) -> N
     rejects, index = run(tmp_path)
     assert time.process_time() - began < 10
     where = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
-    assert where == {(name, 1) for name in FRONTS} | {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
+    lines = {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
+    assert where == {(name, 1) for name in (*FRONTS, "many.tsv")} | lines
     assert count(index) == 3
     assert texts(index, "good", "d20", "fine.md#0") == [GOOD["text"], "Deep.", "This one is fine."]

@@ -8,10 +8,11 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import assertions
 from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Template as Stack
 
 from docstokg_functions.page.page import SIGN_IN, VIEWER, SignIn, reply, static_file
+from infra.base import Stack
 from infra.page import PATHS, page_function
 from infra.settings import ENVIRONMENTS
 from infra.specs import PAGE
@@ -96,9 +97,9 @@ def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Templ
 
 def test_without_tokens_there_is_no_page() -> None:
     ours = replace(ENVIRONMENTS["dev"], page=True)
-    stack = cdk.Stack(cdk.App(), "x")
+    stack = Stack(cdk.App(), ours, "x")
     with pytest.raises(ValueError, match="needs auth jwt"):
-        page_function(stack, environment=ours, bundles=None, key=None)  # type: ignore[arg-type]
+        page_function(stack)
 
 
 CLIENT = SignIn("c", "https://id.acme.dev/authorize?audience=docstokg", "https://id.acme.dev/token")
@@ -115,9 +116,9 @@ CLIENT = SignIn("c", "https://id.acme.dev/authorize?audience=docstokg", "https:/
 )
 def test_an_address_the_policy_cannot_name_ends_the_synthesis(changed: dict[str, str]) -> None:
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=replace(CLIENT, **changed))
-    stack = cdk.Stack(cdk.App(), "x")
+    stack = Stack(cdk.App(), ours, "x")
     with pytest.raises(ValueError, match="sign_in"):
-        page_function(stack, environment=ours, bundles=None, key=None)  # type: ignore[arg-type]
+        page_function(stack)
 
 
 @pytest.mark.parametrize("target", ["aarch64", "host"])
@@ -152,11 +153,12 @@ def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
 def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
     """What the stack writes is what the function sends, policy included."""
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=CLIENT)
-    stack = cdk.Stack(cdk.App(), "x")
-    made = page_function(stack, environment=ours, bundles=None, key=kms.Key(stack, "Key"))
+    stack = Stack(cdk.App(), ours, "x")
+    stack.key = kms.Key(stack, "Key")
+    made = page_function(stack)
     (function,) = (
         one["Properties"]
-        for one in Stack.from_stack(stack).to_json()["Resources"].values()
+        for one in assertions.Template.from_stack(stack).to_json()["Resources"].values()
         if one["Type"] == "AWS::Lambda::Function"
     )
     assert made.live is not None

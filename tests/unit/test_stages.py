@@ -211,7 +211,7 @@ def test_the_stages_end_in_the_content_of_one_load(
     said = place.report()
     reasons = {row["doc_id"]: row["reason"] for row in said["rejected"]}
     assert reasons["poisoned.md"] == "NUL character in line 3"
-    assert reasons["picture.png"] == "no reader for .png"
+    assert said["notes"] == ["picture.png: no reader for .png, not read"]
     assert {"part0/report000.md", "passages_b.jsonl"} & reasons.keys() or "again.md" in reasons
     assert ".hidden.md" not in reasons and "questions.jsonl" not in reasons
     assert said["rejected_count"] == report.rejected

@@ -16,7 +16,7 @@ from tests.unit.test_stages import NS, Place, document
 
 ADA = Caller(sub="ada", namespaces=(NS,), groups=("hr",), load=(NS,))
 BOB = Caller(sub="bob", namespaces=(NS,), load=(NS,))
-PAGE = "<h1>Cologne</h1><p>The University of Cologne measures water in Bonn.</p>"
+PAGE = "<h1>Cologne</h1><p>The University of Cologne measures water in Düren.</p>"
 
 
 class Started:
@@ -53,12 +53,15 @@ def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
 
 
 def outcome(job: Any) -> tuple[Any, ...]:
-    return job.state, job.loaded, job.removed, {(r.doc_id, r.reason) for r in job.rejected}
+    rejected = {(r.doc_id, r.reason) for r in job.rejected}
+    return job.state, job.loaded, job.removed, rejected, job.notes
 
 
 def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
     place, laptop = Place(tmp_path / "cloud"), Place(tmp_path)
-    html = base64.b64encode(PAGE.encode()).decode()
+    html = base64.b64encode(PAGE.encode("latin-1")).decode()
+    rows = b"<table><tr><th>" + b"x" * 2_000 + b"<th>b" + b"<tr><td>1<td>2" * 3_000
+    swollen = base64.b64encode(rows).decode()
     documents = (
         PostedDocument(
             doc_id="a.md", text=document(3), title="Own", acl=("hr",), metadata={"k": 1}
@@ -66,6 +69,7 @@ def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
         PostedDocument(doc_id="b/page", content=html, media_type="text/html"),
         PostedDocument(doc_id=".hidden", text="Essen has a pump."),
         PostedDocument(doc_id="bad.txt", text="NUL \0"),
+        PostedDocument(doc_id="swollen", content=swollen, media_type="text/html"),
     )
     orders = [
         JobOrder(job_id="1", kind="load", caller=ADA, namespace=NS, documents=documents),
@@ -81,5 +85,6 @@ def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
         cloud, local = both(place, laptop, order)
         assert outcome(cloud) == outcome(local), order.job_id
         loaded.append((cloud.loaded, cloud.removed, len(cloud.rejected)))
-    assert loaded[:4] == [(3, 0, 1), (0, 0, 1), (1, 0, 1), (0, 0, 1)]
+        assert (order.job_id == "1") == (cloud.notes == ("b/page: read as cp1252",))
+    assert loaded[:4] == [(3, 0, 2), (0, 0, 1), (1, 0, 1), (0, 0, 1)]
     assert loaded[4][1:] == (1, 0)

@@ -33,7 +33,7 @@ export async function documentOf(file) {
   return { doc_id: file.name, content: base64(bytes), media_type: mediaOf(file) ?? "text/plain" };
 }
 
-// Load one file as a job of its own; gives what to say of it. Where ten jobs wait, it waits too.
+// Load one file as a job of its own; gives why it is not, and notes. Where ten jobs wait, it waits too.
 export async function loaded(call, namespace, file, replace) {
   for (;;) {
     try {
@@ -41,17 +41,17 @@ export async function loaded(call, namespace, file, replace) {
       return await ended(call, job_id);
     } catch (problem) {
       if (problem.status === 429) { await waitFor(2000); continue; }
-      if (problem.status === 409) return "loaded already: tick “replace documents of the same name”";
-      return `${problem.title ?? "it could not be read"}. ${problem.detail ?? ""}`;
+      if (problem.status === 409) return { why: "loaded already: tick “replace documents of the same name”" };
+      return { why: `${problem.title ?? "it could not be read"}. ${problem.detail ?? ""}` };
     }
   }
 }
 
-// Wait for a job; "" when it did what was asked, else why not.
+// Wait for a job; `why` is "" when it did what was asked; `notes`: what was not read of it.
 export async function ended(call, job) {
   for (;;) {
-    const { state, rejected, reason } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
-    if (state === "done" || state === "failed") return [...rejected.map((one) => one.reason), reason].filter(Boolean).join("; ");
+    const { state, rejected, reason, notes } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
+    if (state === "done" || state === "failed") return { why: [...rejected.map((one) => one.reason), reason].filter(Boolean).join("; "), notes };
     await waitFor(500);
   }
 }

@@ -594,7 +594,7 @@ async function removeDocument(button, namespace, id) {
   }
   try {
     const { job_id } = await call("DELETE", `v1/documents/${encodeURIComponent(id)}?${new URLSearchParams({ namespace })}`);
-    const why = await ended(call, job_id);
+    const { why } = await ended(call, job_id);
     $("upload-status").textContent = why ? `${id} was not removed: ${why}` : `${id} was removed.`;
     await showDocuments();
     await showNamespaces();
@@ -612,9 +612,11 @@ async function upload(event) {
   Object.assign($("upload-progress"), { hidden: false, max: files.length, value: 0 });
   for (const [number, file] of files.entries()) {
     $("upload-status").textContent = `Loading ${file.name}, ${number + 1} of ${files.length}…`;
-    const why = refusal(file) || await loaded(call, namespace, file, $("replace").checked);
+    const refused = refusal(file);
+    const { why, notes } = refused ? { why: refused } : await loaded(call, namespace, file, $("replace").checked);
     if (why) $("refused").append(element("li", {}, element("strong", {}, file.name), `: ${why}`));
     else good += 1;
+    $("refused").append(...(notes ?? []).map((note) => element("li", {}, note)));
     $("upload-progress").value = number + 1;
   }
   $("upload-status").textContent = `Done: ${good} loaded${good < files.length ? `, ${files.length - good} not, see below` : ""}.`;

@@ -4,6 +4,7 @@ import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,14 +14,8 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.expand import handler as expand
-from docstokg_functions.ground import handler as ground
+from docstokg_functions import __name__ as package
 from docstokg_functions.record import handler as record
-from docstokg_functions.respond import handler as respond
-from docstokg_functions.retrieve import handler as retrieve
-from docstokg_functions.synthesize import handler as synthesize
-from docstokg_functions.traverse import handler as traverse
-from docstokg_functions.validate import handler as validate
 from docstokg_local.engine.engine import Execution, Listener, StateMachine, never
 from docstokg_local.engine.trace_queue import LocalTraceQueue
 from docstokg_local.server.lease import Lease
@@ -33,18 +28,9 @@ DEFINITION = (
     INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"
 ) / "answer.asl.json"
 STEPS: Mapping[str, ModuleType] = {
-    "ValidateFunction": validate,
-    "RetrieveFunction": retrieve,
-    "ExpandFunction": expand,
-    "GroundFunction": ground,
-    "TraverseFunction": traverse,
-    "SynthesizeFunction": synthesize,
-    "RespondFunction": respond,
+    f"{step.title()}Function": import_module(f"{package}.{step}.handler")
+    for step in ("validate", "retrieve", "expand", "ground", "traverse", "synthesize", "respond")
 }
-
-
-def _always() -> bool:
-    return True
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
@@ -73,7 +59,7 @@ class LocalWorkflow:
     def __init__(self, wiring: Wiring) -> None:
         if wiring.settings.traces == "local" and wiring.trace_sink() is None:
             shared = wiring.settings.process_dir
-            alone = Lease(Path(shared) / "background.lock").held if shared else _always
+            alone = Lease(Path(shared) / "background.lock").held if shared else lambda: True
             queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
             wiring.override("trace_sink", queue)
         handlers: dict[str, Handler] = {

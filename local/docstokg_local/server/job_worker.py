@@ -108,8 +108,12 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
         # Of a crash the kind alone is told; the log has the rest.
         wiring.telemetry.log("ERROR", "job_crashed", job_id=order.job_id, error=repr(crash))
         done = order.job("failed", reason=f"it could not be done ({type(crash).__name__})")
-    loaded, rejected = so_far.loaded + done.loaded, (*so_far.rejected, *done.rejected)
-    done = done.model_copy(update={"loaded": loaded, "rejected": rejected})
+    told = {
+        "loaded": so_far.loaded + done.loaded,
+        "rejected": (*so_far.rejected, *done.rejected),
+        "notes": (*so_far.notes, *done.notes),
+    }
+    done = done.model_copy(update=told)
     if rest.documents and done.state == "done":
         queue.go_on(done.model_copy(update={"state": "running"}), rest)
     else:

@@ -26,7 +26,7 @@ ROUTE_FUNCTIONS = ("check", "traverse", "documents")
 
 
 class LocalRouteFunction:
-    """The RouteFunction port on a handler of this process."""
+    """The Workflow port on a handler of this process."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler

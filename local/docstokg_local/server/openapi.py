@@ -6,9 +6,9 @@ from collections import defaultdict
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__, contracts
@@ -47,45 +47,47 @@ _OF_MCP = {
     404: "No such method",
 }
 """Errors of this one route are JSON-RPC's, because its clients expect them there."""
-_JSON_RPC: Json = {
-    "JsonRpcRequest": {
-        "title": "JsonRpcRequest",
-        "description": "One message of the Model Context Protocol; without `id` a notification.",
-        "type": "object",
-        "required": ["jsonrpc", "method"],
-        "properties": {
-            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
-            "id": {"type": ["string", "integer"], "description": "what the reply repeats"},
-            "method": {
-                "type": "string",
-                "description": "what is wanted",
-                "examples": ["tools/list", "tools/call"],
-            },
-            "params": {"type": "object", "description": "as the method wants them"},
-        },
-    },
-    "JsonRpcResponse": {
-        "title": "JsonRpcResponse",
-        "description": "The result of a request, or the error it met in the protocol itself.",
-        "type": "object",
-        "required": ["jsonrpc", "id"],
-        "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
-        "properties": {
-            "jsonrpc": {"const": "2.0", "description": "the version of JSON-RPC"},
-            "id": {"type": ["string", "integer", "null"], "description": "that of the request"},
-            "result": {"type": "object", "description": "what the method gives"},
-            "error": {
-                "type": "object",
-                "description": "why there is no result",
-                "required": ["code", "message"],
-                "properties": {
-                    "code": {"type": "integer", "description": "JSON-RPC's number"},
-                    "message": {"type": "string", "description": "what is wrong, in a sentence"},
-                },
-            },
-        },
-    },
-}
+
+
+class JsonRpcRequest(BaseModel, use_attribute_docstrings=True):
+    """One message of the Model Context Protocol; without `id` a notification."""
+
+    jsonrpc: Literal["2.0"]
+    """the version of JSON-RPC"""
+    id: str | int = Field(default_factory=str)
+    """what the reply repeats"""
+    method: str = Field(examples=["tools/list", "tools/call"])
+    """what is wanted"""
+    params: Json = Field(default_factory=dict)
+    """as the method wants them"""
+
+
+class JsonRpcError(BaseModel, use_attribute_docstrings=True):
+    """Why there is no result."""
+
+    code: int
+    """JSON-RPC's number"""
+    message: str
+    """what is wrong, in a sentence"""
+
+
+class JsonRpcResponse(
+    BaseModel,
+    use_attribute_docstrings=True,
+    json_schema_extra={"oneOf": [{"required": ["result"]}, {"required": ["error"]}]},
+):
+    """The result of a request, or the error it met in the protocol itself."""
+
+    jsonrpc: Literal["2.0"]
+    """the version of JSON-RPC"""
+    id: str | int | None
+    """that of the request"""
+    result: Json = Field(default_factory=dict)
+    """what the method gives"""
+    error: JsonRpcError = Field(default_factory=lambda: JsonRpcError(code=0, message=""))
+    """why there is no result"""
+
+
 EXAMPLE: Json = {
     "namespace": "plant",
     "documents": [
@@ -150,14 +152,15 @@ _PARAMETERS: dict[str, Json] = {
 }  # fmt: skip
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
-    documents.Job, documents.DocumentPage, documents.NamespaceList,
+    documents.Job, documents.DocumentPage, documents.NamespaceList, JsonRpcResponse,
 )  # fmt: skip
 
 
 def document() -> Json:
     """Build the document of the routes this version serves."""
     models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(_REPLIES, "serialization")
-    models |= {chat.ChatRequest: "validation", documents.DocumentsRequest: "validation"}
+    taken = (chat.ChatRequest, documents.DocumentsRequest, JsonRpcRequest)
+    models |= dict.fromkeys(taken, "validation")
     for route in ROUTES:
         if route.request:
             models |= {_model(route.request): "validation", _model(route.reply): "serialization"}
@@ -190,7 +193,7 @@ def document() -> Json:
         "security": [{"key": []}, {"bearer": []}, {}],
         "paths": paths,
         "components": {
-            "schemas": schemas["$defs"] | _JSON_RPC,
+            "schemas": schemas["$defs"],
             "securitySchemes": {
                 "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
                 "bearer": {"type": "http", "scheme": "bearer"},

@@ -16,20 +16,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import update_wrapper
 from http import HTTPStatus
 from typing import Any, Concatenate, Final, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import urllib3
 from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
-from docstokg.adapters.bounded import within
+from docstokg.adapters.http.exchange import NeverSent, exchanged, host_of
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
 from docstokg.contracts.routes import Route, RouteName, route_of
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
-from docstokg.errors import DocsToKGError, Misconfigured, Timeout, Unavailable, WrongAnswer
+from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 TIMEOUT_S: Final = 15.0
 RETRIES: Final = 2
@@ -39,7 +39,6 @@ _BUDGET_S: Final = (1.0, 60.0)
 _FIRST_PAUSE_S: Final = 0.2
 _TOO_MANY: Final = 429
 _LONGEST_REPLY: Final = 64 * 1024 * 1024
-_LATE: Final = "No reply within {0:g} s"
 
 
 class ProblemError(DocsToKGError):
@@ -70,12 +69,16 @@ class Client:
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Misconfigured(f"{url!r} is no http(s) address")
-        self._host, self._base = parts.netloc.rpartition("@")[2], url.rstrip("/")
+        host_of(url)
+        self._base = url.rstrip("/")
         self._pool = urllib3.PoolManager(retries=False)
-        self._api_key, self._timeout_s, self._retries = api_key, timeout_s, retries
+        self._timeout_s, self._retries = timeout_s, retries
+        self._headers = {
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "Content-Type": "application/json",
+            "User-Agent": f"docstokg-client/{__version__}",
+        } | ({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
 
     def __enter__(self) -> Self:
         return self
@@ -164,28 +167,29 @@ class Client:
             payload = _within_budget(body, left) if deadline and body is not None else body
             try:
                 return self._once(target, expected, payload, left)
-            except (_NeverSent, ProblemError) as exc:
+            except (NeverSent, ProblemError) as exc:
                 pause = _pause(exc, attempt)
                 if pause is None or attempt == self._retries:
                     raise
                 if time.monotonic() + pause >= ends:
                     raise
                 time.sleep(pause)
-        raise Timeout(_LATE.format(allowed))
+        raise Timeout(f"No reply within {allowed:g} s")
 
     def _once[Reply: BaseModel](
         self, target: str, expected: type[Reply], body: dict[str, Any] | None, left_s: float
     ) -> Reply:
-        try:
-            status, headers, data = within(
-                lambda: self._exchange(target, body, left_s), left_s, self._host
-            )
-        except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
-            raise _NeverSent(f"{self._host} cannot be reached") from exc
-        except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
-            raise Timeout(_LATE.format(left_s)) from exc
-        except (OSError, urllib3.exceptions.HTTPError) as exc:
-            raise Unavailable(f"{self._host}: the connection broke off") from exc
+        method, _, path = target.partition(" ")
+        text = None if body is None else json.dumps(body, ensure_ascii=False)
+        status, headers, data = exchanged(
+            self._pool,
+            method,
+            self._base + path,
+            body=None if text is None else text.encode("utf-8", "surrogatepass"),
+            headers=self._headers,
+            timeout_s=left_s,
+            most=_LONGEST_REPLY,
+        )
         try:
             # A newer server may say more than this client knows.
             if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or expected is Health:
@@ -194,33 +198,6 @@ class Client:
         except ValidationError as exc:
             raise WrongAnswer(f"status {status}, and no reply of this API") from exc
         raise ProblemError(problem, _seconds(headers.get("retry-after")))
-
-    def _exchange(
-        self, target: str, body: dict[str, Any] | None, left_s: float
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        method, _, path = target.partition(" ")
-        text = None if body is None else json.dumps(body, ensure_ascii=False)
-        reply = self._pool.request(
-            method,
-            self._base + path,
-            body=None if text is None else text.encode("utf-8", "surrogatepass"),
-            headers=self._headers(text is not None),
-            timeout=left_s,
-            redirect=False,
-            preload_content=False,
-        )
-        try:
-            return reply.status, reply.headers, reply.read(_LONGEST_REPLY)
-        finally:
-            reply.close()
-
-    def _headers(self, with_body: bool) -> dict[str, str]:
-        headers = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
-        if with_body:
-            headers["Content-Type"] = "application/json"
-        if self._api_key is not None:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        return headers
 
 
 def _coroutine[**P, Reply](
@@ -260,10 +237,6 @@ class AsyncClient:
     cancel = _coroutine(Client.cancel)
 
 
-class _NeverSent(Unavailable):
-    """No connection: whatever was asked, nothing was begun."""
-
-
 def _target(route: Route, parameters: Mapping[str, str]) -> str:
     """Give method, path and query: what the path does not name goes into the query."""
     quoted = {name: quote(value, safe="") for name, value in parameters.items()}
@@ -298,7 +271,7 @@ def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
 def _pause(failed: Exception, attempt: int) -> float | None:
     """Seconds to wait before another try; None where another try is not safe."""
     backoff = _FIRST_PAUSE_S * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
-    if isinstance(failed, _NeverSent):
+    if isinstance(failed, NeverSent):
         return backoff
     if not isinstance(failed, ProblemError):
         return None

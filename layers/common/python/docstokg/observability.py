@@ -56,10 +56,6 @@ class MetricSink(Protocol):
         """Hand over what was recorded; called when an invocation ends."""
 
 
-def _to_stderr(line: str) -> None:
-    sys.stderr.write(line + "\n")
-
-
 Segments = Callable[[str, float, float, str], None]
 """Takes a part of a trace: name, begin and end in epoch seconds, "ok" or the kind of the error."""
 
@@ -70,7 +66,7 @@ class Telemetry:
     def __init__(
         self,
         sink: MetricSink | None = None,
-        write: Callable[[str], None] = _to_stderr,
+        write: Callable[[str], object] = lambda line: sys.stderr.write(line + "\n"),
         level: str = "INFO",
         reveal: bool = False,
         segments: Segments | None = None,

@@ -194,8 +194,8 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> bytes:
         """Read an object; KeyError when it is not there."""
 
-    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
-        """Write an object; False when `if_absent` and it is there already."""
+    def put(self, key: str, body: bytes) -> None:
+        """Write an object."""
 
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is removed already."""
@@ -501,14 +501,7 @@ class CallCounter(Protocol):
 
 
 class Workflow(Protocol):
-    """The state machine, wherever it runs."""
-
-    def run(self, envelope: Envelope) -> Reply:
-        """Run one execution to its reply."""
-
-
-class RouteFunction(Protocol):
-    """The function behind a route that is no workflow, wherever it runs."""
+    """The state machine, or the function behind a route that is none, wherever it runs."""
 
     def run(self, envelope: Envelope) -> Reply:
         """Run it once to its reply."""

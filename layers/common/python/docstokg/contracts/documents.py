@@ -214,6 +214,8 @@ class Job(Contract):
     """documents removed"""
     rejected: tuple[DocumentRejected, ...] = ()
     """documents that were not loaded or not removed, with the reason"""
+    notes: tuple[str, ...] = ()
+    """what was not read of loaded documents, or how; each begins with the document's id"""
     reason: str = ""
     """why it failed as a whole"""
 

@@ -8,7 +8,7 @@ BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "
 together with others. `gap`: a rule, a comment."""
 
 
-SCANNED = "scanned pages are read where docstokg[ocr] is installed; never in AWS"
+SCANNED = "docstokg[ocr] reads scanned pages: 500 of a file, 2 of one that is sent, none in AWS"
 """Why they are not, in a few words: its packages are larger than a function may be."""
 
 

@@ -56,10 +56,11 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class TypeCount:
-    """How a type of files fared: files found, those with a reject, chunks read from them."""
+    """How a type of files fared: found, with a reject, skipped, and chunks read from them."""
 
     files: int = 0
     rejected: int = 0
+    skipped: int = 0
     chunks: int = 0
 
 

@@ -93,7 +93,7 @@ def load(
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, registry) if options.sync else []
         decisions = decide(context, before.unfinished_load, gone)
-        write_chunks(context, decisions.resolver, decisions.finder)
+        write_chunks(decisions.resolver, decisions.finder)
         finish(context, decisions, registry)
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
@@ -178,6 +178,9 @@ def read_files(
     dimension = context.dimension
     for type_, unread in rejects.unread.items():
         report.types[type_] = TypeCount(files=unread, rejected=unread)
+    for type_, skipped in rejects.skipped.items():
+        count = report.types.setdefault(type_, TypeCount())
+        count.files, count.skipped = count.files + skipped, skipped
     with context.progress.stage("reading", total) as advance:
         for file, rows in files:
             count = report.types.setdefault(file.type, TypeCount())
@@ -377,7 +380,7 @@ def _steps(
         new_aliases = NewAliases(
             Linker(decisions.fresh), decisions.labels.changed, decisions.everything
         )
-        yield from relink(context, resolver, decisions.finder, new_aliases, after)
+        yield from relink(resolver, decisions.finder, new_aliases, after)
 
     def closed(_: str) -> Iterator[str]:
         stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)

@@ -54,11 +54,8 @@ class OntologyDomain:
         """Add nothing: the documents of the slice are restriction enough."""
         return None
 
-    def check_consistency(
-        self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
-    ) -> Consistency:
-        """Check that ids exist and are current, labels are theirs, stated is-a and part-of hold."""
-        return check_consistency(draft, graph, scope, timeout_s)
+    check_consistency = staticmethod(check_consistency)
+    """Check that ids exist and are current, labels are theirs, stated is-a and part-of hold."""
 
 
 class Together:

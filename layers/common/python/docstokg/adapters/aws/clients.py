@@ -1,7 +1,7 @@
 """AWS clients that keep a deadline and speak the error tree: botocore knows neither."""
 
-import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 import boto3
@@ -76,13 +76,11 @@ class AwsService:
             self._config = self._config.merge(Config(read_timeout=read_timeout_s))
         self._region = region
         self._endpoint = endpoint
-        self._client: Any = None
-        self._lock = threading.Lock()
 
     def warm(self) -> None:
         """Make the client now: that takes longer than many a call is given."""
         try:
-            self._made()
+            _ = self._client
         except BotoCoreError as exc:
             raise _error_of(self.name, exc) from exc
 
@@ -90,24 +88,26 @@ class AwsService:
         """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
         return within(lambda: self._translated(ask), timeout_s, self.name)
 
+    def ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
+        """Run one operation by its name in Python; failures as of `call`."""
+        return self.call(lambda client: getattr(client, operation)(**parameters), timeout_s)
+
     def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
         try:
-            return ask(self._made())
+            return ask(self._client)
         except (BotoCoreError, ClientError) as exc:
             raise _error_of(self.name, exc) from exc
         except (KeyError, TypeError) as exc:
             raise WrongAnswer(f"{self.name}: {exc!r}") from exc
 
-    def _made(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                self._client = boto3.session.Session().client(
-                    self.name,
-                    region_name=self._region,
-                    endpoint_url=self._endpoint,
-                    config=self._config,
-                )
-            return self._client
+    @cached_property
+    def _client(self) -> Any:
+        return boto3.session.Session().client(
+            self.name,
+            region_name=self._region,
+            endpoint_url=self._endpoint,
+            config=self._config,
+        )
 
 
 def _error_of(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
@@ -144,3 +144,6 @@ class DynamoDbTable(Warmed):
     ) -> None:
         self._table = table
         self._service = service or AwsService("dynamodb", region)
+
+    def _ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
+        return self._service.ask(operation, timeout_s, TableName=self._table, **parameters)

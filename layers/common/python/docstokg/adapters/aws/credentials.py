@@ -1,7 +1,7 @@
 """The caller's role as plain keys, for what signs its own requests."""
 
-import threading
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from docstokg.errors import NotConfigured, NotInstalled
@@ -10,21 +10,17 @@ from docstokg.errors import NotConfigured, NotInstalled
 class RoleKeys:
     """Credentials and region of this process's role, as botocore finds and renews them."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._session: Any = None
-
-    def __call__(self) -> Mapping[str, str | None]:
-        """Give the keys of this moment; `NotConfigured` without any, or without a region."""
+    @cached_property
+    def _session(self) -> Any:
         try:
             from boto3.session import Session
         except ImportError as missing:
             raise NotInstalled("the package boto3 is not installed (docstokg[llm])") from missing
-        with self._lock:
-            if self._session is None:
-                self._session = Session()
-            credentials = self._session.get_credentials()
-        region = self._session.region_name
+        return Session()
+
+    def __call__(self) -> Mapping[str, str | None]:
+        """Give the keys of this moment; `NotConfigured` without any, or without a region."""
+        credentials, region = self._session.get_credentials(), self._session.region_name
         if credentials is None:
             raise NotConfigured("there is no AWS role or key for Bedrock")
         if region is None:

@@ -13,11 +13,7 @@ class DynamoDbCache(DynamoDbTable):
 
         DynamoDB removes expired items within days, not seconds: the time is compared here.
         """
-        answer = self._service.call(
-            lambda client: client.get_item(TableName=self._table, Key={"key": {"S": key}}),
-            timeout_s,
-        )
-        item = answer.get("Item")
+        item = self._ask("get_item", timeout_s, Key={"key": {"S": key}}).get("Item")
         if item is None or int(item["expires_at"]["N"]) <= time.time():
             return None
         return item["request_hash"]["S"], item["body"]["S"]
@@ -30,6 +26,4 @@ class DynamoDbCache(DynamoDbTable):
             "body": {"S": body},
             "expires_at": {"N": str(int(time.time()) + ttl_s)},
         }
-        self._service.call(
-            lambda client: client.put_item(TableName=self._table, Item=item), timeout_s
-        )
+        self._ask("put_item", timeout_s, Item=item)

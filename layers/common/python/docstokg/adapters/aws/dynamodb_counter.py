@@ -11,14 +11,12 @@ class DynamoDbCounter(DynamoDbTable):
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Add one to a count that is kept for `ttl_s` seconds; the new count."""
         until = str(int(time.time()) + ttl_s)
-        answer = self._service.call(
-            lambda client: client.update_item(
-                TableName=self._table,
-                Key={"name": {"S": key}},
-                UpdateExpression="ADD taken :one SET expires_at = :until",
-                ExpressionAttributeValues={":one": {"N": "1"}, ":until": {"N": until}},
-                ReturnValues="UPDATED_NEW",
-            ),
+        answer = self._ask(
+            "update_item",
             timeout_s,
+            Key={"name": {"S": key}},
+            UpdateExpression="ADD taken :one SET expires_at = :until",
+            ExpressionAttributeValues={":one": {"N": "1"}, ":until": {"N": until}},
+            ReturnValues="UPDATED_NEW",
         )
         return int(answer["Attributes"]["taken"]["N"])

@@ -7,7 +7,7 @@ from docstokg.errors import Timeout, Unavailable
 
 
 class LambdaRouteFunction:
-    """The RouteFunction port on a synchronous invocation."""
+    """The Workflow port on a synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
         """`arn`: of the function's alias or version."""

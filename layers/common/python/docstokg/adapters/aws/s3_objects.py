@@ -13,7 +13,6 @@ OBJECT_S = 60.0
 PAGE = 1000
 ABSENT = ("NoSuchKey", "404")
 REFUSED = ("AccessDenied", "403")
-THERE_ALREADY = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 
 
 class S3Objects(Warmed):
@@ -28,12 +27,8 @@ class S3Objects(Warmed):
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """List a page of objects."""
         more = {"StartAfter": after} if after else {}
-        page = self._service.call(
-            lambda client: client.list_objects_v2(
-                Bucket=self._bucket, Prefix=prefix, MaxKeys=PAGE, **more
-            ),
-            LIST_S,
-        )
+        which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
+        page = self._service.ask("list_objects_v2", LIST_S, **which)
         return [
             StoredObject(
                 item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"].timestamp()
@@ -48,17 +43,13 @@ class S3Objects(Warmed):
             raise KeyError(key)
         return body
 
-    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+    def put(self, key: str, body: bytes) -> None:
         """Write an object."""
-        return self._service.call(
-            lambda client: self._wrote(client, key, body, if_absent), OBJECT_S
-        )
+        self._service.ask("put_object", OBJECT_S, Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
         """Remove an object; the bucket keeps its version for a while."""
-        self._service.call(
-            lambda client: client.delete_object(Bucket=self._bucket, Key=key), LIST_S
-        )
+        self._service.ask("delete_object", LIST_S, Bucket=self._bucket, Key=key)
 
     def _read(self, client: Any, key: str) -> bytes | None:
         try:
@@ -74,13 +65,3 @@ class S3Objects(Warmed):
     def _lists(self, client: Any, key: str) -> bool:
         page = client.list_objects_v2(Bucket=self._bucket, Prefix=key, MaxKeys=1)
         return any(item["Key"] == key for item in page.get("Contents", ()))
-
-    def _wrote(self, client: Any, key: str, body: bytes, if_absent: bool) -> bool:
-        condition = {"IfNoneMatch": "*"} if if_absent else {}
-        try:
-            client.put_object(Bucket=self._bucket, Key=key, Body=body, **condition)
-        except client.exceptions.ClientError as refusal:
-            if refusal.response["Error"]["Code"] in THERE_ALREADY:
-                return False
-            raise
-        return True

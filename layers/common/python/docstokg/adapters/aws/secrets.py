@@ -24,19 +24,13 @@ def read_secrets(
     permitted = frozenset(allowed)
     merged: dict[str, str] = {}
     for secret_id in ids:
-        merged.update(_settings(service, secret_id, time_s, permitted))
+        answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
+        try:
+            value = _TEXTS.validate_json(answer["SecretString"], strict=True)
+        except (KeyError, ValueError):
+            # The cause would quote the secret.
+            raise Misconfigured(f"secret {secret_id} is not a JSON object of settings") from None
+        if foreign := sorted(set(value) - permitted):
+            raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")
+        merged |= value
     return merged
-
-
-def _settings(
-    service: AwsService, secret_id: str, time_s: float, permitted: frozenset[str]
-) -> dict[str, str]:
-    answer = service.call(lambda client: client.get_secret_value(SecretId=secret_id), time_s)
-    try:
-        value = _TEXTS.validate_json(answer["SecretString"], strict=True)
-    except (KeyError, ValueError):
-        # The cause would quote the secret.
-        raise Misconfigured(f"secret {secret_id} is not a JSON object of settings") from None
-    if foreign := sorted(set(value) - permitted):
-        raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")
-    return value

@@ -8,7 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.clients import DynamoDbTable
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 
@@ -17,7 +17,7 @@ TABLE_TIME_S = 10.0
 RECOVERY_S = 30
 
 
-class CircuitTable:
+class CircuitTable(DynamoDbTable):
     """A `SharedCircuit`: until when (epoch seconds) a dependency is known to be down.
 
     Key `name`, TTL `expires_at`.
@@ -31,9 +31,9 @@ class CircuitTable:
         refresh_s: float = REFRESH_S,
         telemetry: Telemetry | None = None,
     ) -> None:
-        self._table, self._name, self._refresh_s = table, name, refresh_s
+        super().__init__(table, region)
+        self._name, self._refresh_s = name, refresh_s
         self._telemetry = telemetry or Telemetry()
-        self._service = AwsService("dynamodb", region)
         self._background = ThreadPoolExecutor(1, thread_name_prefix="circuit")
         self._lock = threading.Lock()
         self._asked_at = float("-inf")
@@ -60,9 +60,7 @@ class CircuitTable:
     def _read(self) -> None:
         key = {"name": {"S": self._name}}
         try:
-            answer = self._service.call(
-                lambda client: client.get_item(TableName=self._table, Key=key), TABLE_TIME_S
-            )
+            answer = self._ask("get_item", TABLE_TIME_S, Key=key)
             until = float(answer["Item"]["expires_at"]["N"]) if "Item" in answer else 0.0
         except DocsToKGError as exc:
             self._telemetry.log("WARNING", "circuit_not_read", **cause(exc))
@@ -77,8 +75,6 @@ class CircuitTable:
     def _write(self, until: int) -> None:
         item = {"name": {"S": self._name}, "expires_at": {"N": str(until)}}
         try:
-            self._service.call(
-                lambda client: client.put_item(TableName=self._table, Item=item), TABLE_TIME_S
-            )
+            self._ask("put_item", TABLE_TIME_S, Item=item)
         except DocsToKGError as exc:
             self._telemetry.log("WARNING", "circuit_not_shared", **cause(exc))

@@ -7,17 +7,14 @@ from docstokg.contracts.state import TraceMessage
 class SqsTrace(Warmed):
     """The TraceSink port on an SQS queue; the region is in the queue's URL."""
 
-    def __init__(self, queue_url: str, service: AwsService | None = None) -> None:
+    def __init__(self, queue_url: str) -> None:
         self._queue_url = queue_url
-        self._service = service or AwsService("sqs", _region(queue_url))
+        self._service = AwsService("sqs", _region(queue_url))
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""
         body = message.model_dump_json()
-        self._service.call(
-            lambda client: client.send_message(QueueUrl=self._queue_url, MessageBody=body),
-            timeout_s,
-        )
+        self._service.ask("send_message", timeout_s, QueueUrl=self._queue_url, MessageBody=body)
 
 
 def _region(queue_url: str) -> str | None:

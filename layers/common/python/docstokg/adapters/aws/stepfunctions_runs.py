@@ -27,11 +27,8 @@ class StepFunctionsRuns(Warmed):
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Begin an execution of this name; `Unavailable` when the service refuses it."""
-        text = json.dumps(arguments, ensure_ascii=False)
-        self._service.call(
-            lambda client: client.start_execution(stateMachineArn=self._arn, name=name, input=text),
-            TIME_S,
-        )
+        given = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
+        self._service.ask("start_execution", TIME_S, stateMachineArn=self._arn, **given)
 
     def find(self, name: str) -> LoadRun | None:
         """Describe the execution of this name."""
@@ -49,17 +46,12 @@ class StepFunctionsRuns(Warmed):
 
     def stop(self, name: str) -> None:
         """Stop the execution of this name; one that has ended stays as it is."""
-        arn = f"{self._executions}:{name}"
-        self._service.call(lambda client: client.stop_execution(executionArn=arn), TIME_S)
+        self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
 
     def unfinished(self) -> Mapping[str, float]:
         """List the executions that run, and when each began; one to be redriven does nothing."""
-        page = self._service.call(
-            lambda client: client.list_executions(
-                stateMachineArn=self._arn, statusFilter="RUNNING", maxResults=MOST_UNFINISHED
-            ),
-            TIME_S,
-        )
+        which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
+        page = self._service.ask("list_executions", TIME_S, stateMachineArn=self._arn, **which)
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}
 
     def _described(self, client: Any, name: str) -> dict[str, Any] | None:

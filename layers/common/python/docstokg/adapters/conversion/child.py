@@ -146,20 +146,13 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
 
 
 def _limit(cpu_s: int, memory_bytes: int) -> None:
-    size = _address_space() + memory_bytes
+    if sys.platform == "linux":  # macOS refuses to limit an address space
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])  # those in use
+        size = pages * resource.getpagesize() + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":  # macOS refuses to limit an address space
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
-
-
-def _address_space() -> int:
-    """Give the bytes of address space in use, where the system tells."""
-    if sys.platform != "linux":
-        return 0
-    with Path("/proc/self/statm").open("rb") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
 
 
 def _done(request: dict[str, Any], raw: bytes) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class ChildConverter:
     """A `Converter`; the process is started at the first use and serves until `close()`.
 
     `cpu_s`: what one conversion may take of the processor. `scanned`: how many scanned pages of a
-    file are read, each in a conversion of its own.
+    file are read, the first ones, each in a conversion of its own.
     """
 
     def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
@@ -51,20 +51,17 @@ class ChildConverter:
         """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:
-            if readings := self._readings(made[0]["scanned"], raw) if self._scanned else {}:
+            if readings := self._readings(made[0]["scanned"], raw):
                 made = self._asked("convert", suffix, raw, readings=readings)["documents"]
             if not made[0]["text"].strip():
                 raise LoadError(f"it has no text layer ({SCANNED})")
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read the scanned pages up to the first that cannot be: a hostile file costs one."""
-        if len(pages) > self._scanned:
-            most = f"{self._scanned} here, {MOST_SCANNED} by `docstokg load`"
-            raise LoadError(f"{len(pages):,} of its pages are scanned (at most {most})")
+        """Read scanned pages up to the first that cannot be: a hostile file costs one."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
-            for page in pages:
+            for page in pages[: self._scanned]:
                 readings[page] = self._asked("read", ".pdf", raw, page=page)["lines"]
         return readings
 

@@ -23,13 +23,9 @@ type Reading = list[list[tuple[str, Box, int]]]
 
 
 def is_scanned(page: pdfium.PdfPage) -> bool:
-    """Tell whether a page has no text layer, and pictures on at least half of it."""
-    if raw.FPDFText_CountChars(page.get_textpage()):
-        return False
+    """Tell whether a page has a picture and no text layer."""
     pictures = page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=DEEPEST_FORM)
-    boxes = [picture.get_bounds() for picture in pictures]
-    width, height = page.get_size()
-    return bool(2 * sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes) >= width * height)
+    return not raw.FPDFText_CountChars(page.get_textpage()) and any(True for _ in pictures)
 
 
 @cache

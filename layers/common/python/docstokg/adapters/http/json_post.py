@@ -1,4 +1,4 @@
-"""One POST of JSON under one total deadline, so that no server can hang or drip a caller dry."""
+"""One POST of JSON to an address that has a circuit, and what its answers mean."""
 
 import json
 import ssl
@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 import urllib3
 from pydantic import TypeAdapter, ValidationError
 
-from docstokg.adapters.bounded import within
 from docstokg.adapters.breaker import Breaker
+from docstokg.adapters.http.exchange import exchanged, host_of
 from docstokg.errors import (
     DocsToKGError,
-    Misconfigured,
     QuotaExceeded,
     Refused,
     Retryable,
@@ -42,12 +40,8 @@ class Endpoint:
     def __init__(
         self, url: str, api_key: str | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Misconfigured(f"{url!r} is no http(s) address")
-        self.url = url
-        self._api_key = api_key
-        self._breaker = Breaker(self._host(), counts=(DocsToKGError,), clock=clock)
+        self.url, self._host, self._api_key = url, host_of(url), api_key
+        self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
 
     def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
         """Send and return parsed JSON within `timeout_s` in all.
@@ -57,53 +51,37 @@ class Endpoint:
         was sent.
         """
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return self._breaker.call(lambda: self._within(body, timeout_s), timeout_s)
+        return self._breaker.call(lambda: self._sent(body, timeout_s), timeout_s)
 
     def failed(self, exc: DocsToKGError) -> None:
         """Count a failure that only a look at the answer's content could find."""
         self._breaker.failed(exc)
 
-    def _within(self, body: bytes, timeout_s: float) -> Any:
-        try:
-            return within(lambda: self._sent(body, timeout_s), timeout_s, self._host())
-        except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
-            raise Unavailable(f"{self._host()}: no connection") from exc
-        except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
-            raise Timeout(f"{self._host()} did not answer in {timeout_s:.2f} s") from exc
-        except (OSError, urllib3.exceptions.HTTPError) as exc:
-            raise Unavailable(f"{self._host()}: {type(exc).__name__}") from exc
-        except ValueError as exc:
-            raise WrongAnswer(f"{self._host()} answered something that is no JSON") from exc
-
     def _sent(self, body: bytes, timeout_s: float) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
-        response = _connections().request(
+        status, _, data = exchanged(
+            _connections(),
             "POST",
             self.url,
             body=body,
             headers=headers,
-            timeout=timeout_s,
-            redirect=False,
-            preload_content=False,
+            timeout_s=timeout_s,
+            most=_LONGEST_ANSWER + 1,
         )
-        try:
-            data = response.read(_LONGEST_ANSWER + 1)
-        finally:
-            response.release_conn() if response.closed else response.close()
-        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
-            raise QuotaExceeded(f"{self._host()} refused because of too many calls")
-        if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise Refused(f"{self._host()} refused the key ({response.status})")
-        if response.status != HTTPStatus.OK:
-            raise Unavailable(f"{self._host()} answered with status {response.status}")
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise QuotaExceeded(f"{self._host} refused because of too many calls")
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise Refused(f"{self._host} refused the key ({status})")
+        if status != HTTPStatus.OK:
+            raise Unavailable(f"{self._host} answered with status {status}")
         if len(data) > _LONGEST_ANSWER:
-            raise WrongAnswer(f"{self._host()} answered more than {_LONGEST_ANSWER} bytes")
-        return json.loads(data)
-
-    def _host(self) -> str:
-        return urlsplit(self.url).netloc.rpartition("@")[2]
+            raise WrongAnswer(f"{self._host} answered more than {_LONGEST_ANSWER} bytes")
+        try:
+            return json.loads(data)
+        except ValueError as exc:
+            raise WrongAnswer(f"{self._host} answered something that is no JSON") from exc
 
 
 def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:

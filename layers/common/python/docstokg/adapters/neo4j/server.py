@@ -155,7 +155,7 @@ class Server:
             if self._loop is None:
                 self._loop = _Loop()
                 self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="neo4j", daemon=True
+                    target=self._loop.run_forever, name="neo4j", daemon=True
                 )
                 self._thread.start()
             return self._loop
@@ -190,11 +190,6 @@ class _Loop(asyncio.SelectorEventLoop):
         except asyncio.CancelledError:
             sock.close()
             raise
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:

@@ -26,7 +26,6 @@ from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 from docstokg.domain.visibility import facets
 from docstokg.errors import Misconfigured, Unavailable
-from docstokg.observability import Telemetry
 
 BATCH = 500
 PAGE = 5000
@@ -37,10 +36,7 @@ LOAD_TIMEOUT_S = 120.0
 class Neo4jGraphWriter:
     """The loading side; every batch is one transaction, and repeating it changes nothing."""
 
-    def __init__(
-        self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
-    ) -> None:
-        self._telemetry = telemetry or Telemetry()
+    def __init__(self, **connection: Unpack[Connection]) -> None:
         self._server = Server(**connection)
         self._ready = False
         self.deadlocks = 0

@@ -92,6 +92,7 @@ class FolderEncoder(OnnxMiniLm):
     def _pooled(self, read: Reading) -> Floats:
         return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)
 
+    @cached_property
     def _quick(self) -> None:
         return None
 

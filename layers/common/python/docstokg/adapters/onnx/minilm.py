@@ -1,9 +1,9 @@
 """Dense vectors without a network: all-MiniLM-L6-v2 with int8 weights, on onnxruntime."""
 
 import hashlib
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,10 +60,6 @@ class OnnxMiniLm:
         self._model_path = model_path
         self._tokenizer_path = tokenizer_path
         self._threads = threads
-        self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
-        self._in_8_bits: tuple[Any, Any] | None = None
-        self._is_known: bool | None = None
 
     @property
     def model(self) -> str:
@@ -86,8 +82,7 @@ class OnnxMiniLm:
 
     def warm(self) -> None:
         """Load the model (0.1 s); `Misconfigured` says what to install."""
-        if self._quick() is None:
-            self._opened()
+        _ = self._quick or self._opened
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; `Timeout` is raised between batches.
@@ -127,7 +122,7 @@ class OnnxMiniLm:
         stays in a core's cache.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        session, tokenizer = self._quick() or self._opened()
+        session, tokenizer = self._quick or self._opened
         for done, item in enumerate(tokenizer.encode_batch(list(texts))):
             if deadline is not None and time.monotonic() >= deadline:
                 raise Timeout(f"{done} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
@@ -137,23 +132,19 @@ class OnnxMiniLm:
         """Make one vector of a reading, of any length."""
         return np.asarray(read.hidden.mean(axis=0), dtype=np.float32)
 
+    @cached_property
     def _opened(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                session = open_session(self._model(), self._threads, INSTALL)
-                self._loaded = session, self._tokenizer()
-            return self._loaded
+        return open_session(self._model(), self._threads, INSTALL), self._tokenizer()
 
+    @cached_property
     def _quick(self) -> tuple[Any, Any] | None:
         """Open what multiplies in 8 bits; None of another model, or where that is not exact."""
-        with self._lock:
-            if self._is_known is None:
-                model = self._model()
-                self._is_known = hashlib.sha256(model.read_bytes()).hexdigest() == WEIGHTS_SHA256
-                if self._is_known and self._is_exact():
-                    session = open_session(GRAPH, self._threads, INSTALL, model.parent)
-                    self._in_8_bits = session, self._tokenizer()
-            return self._in_8_bits
+        model = self._model()
+        is_known = hashlib.sha256(model.read_bytes()).hexdigest() == WEIGHTS_SHA256
+        if not is_known or not self._is_exact():
+            return None
+        session = open_session(GRAPH, self._threads, INSTALL, model.parent)
+        return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
         """Tell whether the largest 8-bit products add up without overflowing.

@@ -1,8 +1,8 @@
 """A cross-encoder from an ONNX file of the operator's own; none ships with the product."""
 
-import threading
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,16 @@ from docstokg.adapters.onnx.session import open_session, vendor_errors
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 _MAX_TOKENS = 512
-_BATCH = 8
+_BATCH, _THREADS = 8, 2
 
 
 class OnnxReranker:
     """A `Reranker`; `path` is a sequence-classification model with `tokenizer.json` beside it."""
 
-    def __init__(self, path: str | None, threads: int = 2) -> None:
+    def __init__(self, path: str | None) -> None:
         if not path:
             raise Misconfigured("set DOCSTOKG_RERANK_MODEL_PATH to an ONNX cross-encoder")
         self._path = Path(path).expanduser()
-        self._threads = threads
-        self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
 
     @property
     def model(self) -> str:
@@ -34,7 +31,7 @@ class OnnxReranker:
 
     def warm(self) -> None:
         """Load the model; `Misconfigured` says what is missing."""
-        self._parts()
+        _ = self._parts
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one logit per passage; `Timeout` is raised between batches of 8."""
@@ -50,13 +47,8 @@ class OnnxReranker:
             scores += [float(value) for value in logits]
         return tuple(scores)
 
+    @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
-
-    def _load(self) -> tuple[Any, Any]:
         for file in (self._path, self._path.with_name("tokenizer.json")):
             if not file.is_file():
                 raise Misconfigured(f"{file} is missing (DOCSTOKG_RERANK_MODEL_PATH)")
@@ -64,7 +56,7 @@ class OnnxReranker:
             from tokenizers import Tokenizer
         except ImportError as missing:
             raise Misconfigured(f"a local reranker needs {missing.name}") from missing
-        session = open_session(self._path, self._threads, "set DOCSTOKG_RERANK_MODEL_PATH")
+        session = open_session(self._path, _THREADS, "set DOCSTOKG_RERANK_MODEL_PATH")
         tokenizer = Tokenizer.from_file(str(self._path.with_name("tokenizer.json")))
         tokenizer.enable_truncation(_MAX_TOKENS)
         tokenizer.enable_padding()
@@ -72,7 +64,7 @@ class OnnxReranker:
 
     def _logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Run one batch; of the usual inputs the model gets those it names."""
-        session, tokenizer = self._parts()
+        session, tokenizer = self._parts
         encoded = tokenizer.encode_batch([tuple(pair) for pair in pairs])
         feed = {
             "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),

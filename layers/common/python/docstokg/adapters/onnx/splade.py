@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,11 +51,8 @@ class OnnxSplade:
     `folder`: where model.safetensors and tokenizer.json are, instead of the installed package.
     """
 
-    def __init__(self, folder: str | None = None, threads: int = 1) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
-        self._threads = threads
-        self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
 
     @property
     def model(self) -> str:
@@ -69,7 +66,7 @@ class OnnxSplade:
 
     def warm(self) -> None:
         """Load the weights (17 MB); `Misconfigured` says what to install."""
-        self._opened()
+        _ = self._opened
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return the 128 heaviest tokens of each passage; `Timeout` is raised between batches.
@@ -78,7 +75,7 @@ class OnnxSplade:
         that no weight depends on the texts it is encoded with.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        network = self._opened()
+        network = self._opened
         results: list[dict[str, float]] = [{} for _ in texts]
         done = 0
         for start in range(0, len(texts), WINDOW):
@@ -95,15 +92,13 @@ class OnnxSplade:
         """Return the heaviest tokens of a question."""
         if timeout_s is not None and timeout_s <= 0:
             raise Timeout("no time was left to encode the question")
-        network = self._opened()
+        network = self._opened
         (batch,) = network.batches([text])
         return network.weigh(batch, QUERY_TOKENS)[0]
 
+    @cached_property
     def _opened(self) -> "_Loaded":
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _Loaded(Path(self._folder or cassette_model()), self._threads)
-            return self._loaded
+        return _Loaded(Path(self._folder or cassette_model()))
 
 
 class _Batch(NamedTuple):
@@ -117,10 +112,10 @@ class _Batch(NamedTuple):
 class _Loaded:
     """The network in its runtime, and the names of its vocabulary."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
         stored = _read_weights(folder / "model.safetensors")
-        self._session = open_session(GRAPH, threads, INSTALL, folder)
+        self._session = open_session(GRAPH, 1, INSTALL, folder)
         self._words: Floats = stored[_WORDS]
         self._bias: Floats = stored[_BIAS]
         self._names = [

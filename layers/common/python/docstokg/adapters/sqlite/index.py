@@ -53,7 +53,7 @@ WEIGHTS = f"{TITLE_WEIGHT}, {HEADINGS_WEIGHT}, {TEXT_WEIGHT}"
 SCAN_ROWS = 16_384
 SCORE_DECIMALS = 6
 GRACE_S = 0.02
-READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=True)
+READING = Reading("index", check_layout, steps=20_000, cache_kib=16 * 1024, columns=True)
 
 Answer = TypeVar("Answer")
 Mask = NDArray[np.bool_]

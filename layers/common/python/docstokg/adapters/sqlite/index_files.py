@@ -198,34 +198,23 @@ class GenerationWriter:
             "files": {},
         }
 
-    def array(
-        self,
-        section: str,
-        name: str,
-        dtype: str,
-        shape: Sequence[int],
-        fill: Callable[[NDArray[Any]], None],
-    ) -> None:
-        """Write one array; `fill` gets it mapped and writable, so that it may exceed memory."""
+    def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Give one array to be filled, mapped, so that it may exceed memory."""
         file = f"{section}-{name}.bin"
+        self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         with (self.folder / file).open("wb") as out:
             out.truncate(size)
-        if size:
-            mapped = np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=tuple(shape))
-            fill(mapped)
-            mapped.flush()
-            del mapped
-        self._sections[section]["files"][file] = {
-            "name": name,
-            "dtype": dtype,
-            "shape": list(shape),
-            "bytes": size,
-            "crc": _checksum(self.folder / file),
-        }
+        if not size:
+            return np.zeros(shape, dtype)
+        return np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=shape)
 
     def finish(self) -> str:
         """Write the manifest and see everything on the disk; give the generation's name."""
+        for section in self._sections.values():
+            for file, about in section["files"].items():
+                path = self.folder / file
+                about |= {"bytes": path.stat().st_size, "crc": _checksum(path)}
         path = self.folder / MANIFEST
         path.write_text(json.dumps({"sections": self._sections}), encoding="utf-8")
         for file in (*self.folder.iterdir(), self.folder, self._root):
@@ -296,20 +285,7 @@ def _write_rows(
 
 
 def _save(files: GenerationWriter, section: str, name: str, values: NDArray[Any]) -> None:
-    shape = values.shape
-    files.array(section, name, values.dtype.str, shape, lambda mapped: np.copyto(mapped, values))
-
-
-def _filler(db: sqlite3.Connection, query: str, dimension: int) -> Callable[[NDArray[Any]], None]:
-    def fill(mapped: NDArray[Any]) -> None:
-        cursor = db.execute(query)
-        done = 0
-        while rows := cursor.fetchmany(FETCH):
-            joined = b"".join(row[0] for row in rows)
-            mapped[done : done + len(rows)] = np.frombuffer(joined, "<f4").reshape(-1, dimension)
-            done += len(rows)
-
-    return fill
+    files.array(section, name, values.dtype.str, values.shape)[...] = values
 
 
 def dense_section(size: int, dimension: int) -> str:
@@ -327,8 +303,12 @@ def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int)
         )
         name = dense_section(size, dimension)
         ids, _ = _write_rows(db, files, name, f"SELECT r.id, r.ns, r.acl {tail}")
-        filler = _filler(db, f"SELECT v.vector {tail}", size)
-        files.array(name, "matrix", "<f4", (len(ids), size), filler)
+        matrix, done = files.array(name, "matrix", "<f4", (len(ids), size)), 0
+        vectors = db.execute(f"SELECT v.vector {tail}")
+        while rows := vectors.fetchmany(FETCH):
+            joined = b"".join(row[0] for row in rows)
+            matrix[done : done + len(rows)] = np.frombuffer(joined, "<f4").reshape(-1, size)
+            done += len(rows)
 
 
 def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:

@@ -99,9 +99,8 @@ class VectorCache:
 class _Cached[Inner: Embedder | SparseEncoder]:
     """What computes, behind the cache of its results."""
 
-    def __init__(self, inner: Inner, folder: Path, ttl_s: float = TTL_S) -> None:
-        self.inner = inner
-        self._cache = VectorCache(folder, ttl_s)
+    def __init__(self, inner: Inner, folder: Path) -> None:
+        self.inner, self._cache = inner, VectorCache(folder)
 
     @property
     def model(self) -> str:
@@ -150,10 +149,9 @@ class CachedEmbedder(_Cached[Embedder]):
         self,
         inner: Embedder,
         folder: Path,
-        ttl_s: float = TTL_S,
         others: Callable[[str], Embedder | None] = lambda _: None,
     ) -> None:
-        super().__init__(inner, folder, ttl_s)
+        super().__init__(inner, folder)
         self.others = others
 
     def of(self, model: str) -> Embedder | None:

@@ -106,7 +106,7 @@ class Linker:
                     if (
                         entries
                         and _is_name(surface, forms[first], first == last, lower_case)
-                        and (seen.exact or _covers(surface, forms[first : last + 1]))
+                        and (seen.exact or words(surface).forms == forms[first : last + 1])
                     ):
                         matches.append(_match(start, end, surface, entries))
                 last += 1
@@ -128,10 +128,6 @@ def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
     if surface.isdecimal():
         return len(surface) > 2
     return lower_case or len(form) > 3 or not surface.islower() or not surface.isascii()
-
-
-def _covers(surface: str, forms: list[str]) -> bool:
-    return words(surface).forms == forms
 
 
 def _match(start: int, end: int, surface: str, entries: list[Entry]) -> Match:
@@ -211,7 +207,7 @@ def abbreviations(text: str) -> list[Abbreviation]:
     pairs: list[Abbreviation] = []
     for match in _SHORT.finditer(text):
         short = match.group(1)
-        if not 2 <= len(short) <= 10 or not _is_short_form(short):
+        if not 2 <= len(short) <= 10 or not any(map(str.isupper, short)):
             continue
         before = text[max(0, match.start() - 200) : match.start()]
         letters = sum(character.isalnum() for character in short)
@@ -226,10 +222,6 @@ def abbreviations(text: str) -> list[Abbreviation]:
                 start = match.start() - len(before) + tokens[0].start() + place
                 pairs.append(Abbreviation(long, short, start, match.end(1)))
     return pairs
-
-
-def _is_short_form(short: str) -> bool:
-    return any(character.isupper() for character in short) and not short.isdecimal()
 
 
 def _long_form(short: str, window: str) -> int | None:

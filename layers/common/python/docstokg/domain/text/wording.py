@@ -49,16 +49,15 @@ _OPPOSITES_TEXT: Final = (
 )
 _OPPOSITES: Final = _OPPOSITES_TEXT.split()
 _ENDINGS: Final = (
-    "ivities", "ivity", "izations", "isations", "ization", "isation", "fulness", "ousness",
-    "iveness", "ational", "ations", "ically", "ities", "ation", "ments", "ating", "ators", "ement",
-    "ingly", "edly",
-    "ator", "ates", "ated", "ness", "ment", "ible", "able", "ical", "ance", "ence",
-    "ency", "ancy",
-    "ives", "ions", "ings", "ally", "ity", "ize", "ise", "ied", "ies", "ive", "ion", "ing",
-    "ant", "ent", "ous", "ate", "ers", "est", "ed", "es", "ly", "al", "er", "ic", "or", "iv", "s",
-    "e", "y",
-)  # fmt: skip
+    "ivities|ivity|izations|isations|ization|isation|fulness|ousness|iveness|ational|ations|ically|"
+    "ities|ation|ments|ating|ators|ement|ingly|edly|ator|ates|ated|ness|ment|ible|able|ical|ance|"
+    "ence|ency|ancy|ives|ions|ings|ally|ity|ize|ise|ied|ies|ive|ion|ing|ant|ent|ous|ate|ers|est|"
+    "ed|es|ly|al|er|ic|or|iv|(?<!s)s|e|y"
+)
 _SHORTEST_STEM: Final = 3
+_ENDED: Final = re.compile(rf"(.{{{_SHORTEST_STEM},}}?)(?:{_ENDINGS})")
+"""What is left of a word without its longest ending: the shortest of at least three letters."""
+
 _IRREGULAR_TEXT: Final = (
     "rise/rose/risen fall/fell/fallen take/took/taken give/gave/given begin/began/begun keep/kept "
     "make/made write/wrote/written run/ran hold/held send/sent build/built lose/lost win/won "
@@ -107,14 +106,8 @@ def stem(word: str) -> str:
 def _stem(word: str) -> str:
     word = IRREGULAR.get(word, word)
     for _ in range(2):
-        for ending in _ENDINGS:
-            if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-                if ending == "s" and word.endswith("ss"):
-                    continue
-                word = word[: len(word) - len(ending)]
-                break
-        else:
-            break
+        if ended := _ENDED.fullmatch(word):
+            word = ended[1]
     if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
         word = word[:-1]
     return word
@@ -132,6 +125,7 @@ def _pairs() -> dict[str, frozenset[str]]:
 OPPOSITES: Final = _pairs()
 
 
+@lru_cache(maxsize=8192)
 def content_stems(text: str) -> tuple[str, ...]:
     """Return the stems of all words that are no stop words, in order."""
     return tuple(

@@ -1,6 +1,7 @@
 """Every file goes through its reader into the staging area; what is wrong is put aside."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from docstokg.contracts.outline import SCANNED
@@ -26,6 +27,9 @@ from docstokg.loading.readers.lines import json_lines
 from docstokg.loading.readers.obo import read_obo
 from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
+
+MOST_PASSAGES = 100_000
+"""Of a document: what the embedded store is made for."""
 
 Row = tuple[int, RawRecord | Rejected]
 """A line of a file, counted from 1, and what it says."""
@@ -61,7 +65,7 @@ def stage(
                 _claim(record, file, staging, registry)
                 skipped = None
                 if record.note:
-                    rejects.notes.append(f"{name}: {record.note}")
+                    rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
             elif isinstance(record, RawChunk) and registry is not None:
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
@@ -138,14 +142,17 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         if document.refused:
             yield 1, Rejected(document.refused)
             continue
-        chunks = list(document_chunks(document, file.name, readers.pieces))
+        chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
+        if len(chunks) == MOST_PASSAGES:
+            yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")
+            continue
         if file.posted is not None and not chunks:
             yield 1, Rejected("holds no text")
             return
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
         if pages := document.outline.scanned:
-            note = f"{len(pages)} pages not read, {pages[0]} first ({SCANNED})"
+            note = f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})"
         made = document.converter
         yield (
             1,

@@ -38,9 +38,13 @@ class Rejection:
     reason: str
 
     def __str__(self) -> str:
-        """Give `file:line: reason`; what a name would do to a terminal is shown instead of done."""
-        name = _CONTROLS.sub(lambda control: repr(control[0])[1:-1], self.file)
-        return f"{name}:{self.line}: {self.reason}"
+        """Give `file:line: reason` as `harmless` text."""
+        return harmless(f"{self.file}:{self.line}: {self.reason}")
+
+
+def harmless(text: str) -> str:
+    """Show what names in a text would do to a terminal instead of letting it be done."""
+    return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class RejectLog:
@@ -52,6 +56,7 @@ class RejectLog:
         self.first: list[Rejection] = []
         self.by_file: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
         self._path = path
         self._file: IO[str] | None = None
@@ -73,6 +78,12 @@ class RejectLog:
         self.unread[kind or path.suffix.lower() or "without ending"] += 1
         self.add(str(path), 1, reason)
 
+    def skip(self, path: Path, reason: str) -> None:
+        """Name a file that is nobody's document: it is in the notes and the file, no rejection."""
+        self.skipped[path.suffix.lower() or "without ending"] += 1
+        self.notes.append(f"{path}: {reason}, not read")
+        self._write(str(path), 1, reason)
+
     def add(self, file: str, line: int, reason: str) -> None:
         """Record one rejection."""
         rejection = Rejection(file, line, reason)
@@ -80,6 +91,9 @@ class RejectLog:
         self.by_file[file] += 1
         if len(self.first) < self._examples:
             self.first.append(rejection)
+        self._write(file, line, reason)
+
+    def _write(self, file: str, line: int, reason: str) -> None:
         if self._file is not None:
             row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")

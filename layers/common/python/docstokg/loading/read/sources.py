@@ -105,9 +105,10 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
 ) -> tuple[SourceFile, ...]:
     """List the loadable files of files and folders, folders whole, each once, in path order.
 
-    What cannot be loaded is rejected by name: a file of no known kind, a folder that cannot be
+    What cannot be loaded is rejected by name: JSON lines of no known kind, a folder that cannot be
     listed, and a link that leads out of its folder, for whoever made the folder need not be
-    allowed to read what it names. Hidden files and those of `docstokg eval` are passed over.
+    allowed to read what it names. What is nobody's document (hidden, a picture, a key) is skipped
+    with a note, and files of `docstokg eval` are passed over.
     `LoadError` when a source is not there or cannot be read, a named file is of no known kind, or
     nothing is left (unless `may_be_empty`).
     """
@@ -178,7 +179,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
 
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
-    """Give the file's real place, or reject it with the reason."""
+    """Give the file's real place, or None for one that is rejected or skipped, with the reason."""
     real = path.resolve()
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME
@@ -186,9 +187,12 @@ def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -
         reason = "a link that leads nowhere" if islink(path) else "no regular file"
     elif not real.is_relative_to(source.resolve()):
         reason = "a link that leads out of the folder"
-    elif kind is None:
-        reason = no_reader(path)
-    else:
+    elif kind is not None:
         return real
+    elif skipped(PurePath(path.name)):
+        rejects.skip(path, no_reader(path))
+        return None
+    else:
+        reason = no_reader(path)
     rejects.add_file(path, reason)
     return None

@@ -32,19 +32,24 @@ class MentionLine(StrictContract):
         return self
 
 
-class ChunkLine(Line):
-    """The keys of a chunk that mean something; the others become metadata."""
+class Placed(StrictContract):
+    """A passage of a document, and where it stands there."""
 
-    id: Id
     doc_id: Id
     text: Text
-    title: str | None = None
     document_name: str | None = None
     page: StrictInt | StrictStr | None = None
     section: str | None = None
     uri: str | None = None
     anchor: str | None = None
     char_start: Annotated[int, Field(ge=0)] | None = None
+
+
+class ChunkLine(Placed, Line):
+    """The keys of a chunk that mean something; the others become metadata."""
+
+    id: Id
+    title: str | None = None
     metadata: dict[str, Any] | None = None
     topics: Many[str] | None = None
     acl: Many[str] | None = None

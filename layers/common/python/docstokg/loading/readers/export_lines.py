@@ -4,12 +4,12 @@ import base64
 import binascii
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.identity import is_id
 from docstokg.domain.vectors import is_unit
-from docstokg.loading.readers.chunks import Id, Text, Weight
+from docstokg.loading.readers.chunks import Id, Placed, Text, Weight
 
 
 def _decoded(value: object) -> bytes:
@@ -44,21 +44,13 @@ PartRef = Annotated[tuple[Place, Place], Field(strict=False)]
 Labels = Many[Annotated[str, Field(max_length=512)]]
 
 
-class ChunkRow(StrictContract):
+class ChunkRow(Placed):
     """A chunk with what was computed of it."""
 
     chunk_id: Id
-    doc_id: Id
-    text: Text
     fingerprint: Annotated[str, Field(max_length=200)] = ""
     title: str = ""
     headings: Many[str] = ()
-    document_name: str | None = None
-    page: StrictInt | StrictStr | None = None
-    section: str | None = None
-    uri: str | None = None
-    anchor: str | None = None
-    char_start: Place | None = None
     layout: str = ""
     metadata: dict[str, Any] = {}
     topics: Labels = ()

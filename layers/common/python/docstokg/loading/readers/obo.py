@@ -1,6 +1,7 @@
 """`*.obo`: an ontology's terms as entities, its is_a and other relations as edges."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,16 +21,14 @@ OboRecord = RawEntity | RawRelation | Rejected
 
 @dataclass(slots=True)
 class _Term:
+    """A stanza: its values by tag, those of edges as (line, type, target)."""
+
     line: int
-    ids: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    alternatives: list[str] = field(default_factory=list)
-    synonyms: list[str] = field(default_factory=list)
-    definition: str | None = None
-    namespace: str | None = None
-    obsolete: bool = False
-    replaced_by: str | None = None
+    tags: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     edges: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def last(self, tag: str) -> str | None:
+        return self.tags[tag][-1] if self.tags[tag] else None
 
 
 def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one branch a tag of the format
@@ -81,63 +80,49 @@ def _lines(path: Path) -> Iterator[tuple[int, str | Rejected]]:
         raise Unreadable(path, broken) from broken
 
 
-def _take(term: _Term, number: int, tag: str, value: str) -> None:  # noqa: C901, PLR0912 - one branch a tag of the format
+def _take(term: _Term, number: int, tag: str, value: str) -> None:
     if tag in ("def", "synonym"):
         quoted = _QUOTED.match(value)
         if quoted is None:
             raise Rejected(f"{tag} without a quoted text")
-        text = _unescape(quoted[1]).strip()
-        if tag == "def":
-            term.definition = text
-        elif text:
-            term.synonyms.append(text)
-        return
-    plain = _TRAILING.sub("", f"{value} ").strip()
-    if tag == "id":
-        term.ids.append(plain)
+        value = _unescape(quoted[1]).strip()
     elif tag == "name":
         # A name may hold `!`; only a comment after white space is none of it.
-        term.names.append(_unescape(value.split(" ! ", maxsplit=1)[0]).strip())
-    elif tag == "namespace":
-        term.namespace = plain
-    elif tag == "alt_id":
-        term.alternatives.append(plain)
-    elif tag == "is_obsolete":
-        term.obsolete = plain == "true"
-    elif tag == "replaced_by":
-        term.replaced_by = plain
-    elif tag == "is_a":
-        term.edges.append((number, "is_a", plain))
-    elif tag == "relationship":
-        parts = plain.split()
-        if len(parts) < 2:
-            raise Rejected("relationship without a type and a target")
-        term.edges.append((number, parts[0], parts[1]))
+        value = _unescape(value.split(" ! ", maxsplit=1)[0]).strip()
+    else:
+        value = _TRAILING.sub("", f"{value} ").strip()
+    if tag not in ("is_a", "relationship"):
+        term.tags[tag].append(value)
+        return
+    parts = ["is_a", value] if tag == "is_a" else value.split()
+    if len(parts) < 2:
+        raise Rejected("relationship without a type and a target")
+    term.edges.append((number, parts[0], parts[1]))
 
 
 def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, OboRecord]]:
-    if len(term.ids) != 1 or not is_curie(term.ids[0]):
+    ids, names = term.tags["id"], term.tags["name"]
+    if len(ids) != 1 or not is_curie(ids[0]):
         yield term.line, Rejected("a term needs one id, a CURIE such as HP:0001250")
         return
-    identity = term.ids[0]
-    if len(term.names) > 1:
-        yield term.line, Rejected(f"{identity} has {len(term.names)} names")
+    identity = ids[0]
+    if len(names) > 1:
+        yield term.line, Rejected(f"{identity} has {len(names)} names")
         return
-    name = term.names[0] if term.names and term.names[0] else identity
-    kind = term.namespace or default
+    kind = term.last("namespace") or default
     yield (
         term.line,
         RawEntity(
             id=identity,
-            name=name,
+            name=next(filter(None, names), identity),
             type=kind,
-            synonyms=tuple(dict.fromkeys(term.synonyms)),
-            definition=term.definition or None,
-            obsolete=term.obsolete,
-            replaced_by=term.replaced_by,
+            synonyms=tuple(dict.fromkeys(filter(None, term.tags["synonym"]))),
+            definition=term.last("def") or None,
+            obsolete=term.last("is_obsolete") == "true",
+            replaced_by=term.last("replaced_by"),
         ),
     )
-    for alternative in dict.fromkeys(term.alternatives):
+    for alternative in dict.fromkeys(term.tags["alt_id"]):
         if is_curie(alternative):
             yield (
                 term.line,

@@ -9,7 +9,7 @@ from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.names import heading_name
 from docstokg.domain.text.words import fold
-from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.context import READ_S, ROW_BATCH
 from docstokg.loading.names.candidates import as_raw
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.read.records import is_linked_here
@@ -36,17 +36,14 @@ class NewAliases:
 
 
 def relink(
-    context: Context,
-    resolver: EntityResolver,
-    finder: MentionFinder,
-    new_aliases: NewAliases,
-    after: str = "",
+    resolver: EntityResolver, finder: MentionFinder, new_aliases: NewAliases, after: str = ""
 ) -> Iterator[str]:
     """Link again every earlier chunk that new aliases concern, or that states an edge of this load.
 
     Given mentions stay as they are. Yields the last chunk's uuid after each batch, in their order;
     `after`: the last one that was linked before.
     """
+    context = resolver.context
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     stored = context.stores.graph_writer.labels(context.namespace)
     others = [uuid for uuid, *_ in stored if uuid > after and uuid not in mine]
@@ -64,17 +61,15 @@ def relink(
                 if uuid in stating or new_aliases.concerns(chunk)
             }
             if concerned:
-                _link(context, resolver, finder, concerned)
+                _link(resolver, finder, concerned)
             advance(len(batch))
             yield batch[-1]
 
 
 def _link(
-    context: Context,
-    resolver: EntityResolver,
-    finder: MentionFinder,
-    chunks: Mapping[str, StoredChunk],
+    resolver: EntityResolver, finder: MentionFinder, chunks: Mapping[str, StoredChunk]
 ) -> None:
+    context = resolver.context
     stated = context.stores.graph_writer.stated(context.namespace, list(chunks))
     mentions = {}
     for uuid, chunk in chunks.items():

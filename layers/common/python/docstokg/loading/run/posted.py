@@ -39,7 +39,8 @@ def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     ids = {str(file.path): file.doc_id for file in files}
     for rejection in rejects.first:
         refused.setdefault(ids[rejection.file], rejection.reason)
-    return _done(order, [doc.doc_id for doc in order.documents], refused)
+    done = _done(order, [doc.doc_id for doc in order.documents], refused)
+    return done.model_copy(update={"notes": tuple(rejects.notes)})
 
 
 def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> Job:

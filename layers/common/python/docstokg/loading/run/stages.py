@@ -13,9 +13,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import batched
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+from docstokg.contracts.file_types import skipped
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.visibility import may_see
 from docstokg.errors import LoadError, Unavailable, WrongAnswer
@@ -261,6 +262,7 @@ class _Resolution:
             "warnings": report.warnings,
             "rejected_count": self.rejects.count + len(refused),
             "rejected": [*refused, *self._rejected()],
+            "notes": self.rejects.notes[:MOST_NAMED],
         }
         put_resolved(run, self.objects, context, decisions, file, summary)
         return summary
@@ -324,7 +326,9 @@ class _Resolution:
             self.files += 1
             if entry.unread:
                 self.paths[entry.inner] = entry.inner
-                self.rejects.add_file(Path(entry.inner), entry.unread)
+                nobodys = not self.run.posted and skipped(PurePath(PurePath(entry.inner).name))
+                put_aside = self.rejects.skip if nobodys else self.rejects.add_file
+                put_aside(Path(entry.inner), entry.unread)
                 continue
             file = self.sources.file(entry.inner)
             yield file, self._rows(entry)
@@ -403,7 +407,7 @@ def _write_shard(
                     staging.fill(record)
     context = resolved.context(stores, tuple(shards))
     decisions = resolved.decisions(context)
-    write_chunks(context, decisions.resolver, decisions.finder, shard)
+    write_chunks(decisions.resolver, decisions.finder, shard)
     staging.empty(documents)
     return context
 

@@ -37,20 +37,19 @@ class _Batch(NamedTuple):
     changes: dict[str, DocumentChange]
 
 
-def write_chunks(
-    context: Context, resolver: EntityResolver, finder: MentionFinder, shard: str | None = None
-) -> None:
+def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
     """Write what is new or changed, encoded; the graph's side is written anew always.
 
     A stored document changes in one step. What a changed chunk invalidates goes before its new
     fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
     `shard`: only the documents that begin in it.
     """
+    context = resolver.context
     batches = _batches(context, shard)
     encoding = ahead(lambda batch: encoded(context, batch.fresh), batches, AHEAD + 1, threads=1)
     with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
         for batch, records in encoding:
-            advance(_write(context, resolver, finder, batch, records))
+            advance(_write(resolver, finder, batch, records))
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
@@ -102,14 +101,9 @@ def _compare(
         )
 
 
-def _write(
-    context: Context,
-    resolver: EntityResolver,
-    finder: MentionFinder,
-    batch: _Batch,
-    records: Records,
-) -> int:
+def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, records: Records) -> int:
     """Write one batch that is encoded; count its chunks."""
+    context = resolver.context
     report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
         stores.index_writer.put(new)
@@ -118,7 +112,15 @@ def _write(
             stores.graph_writer.delete(context.namespace, silent, tidy=False)
         own = [row for row in records if row[0].doc_id == doc_id]
         report.removed += stores.index_writer.put_document(change._replace(chunks=own))
-    _write_nodes(context, resolver, finder, batch.chunks)
+    nodes = [chunk_node(chunk, context.namespace) for chunk in batch.chunks]
+    mentions = {
+        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
+        for node, chunk in zip(nodes, batch.chunks, strict=True)
+    }
+    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
+    stores.graph_writer.put_chunks(nodes)
+    stores.graph_writer.put_mentions(context.namespace, mentions)
+    report.mentions += sum(len(rows) for rows in mentions.values())
     report.chunks += len(batch.chunks)
     report.written += len(records)
     report.unchanged += len(batch.chunks) - len(records)
@@ -194,17 +196,3 @@ def vectors_of(
     parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
     made = dense.embed_parts([texts[i] for i in todo], parts)
     return dict(zip(todo, made, strict=True))
-
-
-def _write_nodes(
-    context: Context, resolver: EntityResolver, finder: MentionFinder, batch: Sequence[RawChunk]
-) -> None:
-    nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
-    mentions = {
-        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
-        for node, chunk in zip(nodes, batch, strict=True)
-    }
-    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
-    context.stores.graph_writer.put_chunks(nodes)
-    context.stores.graph_writer.put_mentions(context.namespace, mentions)
-    context.report.mentions += sum(len(rows) for rows in mentions.values())

@@ -1,0 +1,25 @@
+"""The topic that tells people, under the environment's key."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra.nag import acknowledge
+
+
+def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
+    """The topic every alarm and the budget speak through."""
+    topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
+    ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
+    # A policy of our own replaces the one that lets the owner's alarms publish; the key's policy
+    # names them as well, for a topic under a key is silent without that.
+    for service in ("cloudwatch", "budgets"):
+        topic.grant_publish(iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=ours))
+    if email:
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+        by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
+        acknowledge(topic, by_mail, "Serverless-SNSRedrivePolicy")
+    return topic

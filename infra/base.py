@@ -1,0 +1,43 @@
+"""What every stack of an environment has, and every construct in it reads: settings, key, code."""
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from infra.settings import Environment
+
+
+class Stack(cdk.Stack):
+    """A region and, when it is named, the only account this may go to; tags and protection.
+
+    `target`: its environment; `key`: of all that rests in it; `bundles`: where the zips of
+    functions were built, None for their sources.
+    """
+
+    key: kms.IKey
+
+    def __init__(
+        self,
+        scope: Construct,
+        target: Environment,
+        about: str,
+        suffix: str = "",
+        bundles: Path | None = None,
+    ) -> None:
+        name = f"docstokg-{target.name}{suffix}"
+        super().__init__(
+            scope,
+            name,
+            description=f"DocsToKG: {about}",
+            env=cdk.Environment(region=target.region, account=target.account or None),
+            termination_protection=target.termination_protection,
+            synthesizer=cdk.DefaultStackSynthesizer(),
+        )
+        self.target, self.bundles = target, bundles
+        # W3005: orders CDK writes down although a reference implies them are harmless.
+        self.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
+        tags = {"docstokg:environment": target.name, "docstokg:service": "rag"}
+        for key, value in (tags | dict(target.tags)).items():
+            cdk.Tags.of(self).add(key, value)
