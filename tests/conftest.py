@@ -170,7 +170,7 @@ def load_folder(
     folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, namespace: str = "default",
     **settings: Any,
 ):  # fmt: skip
-    """Load a folder into one embedded store, as `docstokg load` does."""
+    """Load a folder into one embedded store, or where settings say, as `docstokg load` does."""
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load
     from docstokg.loading.read.rejects import RejectLog
@@ -179,7 +179,8 @@ def load_folder(
     from docstokg_local.loading.stores import stores_of
 
     url = f"sqlite:///{store}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))
+    stores = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
+    wiring = Wiring(Settings(**{**stores, **settings}))
     try:
         return load(
             [folder],

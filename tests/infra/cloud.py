@@ -26,7 +26,7 @@ from docstokg_local.engine.engine import Execution, StateMachine
 from infra import templates
 from infra.settings import Environment, environment
 from infra.specs import FUNCTIONS
-from tests.conftest import CORPUS, write_corpus
+from tests.conftest import CORPUS, load_folder, write_corpus
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.gateway import Answer, render_request, render_response
@@ -215,31 +215,18 @@ class Cloud:
 
     def load(self, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fill index and graph as the operator who has the loader's policy."""
-        from docstokg.loading.context import LoadOptions
-        from docstokg.loading.pipeline import load
-        from docstokg.loading.read.rejects import RejectLog
-        from docstokg.settings import Settings
-        from docstokg.wiring import Wiring
-        from docstokg_local.loading.stores import stores_of
-
-        monkeypatch.setenv("SSL_CERT_FILE", str(self.folder / "certificate.pem"))
-        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", LOADER)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET + LOADER)
-        write_corpus(self.folder / "corpus", CORPUS)
-        settings = Settings(
+        signing = {"AWS_ACCESS_KEY_ID": LOADER, "AWS_SECRET_ACCESS_KEY": SECRET + LOADER}
+        trusted = {"SSL_CERT_FILE": str(self.folder / "certificate.pem")}
+        for name, value in {**signing, **trusted, "AWS_DEFAULT_REGION": REGION}.items():
+            monkeypatch.setenv(name, value)
+        load_folder(
+            write_corpus(self.folder / "corpus", CORPUS),
+            self.folder / "graph.sqlite",
+            cache_dir,
             index_url=self.search.url,
             index_auth="sigv4-es",
             index_name=self.deployed.variables("retrieve")["DOCSTOKG_INDEX_NAME"],
-            graph_url=f"sqlite:///{self.folder / 'graph.sqlite'}",
-            cache_dir=str(cache_dir),
         )
-        wiring = Wiring(settings)
-        try:
-            stores = stores_of(wiring, True)
-            load([self.folder / "corpus"], LoadOptions(embed=True), stores, RejectLog(None))
-        finally:
-            wiring.close()
 
     def _step(self, name: str) -> Any:
         return lambda payload, _: self.call(name, payload)
