@@ -12,7 +12,7 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.http.exchange import exchanged, host_of
+from docstokg.adapters.http.exchange import UNREAD, exchanged, host_of
 from docstokg.errors import (
     DocsToKGError,
     QuotaExceeded,
@@ -62,14 +62,12 @@ class Endpoint:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
+        with_limit = {"headers": headers, "timeout": timeout_s, **UNREAD}
         status, _, data = exchanged(
-            _connections(),
-            "POST",
-            self.url,
-            body=body,
-            headers=headers,
-            timeout_s=timeout_s,
-            most=_LONGEST_ANSWER + 1,
+            lambda: _connections().request("POST", self.url, body=body, **with_limit),
+            self._host,
+            timeout_s,
+            _LONGEST_ANSWER + 1,
         )
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             raise QuotaExceeded(f"{self._host} refused because of too many calls")
