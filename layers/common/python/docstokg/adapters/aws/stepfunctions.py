@@ -23,7 +23,7 @@ class StepFunctionsWorkflow:
             raise Timeout("the workflow ran out of time")
         if status != "SUCCEEDED":
             # The cause may hold a stack trace: it stays in the execution's own log.
-            raise Unavailable("the workflow failed")
+            raise (Unavailable if status else WrongAnswer)("the workflow failed")
         return reply_of(execution.get("output", ""), "workflow")
 
 
