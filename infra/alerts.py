@@ -13,21 +13,11 @@ from infra.nag import acknowledge
 def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
     """The topic every alarm and the budget speak through."""
     topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
-    account = cdk.Stack.of(scope).account
-    # A policy of our own replaces the one that lets the owner's alarms publish.
-    for sid, service in (
-        ("AlarmsPublish", "cloudwatch.amazonaws.com"),
-        ("BudgetsPublish", "budgets.amazonaws.com"),
-    ):
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid=sid,
-                principals=[iam.ServicePrincipal(service)],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": account}},
-            )
-        )
+    ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
+    # A policy of our own replaces the one that lets the owner's alarms publish; the key's policy
+    # names them as well, for a topic under a key is silent without that.
+    for service in ("cloudwatch", "budgets"):
+        topic.grant_publish(iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=ours))
     if email:
         topic.add_subscription(subscriptions.EmailSubscription(email))
         by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."

@@ -420,5 +420,4 @@ def _access_log_format() -> apigateway.AccessLogFormat:
         "waf": "$context.wafResponseCode",
         "trace": "$context.xrayTraceId",
     }
-    body = ",".join(f'"{name}":"{value}"' for name, value in fields.items())
-    return apigateway.AccessLogFormat.custom("{" + body + "}")
+    return apigateway.AccessLogFormat.custom(json.dumps(fields, separators=(",", ":")))

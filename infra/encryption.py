@@ -19,34 +19,14 @@ def data_key(scope: Construct, *, retain: bool) -> kms.Key:
         removal_policy=removal(retain=retain),
         pending_window=cdk.Duration.days(30 if retain else 7),
     )
-    key.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="AlarmsPublishToTheEncryptedTopic",
-            principals=[
-                iam.ServicePrincipal("cloudwatch.amazonaws.com"),
-                iam.ServicePrincipal("budgets.amazonaws.com"),
-            ],
-            actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-            resources=["*"],
-            conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
-        )
+    groups = stack.format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name="*",
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
     )
-    key.add_to_resource_policy(
-        iam.PolicyStatement(
-            sid="LogGroupsOfThisAccount",
-            principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
-            actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey*", "kms:DescribeKey"],
-            resources=["*"],
-            conditions={
-                "ArnLike": {
-                    "kms:EncryptionContext:aws:logs:arn": stack.format_arn(
-                        service="logs",
-                        resource="log-group",
-                        resource_name="*",
-                        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-                    )
-                }
-            },
-        )
-    )
+    ours = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}}
+    service = iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com", conditions=ours)
+    uses = ("Encrypt", "Decrypt", "GenerateDataKey*", "DescribeKey")
+    key.grant(service, *(f"kms:{use}" for use in uses))
     return key

@@ -174,8 +174,6 @@ class Functions(Construct):
             "graph_loader": graph,
             "intake": {"DOCSTOKG_INGEST_URL": f"s3://{data.intake.bucket.bucket_name}"},
             "model": {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"},
-            "cache": {"DOCSTOKG_CACHE_TABLE": data.state.cache.table_name},
-            "circuit": {"DOCSTOKG_CIRCUIT_TABLE": data.state.circuit.table_name},
             "flags": {
                 "DOCSTOKG_APPCONFIG": self._flags.path,
                 "AWS_APPCONFIG_EXTENSION_POLL_INTERVAL_SECONDS": "30",
@@ -189,6 +187,9 @@ class Functions(Construct):
             per_use["tokens"] = {f"DOCSTOKG_JWT_{k.upper()}": v for k, v in tokens.items()}
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
+        tables = {"cache": data.state.cache, "circuit": data.state.circuit}
+        if own := [f"{use}={one.table_name}" for use, one in tables.items() if use in spec.uses]:
+            values["DOCSTOKG_TABLES"] = ",".join(own)
         if mine := data.secrets.of(spec.uses):
             values["DOCSTOKG_SECRETS"] = ",".join(secret.secret_arn for secret in mine)
         return values

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess
-from infra.nag import acknowledge
+from infra.nag import acknowledge_stars
 from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
@@ -86,14 +86,9 @@ def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
     stack = cdk.Stack.of(role)
     for statement in statements(stack, models):
         role.add_to_policy(statement)
-    wild = {
-        f"AwsSolutions-IAM5[Resource::arn:{stack.resolve(stack.partition)}:bedrock:*::foundation-model/"
-        f"{'*' if model.startswith('arn:') else model[prefix.end() if prefix else 0 :]}]"
-        for model in models
-        if (prefix := _PROFILE.match(model)) or "inference-profile/" in model
-    }
-    if wild:
-        acknowledge(role, ANY_REGION, *sorted(wild))
+    named = {resource for model in models for resource, _ in _resources(stack, model)}
+    wild = (str(stack.resolve(one)) for one in sorted(named) if ":bedrock:*:" in one)
+    acknowledge_stars(role, ANY_REGION, *wild)
 
 
 def bedrock_endpoint(

@@ -83,10 +83,9 @@ def watch(
 
 
 def _machine(states: Any, name: str) -> str:
-    for page in states.get_paginator("list_state_machines").paginate():
-        for machine in page["stateMachines"]:
-            if machine["name"] == name:
-                return str(machine["stateMachineArn"])
+    listed = states.get_paginator("list_state_machines").paginate()
+    for arn in listed.search(f"stateMachines[?name=='{name}'].stateMachineArn"):
+        return str(arn)
     raise ValueError(f"there is no state machine {name} in this account and region")
 
 

@@ -37,18 +37,18 @@ def leftovers(
         versions = list(_machine_versions(loading, states))
         in_use |= _versions_of(loading, versions[:KEPT_MACHINES], states)
         old += versions[KEPT_MACHINES:]
-    gone = []
+    gone, paginated = [], functions.get_paginator
     for name in names:
         in_use |= {
             f"{_unqualified(item['AliasArn'])}:{version}"
-            for item in _pages(functions, "list_aliases", "Aliases", FunctionName=name)
+            for item in paginated("list_aliases").paginate(FunctionName=name).search("Aliases[]")
             for version in _routes(item)
         }
         gone += [
             item["FunctionArn"]
-            for item in _pages(
-                functions, "list_versions_by_function", "Versions", FunctionName=name
-            )
+            for item in paginated("list_versions_by_function")
+            .paginate(FunctionName=name)
+            .search("Versions[]")
             if item["Version"] != "$LATEST" and item["FunctionArn"] not in in_use
         ]
     return old, gone
@@ -94,11 +94,6 @@ def _machine_versions(machine: str, states: Any) -> Iterator[str]:
         if not page.get("nextToken"):
             return
         more = {"nextToken": page["nextToken"]}
-
-
-def _pages(client: Any, operation: str, field: str, **parameters: str) -> Iterator[dict[str, Any]]:
-    for page in client.get_paginator(operation).paginate(**parameters):
-        yield from page[field]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

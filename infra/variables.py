@@ -66,7 +66,7 @@ DEPLOYED = EVERY.union(*BY_USE.values(), *BY_FUNCTION.values())
 
 RESOURCES = frozenset(
     {
-        "index_url", "index_auth", "graph_url", "cache_dir", "cache_table", "circuit_table",
+        "index_url", "index_auth", "graph_url", "cache_dir", "tables",
         "traces", "appconfig", "secrets", "environment", "workflow_arn", "route_functions",
         "jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_claims", "ingest_url",
         "ingest_machine_arn",

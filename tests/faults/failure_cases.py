@@ -113,7 +113,7 @@ def _other_failures() -> Iterator[Case]:
     )  # fmt: skip
     yield Case("no flag agent", question(), row=row, settings={"appconfig": "a/b/c"})
     yield Case("no counting table", WALK, "traverse", row=row,
-               settings={"circuit_table": "circuits"})  # fmt: skip
+               settings={"tables": ("circuit=circuits",)})  # fmt: skip
 
 
 def _embedded_failures() -> Iterator[Case]:

@@ -31,7 +31,7 @@ from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.infra.iam import Call, Policies
-from tests.infra.loopback_aws import Executions, LoopbackAws, Moto
+from tests.infra.loopback_aws import LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
 from tests.loopback import Loopback
 from tests.model_server import ModelServer
@@ -88,7 +88,7 @@ class Start:
 class Cloud:
     """One environment: loopback AWS, its functions, its state machine behind its gateway."""
 
-    executions: Executions | None = None
+    executions: Any = None
 
     def __init__(
         self, template: Template, moto: Moto, model: ModelServer, bundles: Path, folder: Path

@@ -7,8 +7,8 @@ values"); a type or attribute nobody wrote down here fails, so that no policy is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tests.infra.conftest import Template, handler_of
 
@@ -20,60 +20,49 @@ PSEUDO = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Physical:
+class Physical(NamedTuple):
     """What `Ref` and `Fn::GetAtt` give for one resource."""
 
     ref: str
-    attributes: dict[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = {}
 
 
 def _arn(service: str, tail: str, *, region: str = REGION) -> str:
     return f"arn:aws:{service}:{region}:{ACCOUNT}:{tail}"
 
 
-def _names(kind: str, name: str) -> Physical | None:
-    """Ids of the types whose reference is a name, or an ARN made of one."""
-    arn = {
-        "AWS::CloudWatch::Alarm": _arn("cloudwatch", f"alarm:{name}"),
-        "AWS::DynamoDB::Table": _arn("dynamodb", f"table/{name}"),
-        "AWS::IAM::Role": _arn("iam", f"role/{name}", region=""),
-        "AWS::KMS::Key": _arn("kms", f"key/{name}"),
-        "AWS::Lambda::Function": _arn("lambda", f"function:{name}"),
-        "AWS::Logs::LogGroup": _arn("logs", f"log-group:{name}:*"),
-    }.get(kind)
-    if kind == "AWS::S3::Bucket":  # a bucket's name has no capitals
-        return Physical(name.lower(), {"Arn": f"arn:aws:s3:::{name.lower()}"})
-    return Physical(name, {"Arn": arn}) if arn else None
-
-
-def _arns(kind: str, name: str) -> Physical | None:
-    """Ids of the types whose reference is an ARN, a URL or has more attributes."""
-    match kind:
-        case "AWS::SecretsManager::Secret":
-            return Physical(_arn("secretsmanager", f"secret:{name}-AbCdEf"))
-        case "AWS::SNS::Topic":
-            return Physical(_arn("sns", name), {"TopicArn": _arn("sns", name)})
-        case "AWS::IAM::ManagedPolicy":
-            return Physical(_arn("iam", f"policy/{name}", region=""))
-        case "AWS::SQS::Queue":
-            url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}"
-            return Physical(url, {"Arn": _arn("sqs", name), "QueueName": name})
-        case "AWS::StepFunctions::StateMachine":
-            arn = _arn("states", f"stateMachine:{name}")
-            return Physical(arn, {"Arn": arn, "Name": name, "StateMachineRevisionId": "r"})
-        case "AWS::OpenSearchService::Domain":
-            host = f"{name.lower()}.{REGION}.es.amazonaws.com"
-            return Physical(name, {"Arn": _arn("es", f"domain/{name}"), "DomainEndpoint": host})
-        case "AWS::WAFv2::WebACL":
-            return Physical(name, {"Arn": _arn("wafv2", f"regional/webacl/{name}/id")})
-        case "AWS::EC2::SecurityGroup":
-            return Physical("sg-1", {"GroupId": "sg-1"})
-        case "AWS::ApiGateway::RestApi":
-            return Physical("restapi1", {"RootResourceId": "root"})
-        case "AWS::AppConfig::Environment" | "AWS::AppConfig::ConfigurationProfile":
-            return Physical(name, {"EnvironmentId": name, "ConfigurationProfileId": name})
-    return None
+def _known(name: str) -> dict[str, tuple[str, dict[str, str]]]:
+    """By type: the reference, and the attributes, of a resource of this name."""
+    low, queue, topic = name.lower(), _arn("sqs", name), _arn("sns", name)
+    machine = _arn("states", f"stateMachine:{name}")
+    host = f"{low}.{REGION}.es.amazonaws.com"
+    return {
+        "ApiGateway::RestApi": ("restapi1", {"RootResourceId": "root"}),
+        "AppConfig::ConfigurationProfile": (name, {"ConfigurationProfileId": name}),
+        "AppConfig::Environment": (name, {"EnvironmentId": name}),
+        "CloudWatch::Alarm": (name, {"Arn": _arn("cloudwatch", f"alarm:{name}")}),
+        "DynamoDB::Table": (name, {"Arn": _arn("dynamodb", f"table/{name}")}),
+        "EC2::SecurityGroup": ("sg-1", {"GroupId": "sg-1"}),
+        "IAM::ManagedPolicy": (_arn("iam", f"policy/{name}", region=""), {}),
+        "IAM::Role": (name, {"Arn": _arn("iam", f"role/{name}", region="")}),
+        "KMS::Key": (name, {"Arn": _arn("kms", f"key/{name}")}),
+        "Lambda::Function": (name, {"Arn": _arn("lambda", f"function:{name}")}),
+        "Logs::LogGroup": (name, {"Arn": _arn("logs", f"log-group:{name}:*")}),
+        "OpenSearchService::Domain": (
+            name, {"Arn": _arn("es", f"domain/{name}"), "DomainEndpoint": host},
+        ),
+        "S3::Bucket": (low, {"Arn": f"arn:aws:s3:::{low}"}),  # its name has no capitals
+        "SNS::Topic": (topic, {"TopicArn": topic}),
+        "SQS::Queue": (
+            f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}",
+            {"Arn": queue, "QueueName": name},
+        ),
+        "SecretsManager::Secret": (_arn("secretsmanager", f"secret:{name}-AbCdEf"), {}),
+        "StepFunctions::StateMachine": (
+            machine, {"Arn": machine, "Name": name, "StateMachineRevisionId": "r"},
+        ),
+        "WAFv2::WebACL": (name, {"Arn": _arn("wafv2", f"regional/webacl/{name}/id")}),
+    }  # fmt: skip
 
 
 MACHINE = "AWS::StepFunctions::StateMachine"
@@ -127,19 +116,21 @@ class Deployed:
     @property
     def machine(self) -> str:
         """Logical id of the machine that answers."""
-        (found,) = (n for n in self.all(MACHINE) if n.startswith("Workflow"))
-        return found
+        return self.of(MACHINE, "Workflow")
 
     @property
     def loading(self) -> str:
         """Logical id of the machine that loads."""
-        (found,) = (n for n in self.all(MACHINE) if n.startswith("Ingestion"))
+        return self.of(MACHINE, "Ingestion")
+
+    def of(self, kind: str, part: str) -> str:
+        """The logical id of a type that has this in it, of which there is one."""
+        (found,) = (name for name in self.all(kind) if part in name)
         return found
 
     def only(self, kind: str) -> str:
         """The logical id of a type there is one of."""
-        (found,) = self.all(kind)
-        return found
+        return self.of(kind, "")
 
     def value(self, given: Any) -> Any:
         """Resolve every intrinsic function below `given`."""
@@ -196,20 +187,12 @@ class Deployed:
             case "AWS::ApiGateway::Stage":
                 return Physical(given["StageName"])
         own = next((self.value(given[key]) for key in OWN_NAME if key in given), name)
-        found = _names(kind, own) or _arns(kind, own)
-        return found or Physical(name)
-
-
-def parts_of(arn: str) -> list[str]:
-    """`arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE`, six parts."""
-    parts = arn.split(":", 5)
-    assert len(parts) == 6, arn
-    return parts
+        return Physical(*_known(own).get(kind.removeprefix("AWS::"), (name, {})))
 
 
 def sibling(arn: str) -> str:
     """Another resource of the same kind beside this one: its first name is another."""
-    *head, tail = parts_of(arn)
+    *head, tail = arn.split(":", 5)
     if head[2] == "s3":
         return ":".join([*head, re.sub(r"^[^/]+", lambda m: f"{m[0]}-other", tail)])
     found = re.sub(r"([:/])([^:/]+)", lambda m: f"{m[1]}{m[2]}-other", tail, count=1)

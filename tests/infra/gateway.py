@@ -6,17 +6,12 @@ Gateway reference. What only AWS can show is listed in docs/deploy.md.
 
 import base64
 import json
-import struct
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
 import airspeed
-
-JAVASCRIPT = {
-    '"': '\\"', "'": "\\'", "\\": "\\\\", "/": "\\/", "\n": "\\n", "\r": "\\r", "\t": "\\t",
-    "\b": "\\b", "\f": "\\f",
-}  # fmt: skip
 
 
 class Input:
@@ -53,16 +48,15 @@ class Util:
 
     def escapeJavaScript(self, text: str) -> str:  # noqa: N802
         """commons-lang 2.x `StringEscapeUtils.escapeJavaScript`: `'` and `/` too, UTF-16 units."""
-        return "".join(_escaped(character) for character in str(text))
+        plain = json.dumps(str(text))[1:-1].replace("'", r"\'").replace("/", r"\/")
+        # JSON escapes the rest in the same way, but units in small letters, and DEL as well.
+        return re.sub(r"\\(.)([0-9a-f]{4})?", _unit, plain)
 
 
-def _escaped(character: str) -> str:
-    if character in JAVASCRIPT:
-        return JAVASCRIPT[character]
-    if 32 <= ord(character) < 128:
-        return character
-    units = character.encode("utf-16-le", "surrogatepass")
-    return "".join(f"\\u{unit:04X}" for unit in struct.unpack(f"<{len(units) // 2}H", units))
+def _unit(found: re.Match[str]) -> str:
+    if found[1] != "u":
+        return found[0]
+    return "\x7f" if found[2] == "007f" else f"\\u{found[2].upper()}"
 
 
 @dataclass(frozen=True)
@@ -77,14 +71,13 @@ class Answer:
 
 
 def render_request(
-    template: str,
-    body: str,
-    context: dict[str, Any],
-    querystring: dict[str, str] | None = None,
-    path: dict[str, str] | None = None,
+    template: str, body: str, context: dict[str, Any], *parameters: dict[str, str] | None
 ) -> Any:
-    """The integration request, parsed: it must be JSON or the service would refuse it."""
-    return json.loads(_merge(template, body, context, querystring, path))
+    """The integration request, parsed: it must be JSON or the service would refuse it.
+
+    `parameters`: those of the query string, then those of the path.
+    """
+    return json.loads(_merge(template, body, context, *parameters))
 
 
 def render_response(template: str, payload: Any, status: int = 200) -> Answer:
@@ -97,12 +90,8 @@ def render_response(template: str, payload: Any, status: int = 200) -> Answer:
 
 
 def _merge(
-    template: str,
-    body: str,
-    context: dict[str, Any],
-    querystring: dict[str, str] | None = None,
-    path: dict[str, str] | None = None,
+    template: str, body: str, context: dict[str, Any], *parameters: dict[str, str] | None
 ) -> str:
-    names = {"input": Input(body, querystring, path), "util": Util(), "context": context}
+    names = {"input": Input(body, *parameters), "util": Util(), "context": context}
     text: str = airspeed.Template(template).merge(names)
     return text

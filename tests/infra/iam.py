@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,8 +55,9 @@ class Policies:
 
     def allows(self, call: Call) -> bool:
         """Decide one call."""
-        own = list(self._own(call))
-        theirs = list(self._of_resource(call))
+        own = self.of_roles.get(call.principal, self.managed.get(call.principal, []))
+        named = (r for r in self.of_resources if fnmatch.fnmatchcase(call.resource, r))
+        theirs = [statement for name in named for statement in self.of_resources[name]]
         matching = [s for s in own if _matches(s, call)]
         granting = [s for s in theirs if _matches(s, call) and _names(s, call.principal)]
         if any(s["Effect"] == "Deny" for s in (*matching, *granting)):
@@ -68,14 +69,6 @@ class Policies:
         if call.action == "sts:AssumeRole":
             return any(s["Effect"] == "Allow" for s in granting)
         return allowed or any(s["Effect"] == "Allow" for s in granting)
-
-    def _own(self, call: Call) -> Iterator[Statement]:
-        yield from self.of_roles.get(call.principal, self.managed.get(call.principal, []))
-
-    def _of_resource(self, call: Call) -> Iterator[Statement]:
-        for resource, statements in self.of_resources.items():
-            if fnmatch.fnmatchcase(call.resource, resource):
-                yield from statements
 
     def _read_roles(self) -> None:
         deployed = self._deployed

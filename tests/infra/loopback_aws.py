@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import boto3
@@ -57,22 +57,6 @@ class Moto:
         self._mock.stop()
 
 
-class Executions(Protocol):
-    """Who runs a standard machine here."""
-
-    def begin(self, name: str, given: str) -> None:
-        """Begin an execution of this input."""
-
-    def running(self) -> list[str]:
-        """Name those that run."""
-
-    def find(self, name: str) -> tuple[str, str] | None:
-        """Give status and input, or None for a name nobody began."""
-
-    def stop(self, name: str) -> None:
-        """End an execution."""
-
-
 class LoopbackAws(Loopback):
     """One endpoint for every service; `calls` is what was asked of it, in order."""
 
@@ -82,11 +66,12 @@ class LoopbackAws(Loopback):
         *,
         start: Callable[[str], dict[str, Any]],
         invoke: Callable[[str, bytes], bytes],
-        executions: Executions | None = None,
+        executions: Any = None,
     ) -> None:
         """`start`: input of an execution -> outcome; `invoke`: function's name, event -> answer.
 
-        `executions`: of the standard machine, where there is one.
+        `executions`: of the standard machine, where there is one: it can `begin`, name those
+        `running`, `find` status and input by name, and `stop`.
         """
         self.calls: list[tuple[str, Call]] = []
         self._start, self._invoke, self._moto = start, invoke, moto

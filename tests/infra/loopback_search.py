@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -95,14 +96,9 @@ class Documents:
         outcomes = []
         for line in lines:
             ((action, meta),) = json.loads(line).items()
-            existed = meta["_id"] in self._documents[name]
-            if action == "delete":
-                self._documents[name].pop(meta["_id"], None)
-                result = "deleted" if existed else "not_found"
-            else:
-                self._documents[name][meta["_id"]] = json.loads(next(lines))
-                result = "updated" if existed else "created"
-            outcomes.append({action: {"_id": meta["_id"], "status": 200, "result": result}})
+            given = {} if action == "delete" else json.loads(next(lines))
+            status, told = self._document(action.upper(), name, meta["_id"], given)
+            outcomes.append({action: {"status": status, **told}})
         return outcomes
 
     def _one(self, name: str, key: str) -> Json:
@@ -133,22 +129,17 @@ class Documents:
             hits = [hit for hit in hits if hit["_source"]["doc_id"] > after]
             hits.sort(key=lambda hit: hit["_source"]["doc_id"])
         size = body.get("size", 10)
+        names = _buckets(one["namespace"] for one in visible.values())
+        tokens = _buckets(t for one in visible.values() for t in one.get("tokens", ()))
         return {
             "took": 1,
             "timed_out": False,
             "_shards": {"failed": 0},
             "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
             "aggregations": {
-                "names": {"buckets": _buckets(s["namespace"] for s in visible.values())},
-                "spaces": {
-                    "buckets": [
-                        {**one, "held": {"buckets": []}}
-                        for one in _buckets(s["namespace"] for s in visible.values())
-                    ]
-                },
-                "tokens": {
-                    "buckets": _buckets(t for s in visible.values() for t in s.get("tokens", ()))
-                },
+                "names": {"buckets": names},
+                "spaces": {"buckets": [{**one, "held": {"buckets": []}} for one in names]},
+                "tokens": {"buckets": tokens},
             },
         }
 
@@ -177,10 +168,7 @@ def _hit(key: str, source: Json, words: set[str]) -> Json:
 
 
 def _buckets(names: Any) -> list[Json]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return [{"key": name, "doc_count": count} for name, count in counts.items()]
+    return [{"key": name, "doc_count": count} for name, count in Counter(names).items()]
 
 
 class LoopbackSearch(Loopback):

@@ -9,7 +9,7 @@ whose right. `rights` turns the table into calls on the resources of one environ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from docstokg.contracts.routes import ROUTES
 from infra.settings import environment
@@ -29,8 +29,7 @@ NETWORK = (
 )
 
 
-@dataclass(frozen=True)
-class Right:
+class Right(NamedTuple):
     """A call that has to be allowed, and the page that says it is made."""
 
     call: Call
@@ -67,14 +66,12 @@ def _key(deployed: Deployed) -> str:
 
 
 def _role(deployed: Deployed, name: str) -> str:
-    (found,) = (n for n in deployed.all("AWS::IAM::Role") if name in n)
-    return deployed.arn(found)
+    return deployed.arn(deployed.of("AWS::IAM::Role", name))
 
 
 def bucket_of(deployed: Deployed, construct: str) -> str:
     """Logical id of the bucket that a construct of the data stack makes."""
-    (found,) = (n for n in deployed.all("AWS::S3::Bucket") if n.startswith(construct))
-    return found
+    return deployed.of("AWS::S3::Bucket", construct)
 
 
 def _edge(deployed: Deployed) -> Iterator[Right]:
@@ -221,8 +218,7 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     """Operators and pipelines: the policies and roles that docs/deploy.md tells them to use."""
 
     def policy(part: str) -> str:
-        (name,) = (n for n in deployed.all("AWS::IAM::ManagedPolicy") if part in n)
-        return deployed.ref(name)
+        return deployed.ref(deployed.of("AWS::IAM::ManagedPolicy", part))
 
     loader, sources = policy("Loader"), policy("IntakeSources")
     domain = deployed.arn(deployed.only("AWS::OpenSearchService::Domain"))

@@ -81,8 +81,8 @@ class Recorder(Settings):
 READ: set[str] = set()
 BASE = {
     "index_url": "https://search.example", "index_user": "u", "index_password": "p",
-    "graph_url": "bolt://127.0.0.1:1", "graph_password": "x", "cache_table": "c",
-    "circuit_table": "t", "traces": "https://queue.example",
+    "graph_url": "bolt://127.0.0.1:1", "graph_password": "x",
+    "tables": ("cache=c", "circuit=t"), "traces": "https://queue.example",
     "workflow_arn": "arn:aws:states:eu-central-1:1:stateMachine:x", "jwt_issuer": "i",
     "route_functions": ("check=arn:aws:lambda:eu-central-1:1:function:c:live",),
     "jwt_audience": "a", "jwt_jwks_url": "https://keys.example", "cursor_key": "k", "ingest_url": "s3://bucket",

@@ -277,6 +277,7 @@ def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_
             "inner.zip": packed({"x.txt": "Deep."}),
             "logo.png": b"\x89PNG",
             "tool": b"\x7fELF\0\0",
+            "a\x1b.txt": "Odd.",
         }
     )
     documents = opened(child, tmp_path / "a.zip", raw)
@@ -289,6 +290,7 @@ def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_
         "inner.zip: an archive inside an archive",
         "logo.png: no reader for .png",
         "tool: NUL character in line 1",
+        "a\x1b.txt: must not contain control characters",
     ]
     code = list(document_chunks(documents[1], "two.py", PIECES))
     assert code[0].mentions == ()

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import Workflow
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.asking import ask, with_answer
 from docstokg_local.cli.demo_corpus import write_corpus
 from docstokg_local.cli.display import (
     TerminalProgress,
@@ -61,11 +62,7 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
         )
     show_load(report, rejects)
     out.print()
-    request = {
-        "query": QUESTION,
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 512},
-    }
+    request = with_answer({"query": QUESTION}, EXTRACTIVE)
     workflow = LocalWorkflow(wiring)
     # The first question pays for opening models and files; the second shows what one costs.
     ask(workflow, request)

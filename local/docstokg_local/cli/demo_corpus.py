@@ -79,10 +79,6 @@ class Ontology:
         """List a term with everything more specific."""
         return _closure(term, self.children)
 
-    def above(self, term: str) -> set[str]:
-        """List a term with everything more general."""
-        return _closure(term, self.parents)
-
     def label(self, term: str) -> str:
         """Write a term as `Seizure (HP:0001250)`."""
         return f"{self.terms[term].name} ({term})"
@@ -167,7 +163,7 @@ def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
 def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
     """Choose the terms around `centre` and the diseases in which it is best documented."""
     family = {centre, *ontology.children[centre]}
-    family |= ontology.above(centre)
+    family |= _closure(centre, ontology.parents)
     family |= {term for term in ontology.below(centre) if ontology.having[term]}
     for parent in ontology.parents[centre]:
         family |= set(ontology.children[parent])
@@ -186,7 +182,7 @@ def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]
 
 def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
     """Count in how many of a term's diseases each unrelated term occurs too, most first."""
-    related = ontology.below(term) | ontology.above(term)
+    related = ontology.below(term) | _closure(term, ontology.parents)
     together: Counter[str] = Counter()
     for disease in ontology.having[term]:
         together.update({a.phenotype for a in ontology.shown_by[disease]} - related)

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
-from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog, harmless
 from docstokg_local.cli.causes import in_words
 from docstokg_local.cli.printing import counted, printable, printable_json, say
 
@@ -215,8 +215,9 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - o
             line += f" {count.skipped:>6,} skipped" if count.skipped else ""
             out.print(escape(line), style="dim", highlight=False)
     err = notes()
-    for note in rejects.notes[:NOTES]:
-        err.print(escape(note), style="dim")
+    # What was skipped says the least: it must not hide the others.
+    for note in sorted(rejects.notes, key=lambda one: one.endswith(", not read"))[:NOTES]:
+        err.print(escape(harmless(note)), style="dim")
     if len(rejects.notes) > NOTES:
         err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")
     for warning in report.warnings:

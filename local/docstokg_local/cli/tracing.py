@@ -48,18 +48,14 @@ def in_file(path: Path) -> Iterator[tuple[str, str]]:
 def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
     """Give the lines of an environment's functions that name a request."""
     pages = clients("cloudformation").get_paginator("list_stack_resources")
-    for page in pages.paginate(StackName=f"docstokg-{environment}"):
-        for one in page["StackResourceSummaries"]:
-            function = FUNCTION.match(one["LogicalResourceId"])
-            if function is None or one["ResourceType"] != "AWS::Logs::LogGroup":
-                continue
-            events = (
-                clients("logs")
-                .get_paginator("filter_log_events")
-                .paginate(logGroupName=one["PhysicalResourceId"], filterPattern=f'"{request_id}"')
-            )
-            for event in (event for some in events for event in some["events"]):
-                yield function[1], event["message"]
+    logs = clients("logs").get_paginator("filter_log_events")
+    resources = pages.paginate(StackName=f"docstokg-{environment}")
+    groups = "StackResourceSummaries[?ResourceType=='AWS::Logs::LogGroup']"
+    for one in resources.search(groups):
+        if (function := FUNCTION.match(one["LogicalResourceId"])) is not None:
+            group = one["PhysicalResourceId"]
+            said = logs.paginate(logGroupName=group, filterPattern=f'"{request_id}"')
+            yield from ((function[1], text) for text in said.search("events[].message"))
 
 
 def told(lines: list[Line]) -> Iterator[str]:

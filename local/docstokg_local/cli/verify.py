@@ -195,12 +195,9 @@ def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Findin
 
 
 def _uuids(response: RAGResponse) -> set[str]:
-    uuids = {citation.uuid for citation in response.citations}
-    for citation in response.citations:
-        for edge in citation.kg_evidence.path if citation.kg_evidence else ():
-            if edge.evidence is not None:
-                uuids.add(edge.evidence.uuid)
-    return uuids
+    paths = (one.kg_evidence.path for one in response.citations if one.kg_evidence)
+    stated = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
+    return stated | {citation.uuid for citation in response.citations}
 
 
 def _check_citation(  # noqa: C901 - one branch a claim

@@ -19,12 +19,12 @@ from docstokg.loading.readers.lines import Line
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import with_answer
 from docstokg_local.cli.display import screen
 from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
 from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, table_of
 
 Report = dict[str, Any]
-MAX_TOKENS_GEN = 512
 SNIPPETS = 5
 HELD = 0.6
 """A cited passage is right when it holds this share of the content words of one statement."""
@@ -160,12 +160,8 @@ def evaluate_answers(
 ) -> Report:
     """Put every question with a written answer to the whole state machine, and judge what comes."""
     rows: list[Report] = []
-    fields = {
-        "namespace": namespace,
-        "verbosity": "full",
-        "synthesis": {"enabled": True, "model": model},
-        "budget": {"max_tokens_gen": MAX_TOKENS_GEN, "timeout_s": settings.max_timeout_s},
-    }
+    fields = {"namespace": namespace, "verbosity": "full"}
+    fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
     took = ask_all(
         Wiring(settings, Telemetry(level="ERROR")),
         model,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
@@ -42,15 +43,12 @@ def workers_for(sources: Sequence[Path]) -> int:
 
 def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
     """Tell whether the files are at least so large together; looks no further than needed."""
-    size = sum(path.stat().st_size for path in sources if path.is_file())
-    for source in sources:
-        for folder, _, names in os.walk(source):
-            for name in names:
-                if size >= enough:
-                    return True
-                path = Path(folder, name)
-                size += path.stat().st_size if path.is_file() else 0
-    return size >= enough
+    size = 0
+    for path in chain(sources, *(source.rglob("*") for source in sources)):
+        size += path.stat().st_size if path.is_file() else 0
+        if size >= enough:
+            return True
+    return False
 
 
 def _memory_bytes() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings
-from docstokg.wiring import WARM_TIME_S, Handler, Wiring, with_secrets
+from docstokg.wiring import WARM_TIME_S, Handler, Wiring, by_name, with_secrets
 
 RESTORE_TIME_S = 3.0
 """Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
@@ -118,7 +118,7 @@ class Entry:
         self._handler = self._build(self._wiring)
 
     def _prepare(self, time_s: float) -> None:
-        if self._settings.cache_table:
+        if "cache" in by_name(self._settings.tables):
             self._wiring.response_cache()  # its client takes longer to make than a call may take
         self._wiring.warm(time_s)
 

@@ -179,7 +179,9 @@ class CacheSettings(Contract):
     """What is kept of work done."""
 
     cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
-    cache_table: str | None = Field(None, description="DynamoDB table of cached responses")
+    tables: tuple[str, ...] = Field(
+        (), description="DynamoDB tables: cache=NAME of responses, circuit=NAME of circuit states"
+    )
 
 
 class AccessSettings(Contract):
@@ -209,7 +211,6 @@ class OperationSettings(Contract):
     """Logs, metrics, traces and what a deployment is connected to."""
 
     traces: str = Field("off", description="where traces go: off, local, or the URL of a queue")
-    circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
     environment: str | None = Field(

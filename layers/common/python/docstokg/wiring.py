@@ -158,10 +158,10 @@ class Wiring:
         from docstokg.adapters.neo4j.graph import Neo4jGraph
 
         shared: SharedCircuit | None = None
-        if self.settings.circuit_table is not None:
+        if table := by_name(self.settings.tables).get("circuit"):
             from docstokg.adapters.aws.shared_circuit import CircuitTable
 
-            shared = CircuitTable(self.settings.circuit_table, "graph", telemetry=self.telemetry)
+            shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
@@ -383,10 +383,10 @@ class Wiring:
     @once
     def response_cache(self) -> ports.ResponseCache:
         """Give the store of finished responses."""
-        if self.settings.cache_table:
+        if table := by_name(self.settings.tables).get("cache"):
             from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
 
-            return DynamoDbCache(self.settings.cache_table)
+            return DynamoDbCache(table)
         from docstokg.adapters.sqlite.cache import SqliteCache
 
         return SqliteCache(self.cache_folder() / "responses.sqlite")
@@ -394,10 +394,10 @@ class Wiring:
     @once
     def call_counter(self) -> ports.CallCounter | None:
         """Give the counts all processes share, or None: each process counts for itself."""
-        if self.settings.circuit_table is not None:
+        if table := by_name(self.settings.tables).get("circuit"):
             from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
 
-            return DynamoDbCounter(self.settings.circuit_table)
+            return DynamoDbCounter(table)
         if self.settings.process_dir is None:
             return None
         from docstokg.adapters.sqlite.shared import SqliteCounter

@@ -38,9 +38,13 @@ class Rejection:
     reason: str
 
     def __str__(self) -> str:
-        """Give `file:line: reason`; what a name would do to a terminal is shown instead of done."""
-        name = _CONTROLS.sub(lambda control: repr(control[0])[1:-1], self.file)
-        return f"{name}:{self.line}: {self.reason}"
+        """Give `file:line: reason` as `harmless` text."""
+        return harmless(f"{self.file}:{self.line}: {self.reason}")
+
+
+def harmless(text: str) -> str:
+    """Show what names in a text would do to a terminal instead of letting it be done."""
+    return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class RejectLog:

@@ -36,6 +36,9 @@ NAMELESS = frozenset((".code", ".conf"))
 """Formats whose words are identifiers: none of them names an entity."""
 
 LARGEST_FILE = 200 * 1024 * 1024
+LARGEST_TEXT = 50_000_000
+"""Characters that a converter may make of a file: one of 50 kB can say a cell so often."""
+
 LARGEST_ORIGINAL = 50 * 1024 * 1024
 """Of a PDF that is kept, so that its pages can be shown."""
 
@@ -104,12 +107,9 @@ def _check_is_text(sample: bytes) -> None:
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
     """Read what was sent as a document: its id is the given one, whatever it says of itself."""
-    documents = _documents(posted.raw, suffix, doc_id, converter)
+    documents = _documents(posted.raw, suffix, doc_id, converter, MAX_DOCUMENTS_BYTES)
     if len(documents) != 1:
         raise Rejected(f"holds {len(documents)} documents: send each by itself")
-    if (long := len(documents[0].text)) > MAX_DOCUMENTS_BYTES:
-        most = f"{MAX_DOCUMENTS_BYTES:,}: `docstokg load` takes it"
-        raise Rejected(f"{long:,} characters of text are more than {most}")
     check_text([posted.metadata, posted.fields.get("title"), list(posted.fields.get("acl", ()))])
     check_depth(posted.metadata)
     return replace(
@@ -121,7 +121,9 @@ def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) 
     )
 
 
-def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tuple[Document, ...]:
+def _documents(
+    raw: bytes, suffix: str, doc_id: str, converter: Converter, most: int = LARGEST_TEXT
+) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
     if not made_by and suffix not in SOURCE_TEXTS:
         raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
@@ -140,10 +142,13 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
     for number, outline in enumerate(outlines):
         several = len(outlines) > 1 or outline.member
         own = outline.doc_id or (f"{doc_id}/{outline.member or number}" if several else doc_id)
-        if outline.refused:
-            why = f"{outline.member}: {outline.refused}"
+        if wrong := outline.refused or (id_problem(own) if outline.member else ""):
+            why = f"{outline.member}: {wrong}"
             documents.append(Document(own, outline, 0, {}, {}, refused=why))
             continue
+        if (long := len(outline.text)) > most:
+            more = "" if most == LARGEST_TEXT else f"; `docstokg load` takes {LARGEST_TEXT:,}"
+            raise Rejected(f"{long:,} characters of text are more than {most:,}{more}")
         kind = (format_of(PurePath(outline.member)) if outline.member else "") or suffix
         filled = replace(outline, blocks=_filled(outline.text, outline.blocks, 0))
         _check_id(own)
