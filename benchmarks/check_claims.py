@@ -12,8 +12,8 @@ the rules of training.false_claims, the same number by each; chance is large in 
 `--draws` draws them several times and gives the mean and the spread of their shares. Nothing of
 these sets was used in fitting (training.verdicts), but rules were written while looking at
 the first 600 statements of medical_guidelines, and thresholds chosen with all in view. The
-second form takes ready statements, each with its kind: some on the manuals that
-benchmarks.plain_questions gathers (half of them, "seen", were looked at when rules were written).
+second form takes ready statements, each with its kind: some on manual pages of
+Debian (half of them, "seen", were looked at when rules were written).
 """
 
 import argparse

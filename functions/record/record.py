@@ -36,7 +36,13 @@ def record(
             store.write(tuple(messages.values()), time_budget.WRITE_TRACES_S)
     except Permanent as error:
         telemetry.log("WARNING", "traces_refused", count=len(messages), **cause(error))
-        failed += _one_by_one(messages, store, telemetry)
+        for message_id, message in messages.items():
+            try:
+                store.write((message,), time_budget.WRITE_TRACES_S)
+            except DocsToKGError as refused:
+                failed.append(message_id)
+                one = {"request_id": message.request_id, **cause(refused)}
+                telemetry.log("WARNING", "trace_not_written", **one)
     except DocsToKGError as error:
         failed += list(messages)
         requests = [message.request_id for message in messages.values()]
@@ -51,18 +57,3 @@ def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[s
     removed = store.remove_before(before, time_budget.REMOVE_TRACES_S)
     telemetry.log("INFO", "traces_removed", removed=removed)
     return {"removed": removed}
-
-
-def _one_by_one(
-    messages: Mapping[str, TraceMessage], store: TraceStore, telemetry: Telemetry
-) -> list[str]:
-    failed = []
-    for message_id, message in messages.items():
-        try:
-            store.write((message,), time_budget.WRITE_TRACES_S)
-        except DocsToKGError as error:
-            failed.append(message_id)
-            telemetry.log(
-                "WARNING", "trace_not_written", request_id=message.request_id, **cause(error)
-            )
-    return failed

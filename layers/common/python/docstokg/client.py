@@ -22,7 +22,7 @@ import urllib3
 from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
-from docstokg.adapters.http.exchange import NeverSent, exchanged, host_of
+from docstokg.adapters.http.exchange import UNREAD, NeverSent, exchanged, host_of
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.request import RAGRequest, SearchRequest
@@ -69,8 +69,7 @@ class Client:
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
-        host_of(url)
-        self._base = url.rstrip("/")
+        self._host, self._base = host_of(url), url.rstrip("/")
         self._pool = urllib3.PoolManager(retries=False)
         self._timeout_s, self._retries = timeout_s, retries
         self._headers = {
@@ -181,14 +180,13 @@ class Client:
     ) -> Reply:
         method, _, path = target.partition(" ")
         text = None if body is None else json.dumps(body, ensure_ascii=False)
+        sent = None if text is None else text.encode("utf-8", "surrogatepass")
+        given = {"headers": self._headers, "timeout": left_s, **UNREAD}
         status, headers, data = exchanged(
-            self._pool,
-            method,
-            self._base + path,
-            body=None if text is None else text.encode("utf-8", "surrogatepass"),
-            headers=self._headers,
-            timeout_s=left_s,
-            most=_LONGEST_REPLY,
+            lambda: self._pool.request(method, self._base + path, body=sent, **given),
+            self._host,
+            left_s,
+            _LONGEST_REPLY,
         )
         try:
             # A newer server may say more than this client knows.

@@ -183,7 +183,8 @@ class LiteLlm:
         dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
         return Completion(
             cut=cut,
-            text=_legible(text[:_LONGEST_ANSWER]),
+            # No lone surrogate and no NUL, which no JSON reader downstream is bound to accept.
+            text=text[:_LONGEST_ANSWER].encode(errors="ignore").decode().replace("\x00", ""),
             model=model,
             provider=route.provider,
             tokens_in=tokens_in,
@@ -254,11 +255,6 @@ class _Stream:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _legible(text: str) -> str:
-    """Drop lone surrogates and NUL, which no JSON reader downstream is bound to accept."""
-    return text.encode("utf-8", "ignore").decode("utf-8").replace("\x00", "")
 
 
 _UNREACHABLE = frozenset(

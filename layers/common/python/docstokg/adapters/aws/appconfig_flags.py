@@ -43,11 +43,11 @@ class AppConfigFlags:
         """Give the flags by name, read again after `keep_s` seconds; raises in time."""
         with self._lock:
             if time.monotonic() - self._read_at >= self._keep_s:
-                self._flags = _checked(self._read(timeout_s))
+                self._flags = self._read(timeout_s)
                 self._read_at = time.monotonic()
             return dict(self._flags)
 
-    def _read(self, timeout_s: float) -> bytes:
+    def _read(self, timeout_s: float) -> dict[str, Flag]:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
         try:
             connection.request("GET", self._path)
@@ -61,12 +61,8 @@ class AppConfigFlags:
             connection.close()
         if answer.status != http.client.OK:
             raise Unavailable(f"the flag agent answered {answer.status}")
-        return body
-
-
-def _checked(body: bytes) -> dict[str, Flag]:
-    try:
-        flags: dict[str, Flag] = _FLAGS.validate_json(body, strict=True)
-    except ValueError as exc:
-        raise WrongAnswer("the flags are not a JSON object of booleans and numbers") from exc
-    return flags
+        try:
+            flags: dict[str, Flag] = _FLAGS.validate_json(body, strict=True)
+        except ValueError as exc:
+            raise WrongAnswer("the flags are not a JSON object of booleans and numbers") from exc
+        return flags

@@ -17,19 +17,14 @@ class StepFunctionsWorkflow:
 
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
-        payload = envelope.model_dump_json()
-        status, output = self._service.call(
-            lambda client: _read(
-                client.start_sync_execution(stateMachineArn=self._arn, input=payload)
-            ),
-            self._timeout_s,
-        )
-        if status == "TIMED_OUT":
+        given = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
+        execution = self._service.ask("start_sync_execution", self._timeout_s, **given)
+        if (status := execution.get("status")) == "TIMED_OUT":
             raise Timeout("the workflow ran out of time")
         if status != "SUCCEEDED":
             # The cause may hold a stack trace: it stays in the execution's own log.
-            raise Unavailable("the workflow failed")
-        return reply_of(output, "workflow")
+            raise (Unavailable if status else WrongAnswer)("the workflow failed")
+        return reply_of(execution.get("output", ""), "workflow")
 
 
 def reply_of(output: str | bytes, whose: str) -> Reply:
@@ -38,10 +33,6 @@ def reply_of(output: str | bytes, whose: str) -> Reply:
         return Reply.model_validate_json(output)
     except ValueError as exc:
         raise WrongAnswer(f"the {whose} gave no reply") from exc
-
-
-def _read(execution: dict[str, str]) -> tuple[str, str]:
-    return execution["status"], execution.get("output", "")
 
 
 def region_of(arn: str) -> str:

@@ -192,12 +192,9 @@ def _heads(rows: Sequence[Sequence[Cell]], may_name: bool) -> int:
     texts = [cell.text or "" for cell in rows[0]]
     named = all(texts[1:]) and len(set(texts)) == len(texts) and not any(c.head for c in rows[0])
     named = named and max(map(len, texts)) <= LONGEST_LABEL
-    return int(may_name and named and len(rows) > 1 and not any(map(_is_value, texts)))
-
-
-def _is_value(text: str) -> bool:
-    """Tell whether a cell states an amount, as a column's name does not."""
-    return any(char.isdigit() for char in text[:2])
+    # A cell that states an amount is no column's name.
+    amounts = any(char.isdigit() for text in texts for char in text[:2])
+    return int(may_name and named and len(rows) > 1 and not amounts)
 
 
 def moved(block: Block, by: int) -> Block:

@@ -60,8 +60,8 @@ class MarkdownConverter:
         children: tuple[Block, ...] = ()
         if kind == "heading":
             level, label = int(node.tag[1]), self._plain(node.children[0].content)
-        elif node.type == "html_block" and _is_marks(text[start:end]):
-            kind = "gap"
+        elif node.type == "html_block" and end - start < 2000 and _COMMENT.match(text[start:end]):
+            kind = "gap"  # comments and bare tags, not text inside tags
         elif kind in ("list", "item"):
             children = tuple(
                 block for child in node.children if (block := self._block(child, text, begins))
@@ -89,11 +89,6 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     text, encoding = decode(raw)
     outline = MarkdownConverter().outline(text)
     return (Outline(text, outline.blocks, outline.title, encoding),)
-
-
-def _is_marks(html: str) -> bool:
-    """Tell comments and bare tags from text inside tags."""
-    return len(html) < 2000 and _COMMENT.match(html) is not None
 
 
 def _term(line: str) -> str:

@@ -1,12 +1,16 @@
 """One HTTP request under one total deadline, so that no server can hang or drip a caller dry."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import urllib3
 
 from docstokg.adapters.bounded import within
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+
+UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
+"""What a request is made with whose answer is read by `exchanged`."""
 
 
 class NeverSent(Unavailable):
@@ -21,39 +25,24 @@ def host_of(url: str) -> str:
     return parts.netloc.rpartition("@")[2]
 
 
-def exchanged(  # noqa: PLR0913 - one request, told by name
-    pool: urllib3.PoolManager,
-    method: str,
-    url: str,
-    *,
-    body: bytes | None,
-    headers: Mapping[str, str],
-    timeout_s: float,
-    most: int,
+def exchanged(
+    ask: Callable[[], urllib3.BaseHTTPResponse], host: str, timeout_s: float, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """Give status, headers and at most `most` bytes of the answer, within `timeout_s` in all.
+    """Give status, headers and at most `most` bytes of an answer, within `timeout_s` in all.
 
-    `NeverSent`, `Timeout`, `Unavailable` (broken off). Messages never hold what was sent.
+    `ask`: makes a request that is `UNREAD`. `NeverSent`, `Timeout`, `Unavailable` (broken off).
+    Messages never hold what was sent.
     """
-    host = host_of(url)
 
-    def ask() -> tuple[int, Mapping[str, str], bytes]:
-        response = pool.request(
-            method,
-            url,
-            body=body,
-            headers=headers,
-            timeout=timeout_s,
-            redirect=False,
-            preload_content=False,
-        )
+    def read() -> tuple[int, Mapping[str, str], bytes]:
+        response = ask()
         try:
             return response.status, response.headers, response.read(most)
         finally:
             response.release_conn() if response.closed else response.close()
 
     try:
-        return within(ask, timeout_s, host)
+        return within(read, timeout_s, host)
     except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
         raise NeverSent(f"{host} cannot be reached") from exc
     except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:

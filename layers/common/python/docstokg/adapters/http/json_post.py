@@ -12,7 +12,7 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.http.exchange import exchanged, host_of
+from docstokg.adapters.http.exchange import UNREAD, exchanged, host_of
 from docstokg.errors import (
     DocsToKGError,
     QuotaExceeded,
@@ -43,32 +43,31 @@ class Endpoint:
         self.url, self._host, self._api_key = url, host_of(url), api_key
         self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
 
-    def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
-        """Send and return parsed JSON within `timeout_s` in all.
+    def post(
+        self,
+        payload: Mapping[str, Any],
+        timeout_s: float,
+        read: Callable[[Any], Any] = lambda answer: answer,
+    ) -> Any:
+        """Send, and return what `read` makes of the parsed JSON, within `timeout_s` in all.
 
         `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable` (no
-        connection, other statuses, broken off), `WrongAnswer` (no JSON). Messages never hold what
-        was sent.
+        connection, other statuses, broken off), `WrongAnswer` (no JSON, or by `read`): each counts
+        as a failure of this address. Messages never hold what was sent.
         """
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return self._breaker.call(lambda: self._sent(body, timeout_s), timeout_s)
-
-    def failed(self, exc: DocsToKGError) -> None:
-        """Count a failure that only a look at the answer's content could find."""
-        self._breaker.failed(exc)
+        return self._breaker.call(lambda: read(self._sent(body, timeout_s)), timeout_s)
 
     def _sent(self, body: bytes, timeout_s: float) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
+        with_limit = {"headers": headers, "timeout": timeout_s, **UNREAD}
         status, _, data = exchanged(
-            _connections(),
-            "POST",
-            self.url,
-            body=body,
-            headers=headers,
-            timeout_s=timeout_s,
-            most=_LONGEST_ANSWER + 1,
+            lambda: _connections().request("POST", self.url, body=body, **with_limit),
+            self._host,
+            timeout_s,
+            _LONGEST_ANSWER + 1,
         )
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             raise QuotaExceeded(f"{self._host} refused because of too many calls")
@@ -113,13 +112,8 @@ def first_that_answers[Answer](
             break
         share = left if position == len(endpoints) - 1 else 0.6 * left
         try:
-            answer = endpoint.post(payload, share)
+            answer: Answer = endpoint.post(payload, share, read)
+            return answer
         except (Retryable, WrongAnswer, Refused) as exc:
-            error = exc
-            continue
-        try:
-            return read(answer)
-        except WrongAnswer as exc:
-            endpoint.failed(exc)
             error = exc
     raise error

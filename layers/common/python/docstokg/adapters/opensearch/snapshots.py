@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from docstokg.adapters.opensearch.layout import Json, facts_alias
@@ -114,7 +114,10 @@ class Snapshots:
             there = set(self._documents(self._register))
             for namespace, doc_id in self._documents(fresh[self._register]):
                 if (namespace, doc_id) not in there:
-                    self._forget(list(fresh.values()), namespace, doc_id)
+                    both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
+                    query = {"query": {"bool": {"filter": both}}}
+                    path = f"/{','.join(fresh.values())}/_delete_by_query"
+                    self._call("POST", path, query, {"refresh": "true"})
         return fresh
 
     def drill(self, snapshot: str) -> tuple[str, str]:
@@ -160,12 +163,6 @@ class Snapshots:
         body = {"size": PAGE, "_source": source, "sort": [{field: "asc"} for field in fields]}
         for page in pages(self._call, f"/{index}/_search", body):
             yield from page["hits"]["hits"]
-
-    def _forget(self, indices: Sequence[str], namespace: str, doc_id: str) -> None:
-        both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
-        query = {"query": {"bool": {"filter": both}}}
-        refresh = {"refresh": "true"}
-        self._call("POST", f"/{','.join(indices)}/_delete_by_query", query, refresh)
 
     def _state(self, snapshot: str) -> str:
         answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")

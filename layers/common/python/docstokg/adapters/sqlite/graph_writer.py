@@ -56,10 +56,8 @@ class SqliteGraphWriter:
                 kept = {name: getattr(node, name) for name in _NODE}
                 insert(run, "graph_chunks", UPSERT, chunk=key, **kept, **lists)
                 for topic in set(node.topics):
-                    run(
-                        "INSERT OR REPLACE INTO graph_topics VALUES (?, ?, ?)",
-                        (node.namespace, topic, key),
-                    )
+                    own = {"namespace": node.namespace, "topic": topic, "chunk": key}
+                    insert(run, "graph_topics", UPSERT, **own)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id; counts of mentions stay."""
@@ -77,10 +75,8 @@ class SqliteGraphWriter:
                 run(_PUT_ENTITY, entity.model_dump() | made)
                 run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
                 for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
-                    run(
-                        "INSERT OR REPLACE INTO graph_aliases VALUES (?, ?, ?, ?)",
-                        (entity.namespace, alias, key, preferred),
-                    )
+                    own = {"namespace": entity.namespace, "key": alias, "preferred": preferred}
+                    insert(run, "graph_aliases", UPSERT, entity=key, **own)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
         """Write relations, replacing by (source, type, target, evidence); bare ends are made.
@@ -121,10 +117,8 @@ class SqliteGraphWriter:
         )
         if made.rowcount:
             for alias, _ in alias_keys(entity):
-                run(
-                    "INSERT OR IGNORE INTO graph_aliases VALUES (?, ?, ?, 0)",
-                    (namespace, alias, key),
-                )
+                own = {"namespace": namespace, "key": alias, "entity": key}
+                insert(run, "graph_aliases", "INSERT OR IGNORE", **own, preferred=0)
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
         """Replace all mentions of each given chunk uuid; of several places the first is kept."""

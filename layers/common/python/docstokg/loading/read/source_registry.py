@@ -151,9 +151,7 @@ class SourceRegistry:
 
     def _is_changed(self, record: DocumentRecord) -> bool:
         stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text", "original"}
-        if stored is None:
-            return True
-        return stored.model_dump(exclude=times) != record.model_dump(exclude=times)
+        return not stored or stored.model_dump(exclude=times) != record.model_dump(exclude=times)
 
     def of_roots(self, roots: Iterable[Path]) -> int:
         """Count the documents that were read from these folders."""

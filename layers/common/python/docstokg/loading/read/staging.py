@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -238,8 +239,7 @@ class Staging:
 
     def entities(self) -> Iterator[RawEntity]:
         """Yield every listed entity, by id."""
-        for row in self._each("SELECT id, payload, embedding FROM entity ORDER BY id"):
-            yield _entity(*row)
+        return starmap(_entity, self._each("SELECT id, payload, embedding FROM entity ORDER BY id"))
 
     def entity(self, identity: str) -> RawEntity | None:
         """Find a listed entity of this load."""
