@@ -99,6 +99,7 @@ class Api(Construct):
             default_cors_preflight_options=_preflight(environment.cors_origin),
             deploy_options=apigateway.StageOptions(
                 stage_name=environment.stage,
+                variables={"edge": templates.edge(environment.iam_namespaces, origin)},
                 tracing_enabled=True,
                 metrics_enabled=environment.detailed_metrics,
                 logging_level=apigateway.MethodLoggingLevel.ERROR,
@@ -215,6 +216,12 @@ class Api(Construct):
         )
 
     def _to_function(self, route: Route, caller: str) -> apigateway.Integration:
+        if route.name == "stream":  # it reads the request itself: templates send no reply in parts
+            return apigateway.LambdaIntegration(
+                self._functions[route.function].live,
+                timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+                response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
+            )
         most = BODY_BYTES.get(route.name, templates.MAX_BYTES)
         return apigateway.LambdaIntegration(
             self._functions[route.function].live,

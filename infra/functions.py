@@ -127,6 +127,10 @@ SYNCHRONOUS = (
 )
 
 
+CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
+"""What is done with items of the cache, by use; the last two reach an answer in the making only."""
+
+
 class Functions(Construct):
     """All built functions; `by_name` for the constructs that route to them."""
 
@@ -181,6 +185,7 @@ class Functions(Construct):
                 "AWS_APPCONFIG_EXTENSION_HTTP_PORT": str(PORT),
             },
             "trace": {"DOCSTOKG_TRACES": self._traces.queue.queue_url},
+            "streams": {"AWS_LAMBDA_EXEC_WRAPPER": f"/var/task/{spec.package}/wrapper"},
         }
         if environment.tokens is not None:
             tokens: dict[str, str] = asdict(environment.tokens)
@@ -188,7 +193,8 @@ class Functions(Construct):
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
         tables = {"cache": data.state.cache, "circuit": data.state.circuit}
-        if own := [f"{use}={one.table_name}" for use, one in tables.items() if use in spec.uses]:
+        used = spec.uses | ({"cache"} if spec.uses & CACHED.keys() else set())
+        if own := [f"{use}={one.table_name}" for use, one in tables.items() if use in used]:
             values["DOCSTOKG_TABLES"] = ",".join(own)
         if mine := data.secrets.of(spec.uses):
             values["DOCSTOKG_SECRETS"] = ",".join(secret.secret_arn for secret in mine)
@@ -207,8 +213,8 @@ class Functions(Construct):
             grant_stage(function.spec.name, role, intake)
         elif "intake" in uses:
             grant_posting(role, intake)
-        if "cache" in uses:
-            state.grant(role, state.cache, ["GetItem", "PutItem"])
+        for use in uses & CACHED.keys():
+            state.grant(role, state.cache, CACHED[use], "" if use == "cache" else "told:*")
         if "circuit" in uses:
             state.grant(role, state.circuit, ["GetItem", "PutItem", "UpdateItem"])
         if "flags" in uses:

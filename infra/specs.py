@@ -97,12 +97,15 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("validate", 1024, "flags"),
     _spec("retrieve", 1769, "index", "embedder", "cache"),
     _spec("expand", 1769, "graph", "circuit"),
-    _spec("ground", 1769, "index", "reranker"),
-    _spec("synthesize", 1769, "model"),
+    _spec("ground", 1769, "index", "reranker", "tells"),
+    _spec("synthesize", 1769, "model", "tells"),
     _spec("respond", 1769, "index", "graph", "embedder", "cache", "circuit", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("mcp", 1024, "workflow", "cursor", "flags", concurrency=20),
+    _spec(
+        "stream", 1769, "streams", "graph", "embedder", "circuit", concurrency=20, lock="respond"
+    ),
     _spec("documents", 1024, "index", "cursor", "intake", concurrency=10, lock="ground"),
     _spec("health", 512, "index", "graph", concurrency=5),
     _spec("authorize", 512, "tokens"),

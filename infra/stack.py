@@ -46,7 +46,8 @@ class RunStack(Stack):
         if data.network and (model_names := models.bedrock_models(target)):
             models.bedrock_endpoint(self, data.network.vpc, data.network.group, model_names)
         workflow = Workflow(self, functions)
-        workflow.let_start(functions["mcp"])
+        for name in ("mcp", "stream"):
+            workflow.let_start(functions[name])
         called = {name: functions[name] for name in ("check", "documents", "traverse")}
         functions["mcp"].let_invoke(called)
         if target.page:

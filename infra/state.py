@@ -1,5 +1,7 @@
 """Short-lived state outside the executions: cached responses and open circuits, both with a TTL."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -7,7 +9,7 @@ from constructs import Construct
 
 from infra.base import Stack
 from infra.nag import acknowledge
-from infra.rights import allow, use_key
+from infra.rights import use_key
 
 READ_AND_WRITE = [
     "kms:Decrypt",
@@ -30,9 +32,17 @@ class State(Construct):
         self.cache = self._table("ResponseCache", "key")
         self.circuit = self._table("Circuit", "name")
 
-    def grant(self, role: iam.Role, table: dynamodb.Table, actions: list[str]) -> None:
-        """Let `role` do `actions` on one table, and use the key, which the caller's rights open."""
-        allow(role, [f"dynamodb:{action}" for action in actions], table.table_arn)
+    def grant(
+        self, role: iam.Role, table: dynamodb.Table, actions: Sequence[str], keys: str = ""
+    ) -> None:
+        """Let `role` do `actions` on one table, and use the key, which the caller's rights open.
+
+        `keys`: a pattern of the items it may reach, where not all.
+        """
+        named = {"ForAnyValue:StringLike": {"dynamodb:LeadingKeys": [keys]}} if keys else None
+        done = [f"dynamodb:{action}" for action in actions]
+        arns = [table.table_arn]
+        role.add_to_policy(iam.PolicyStatement(actions=done, resources=arns, conditions=named))
         use_key(role, self._key, "dynamodb", READ_AND_WRITE)
 
     def _table(self, construct_id: str, partition: str) -> dynamodb.Table:

@@ -1,5 +1,6 @@
 """Puts the VTL files together, so that the stack and the tests render the very same text."""
 
+import base64
 import json
 import re
 from http import HTTPStatus
@@ -30,6 +31,13 @@ def caller(
     """VTL that sets $caller to a JSON object {sub, namespaces, groups, load}; never client text."""
     rights = {"NAMESPACES": json.dumps(list(namespaces)), "LOAD": json.dumps(list(load))}
     return _fill(_read(f"caller_{source}"), **rights)
+
+
+def edge(namespaces: tuple[str, ...], origin: str) -> str:
+    """The stage variable that tells the function `stream` what the templates know."""
+    headers = {"Access-Control-Allow-Origin": origin} if origin else {}
+    told = json.dumps({"namespaces": namespaces, "headers": headers})
+    return base64.urlsafe_b64encode(told.encode()).decode()
 
 
 def request_workflow(route: str, target: str, caller_vtl: str) -> str:

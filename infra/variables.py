@@ -50,6 +50,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
     "respond": frozenset({"domains"}),
+    "stream": frozenset({"domains", "max_timeout_s"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
     "health": frozenset({"kg_enabled"}),

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,8 @@ class Sandbox:
         self._restored = threading.Event()
         self._waiting = threading.Event()
         self._init_error: bytes | None = None
+        self.heard: Callable[[bytes], object] = lambda part: None
+        """Is given each part of a reply as it comes."""
         self._server = Server(("127.0.0.1", 0), self._requests())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         task = folders.build / function
@@ -116,6 +118,8 @@ class Sandbox:
             **variables,
         }
         command = [str(INTERPRETER), "-S", "-m", "awslambdaric", environment["_HANDLER"]]
+        if wrapper := environment.get("AWS_LAMBDA_EXEC_WRAPPER"):
+            command.insert(0, wrapper.replace("/var/task", str(task)))
         started = time.perf_counter()
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -230,6 +234,9 @@ class Sandbox:
                 if self.path == f"{API}/init/error":
                     sandbox._init_error = body
                 elif kind in ("response", "error"):
+                    if self.headers.get("Lambda-Runtime-Function-Response-Mode") == "streaming":
+                        head, _, rest = body.partition(b"\0" * 8)
+                        body = json.dumps(json.loads(head) | {"body": rest.decode()}).encode()
                     with sandbox._answered:
                         sandbox._answers[request_id] = (kind, body)
                         sandbox._answered.notify_all()
@@ -241,8 +248,10 @@ class Sandbox:
                 parts = []
                 while (size := int(self.rfile.readline().strip() or b"0", 16)) > 0:
                     parts.append(self.rfile.read(size))
+                    sandbox.heard(parts[-1])
                     self.rfile.readline()
-                self.rfile.readline()
+                while trailer := self.rfile.readline().strip():
+                    parts.append(trailer)
                 return b"".join(parts)
 
             def _answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:

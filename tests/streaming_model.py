@@ -18,6 +18,8 @@ from tests.model_server import listening, send_json
 class StreamingModel:
     """`ways`: how it may go wrong: hang_after N pieces, break_after N pieces, finish by length.
 
+    It waits for `going_on` before the piece `wait_before`. `key`: the one bearer key it takes.
+
     `open_calls`: answers under way; `left`: those whose reader hung up before the end.
     """
 
@@ -25,6 +27,9 @@ class StreamingModel:
     piece_s: float = 0.0
     hang_after: int | None = None
     break_after: int | None = None
+    wait_before: int | None = None
+    going_on: threading.Event = field(default_factory=threading.Event)
+    key: str | None = None
     finish: str = "stop"
     think: str = ""
     port: int = 0
@@ -80,6 +85,9 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
                     model.open_calls -= 1
 
         def _answer(self, body: dict[str, Any]) -> None:
+            if model.key and self.headers.get("Authorization") != f"Bearer {model.key}":
+                send_json(self, 401, {"error": {"message": "no", "type": "invalid_api_key"}})
+                return
             if not body.get("stream"):
                 message = {"role": "assistant", "content": model.think + model.answer}
                 choice = {"index": 0, "finish_reason": model.finish, "message": message}
@@ -95,6 +103,8 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
                 if place == model.break_after:
                     self.connection.close()
                     return
+                if place == model.wait_before and not model.going_on.wait(60):
+                    raise ConnectionResetError
                 time.sleep(model.piece_s)
                 self._event({**_head(body), "choices": [_choice({"content": piece}, None)]})
             self._event({**_head(body), "choices": [_choice({}, model.finish)]})

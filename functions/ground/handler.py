@@ -5,6 +5,7 @@ from typing import Any
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
+from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.ground.ground import ground
 
@@ -16,15 +17,19 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         expansion = event.get("expansion")
+        run = Run.of(event, wiring.telemetry)
         grounded = ground(
-            Run.of(event, wiring.telemetry),
+            run,
             Retrieval.model_validate(event["retrieval"]),
             Expansion.model_validate(expansion) if expansion is not None else None,
             index=index,
             reranker=reranker,
             fallback=fallback,
         )
-        return grounded.model_dump(mode="json", exclude_defaults=True)
+        found = grounded.model_dump(mode="json", exclude_defaults=True)
+        if run.plan.told:
+            Teller(run, wiring.response_cache).found(event, found)
+        return found
 
     return handler
 

@@ -26,10 +26,10 @@ from docstokg.contracts.tools import (
     without_titles,
 )
 from docstokg.contracts.traverse import TraverseRequest
-from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
+from docstokg.errors import InvalidCursor
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse
-from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.problems import problem_reply, replied
 from docstokg_functions.mcp.compact import (
     compact_answer,
     compact_check,
@@ -49,12 +49,6 @@ from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, p
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512
-FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
-    (QuotaExceeded, 429, "too_many_requests", "Try again later."),
-    (Timeout, 504, "workflow_timeout", "It ran out of time."),
-    (Unavailable, 503, "unavailable", "The service cannot be reached."),
-    (DocsToKGError, 500, "internal_error", "The request could not be completed."),
-)
 CHANGED = "What was found has changed since the page before; ask again without the cursor."
 
 
@@ -257,13 +251,8 @@ def _max_bytes(limit: object) -> int | None:
 def _reply(
     tool: Tool, body: dict[str, Any], service: Service, caller: Caller, request_id: str
 ) -> Reply:
-    try:
-        return service.runs[tool.route](Envelope.of(tool.route, request_id, caller, _bytes(body)))
-    except DocsToKGError as exc:
-        fields = {"request_id": request_id, "tool": tool.name, "error": str(exc)}
-        service.telemetry.log("ERROR", "tool_failed", **fields)
-        problem = next(row[1:] for row in FAILURES if isinstance(exc, row[0]))
-        return problem_reply(*problem, request_id)
+    asked = Envelope.of(tool.route, request_id, caller, _bytes(body))
+    return replied(service.runs[tool.route], asked, service.telemetry)
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:

@@ -6,6 +6,7 @@ from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
 from docstokg.errors import Unavailable, cause
 from docstokg.usecases.run import Run
+from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.synthesize.synthesize import synthesize
 
@@ -23,12 +24,14 @@ def build(wiring: Wiring) -> Handler:
             wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        run = Run.of(event, wiring.telemetry)
+        listener = getattr(context, "written", None)  # who ran the step may listen
         synthesis = synthesize(
-            Run.of(event, wiring.telemetry),
+            run,
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
-            told=getattr(context, "written", None),  # who ran the step may listen
+            told=Teller(run, wiring.response_cache).written if run.plan.told else listener,
         )
         return synthesis.model_dump(mode="json")
 

@@ -44,7 +44,9 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
-    began = time.perf_counter()
+    began, told = time.perf_counter(), envelope.route == "stream"
+    if told:
+        envelope = envelope.model_copy(update={"route": "answer"})
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
         return Validated(reply=body)
@@ -57,7 +59,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
-        plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat}),
+        plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat, "told": told}),
         scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
     )
 

@@ -59,8 +59,7 @@ def mending_url(server_for, model: StreamingModel) -> str:
 def events(url: str, asked: dict = ASKED) -> list[tuple[str, dict]]:
     """Give names and values of all events, in order."""
     found = []
-    headers = {"Accept": "text/event-stream"}
-    with httpx.stream("POST", f"{url}/v1/answer", json=asked, headers=headers, timeout=60) as reply:
+    with httpx.stream("POST", f"{url}/v1/answer/stream", json=asked, timeout=60) as reply:
         assert reply.status_code == 200
         assert reply.headers["content-type"].startswith("text/event-stream")
         name = ""

@@ -34,7 +34,6 @@ from tests.infra.iam import Call, Policies
 from tests.infra.loopback_aws import LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
 from tests.loopback import Loopback
-from tests.model_server import ModelServer
 from tests.runtime_api import Fleet, Folders, Sandbox
 from tests.signatures import certificate
 
@@ -91,12 +90,13 @@ class Cloud:
     executions: Any = None
 
     def __init__(
-        self, template: Template, moto: Moto, model: ModelServer, bundles: Path, folder: Path
+        self, template: Template, moto: Moto, model: Any, bundles: Path, folder: Path
     ) -> None:
+        """`model`: a server on loopback that is asked for answers."""
         self.ours = environment(template.name)
         self.deployed = Deployed(template)
         self.policies = Policies(self.deployed)
-        self.folder, self.moto, self.bundles, self._model = folder, moto, bundles, model
+        self.folder, self.moto, self.bundles, self.model = folder, moto, bundles, model
         self.names = self.served()
         self.asked: list[tuple[str, Call]] = []
         self.aws = LoopbackAws(
@@ -193,7 +193,7 @@ class Cloud:
         if "DOCSTOKG_JWT_JWKS_URL" in found:
             found["DOCSTOKG_JWT_JWKS_URL"] = self.issuer.url
         if name == "synthesize":
-            found["DOCSTOKG_LLM_BASE_URL"] = self._model.url
+            found["DOCSTOKG_LLM_BASE_URL"] = self.model.url
         found["DOCSTOKG_CACHE_DIR"] = str(self.folder / "tmp" / name)
         if name in self.ours.snap_start:
             found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
@@ -272,6 +272,16 @@ class Cloud:
         event = render_request(template, json.dumps(body), self._context(), body)
         reply = self.call(route.function, event) if sandbox is None else sandbox.invoke(event)
         return render_response(templates.response("function"), reply)
+
+    def stream(self, body: dict[str, Any], request_id: str, media: str = "") -> Answer:
+        """A question to the function that reads the gateway's own event (AWS_PROXY)."""
+        stage = self.deployed.properties(self.deployed.only("AWS::ApiGateway::Stage"))
+        reply = self.call("stream", {
+            "headers": {"content-type": media or "application/json"}, "body": json.dumps(body),
+            "requestContext": self._context() | {"requestId": request_id},
+            "stageVariables": stage["Variables"],
+        })  # fmt: skip
+        return Answer(reply["statusCode"], reply["headers"], reply["body"])
 
     def _caller(self) -> str:
         return templates.caller(self.ours.auth, self.ours.iam_namespaces)

@@ -101,7 +101,8 @@ class LoopbackAws(Loopback):
             answer = self._moto.forward(service, asked, body)
             # Nobody here may list a whole bucket, and is not told then what is not there.
             return answer if b"<Code>NoSuchKey</Code>" not in answer[1] else FORBIDDEN
-        self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body))))
+        context = _told(body) if service == "dynamodb" else {}
+        self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body), context)))
         return self._moto.forward(service, asked, body)
 
     def _executed(self, who: str, target: str, given: dict[str, Any]) -> Answer:
@@ -130,6 +131,13 @@ def _qualified(arn: str, parts: int) -> tuple[str, str, str]:
     """An ARN of `parts` parts apart from its qualifier."""
     found = arn.split(":")
     return ":".join(found[:parts]), ":", ":".join(found[parts:])
+
+
+def _told(body: bytes) -> dict[str, str]:
+    """The key of an item about an answer in the making; whoever reaches others reaches all."""
+    given = json.loads(body)
+    key = str(next(iter((given.get("Key") or given["Item"]).values())).get("S"))
+    return {"dynamodb:LeadingKeys": key} if key.startswith("told:") else {}
 
 
 def _resource(service: str, body: bytes) -> str:

@@ -64,10 +64,8 @@ def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
         for dimension in alarm.get("Dimensions", []):
             if dimension["Name"] == "QueueName" and "Visible" in alarm["MetricName"]:
                 watched.add(dimension["Value"]["Fn::GetAtt"][0])
-                assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (
-                    0,
-                    "GreaterThanThreshold",
-                )
+                fires = (alarm["Threshold"], alarm["ComparisonOperator"])
+                assert fires == (0, "GreaterThanThreshold")
     assert watched == {dead, missed}
 
 
@@ -111,18 +109,13 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
         text = "".join(part for part in target["Input"]["Fn::Join"][1] if isinstance(part, str))
         given = json.loads(json.loads(text)["Input"])
         validated = validate(
-            Envelope.model_validate(given),
-            rules=Settings(),
-            started_at="",
-            now_ms=0,
+            Envelope.model_validate(given), rules=Settings(), started_at="", now_ms=0
         )
         assert validated.plan is not None, validated.reply
         assert json.loads(base64.b64decode(given["body_b64"]))["query"] == validated.plan.query
         # Before the first load nothing was ever found: that is no news. Silence after it is.
-        assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == (
-            "missing",
-            "LessThanThreshold",
-        )
+        fires = (alarm["TreatMissingData"], alarm["ComparisonOperator"])
+        assert fires == ("missing", "LessThanThreshold")
         assert alarm["MetricName"] == "rag_found_requests_total"
         assert alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import package
+from infra import package, templates
 from infra.app import missing
 from infra.readiness import cautions, obstacles
 from infra.settings import ENVIRONMENTS, Index, Network, Tokens
@@ -56,11 +56,11 @@ def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str)
 def test_environments_that_share_an_account_share_its_quota(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """430 and 840 are each under 900, and together they are not."""
+    """450 and 880 are each under 900, and together they are not."""
     beside = replace(ENVIRONMENTS["staging"], account=FILLED_IN.account)
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": beside, "prod": FILLED_IN})
     (told,) = obstacles(FILLED_IN)
-    assert "reserve 1270 together" in told
+    assert "reserve 1330 together" in told
     elsewhere = replace(beside, account="999988887777")
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": elsewhere})
     assert obstacles(FILLED_IN) == []
@@ -149,9 +149,11 @@ def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) ->
         assert allowed[path][header] == "'https://app.acme.dev'"
     for method in methods:
         if method["HttpMethod"] == "POST":
-            for answer in method["Integration"]["IntegrationResponses"]:
+            for answer in method["Integration"].get("IntegrationResponses", ()):
                 assert answer["ResponseParameters"][header] == "'https://app.acme.dev'"
             assert all(header in m["ResponseParameters"] for m in method["MethodResponses"])
+    told = templates.edge(("*",), "https://app.acme.dev")  # to the function that answers itself
+    assert anna.one("AWS::ApiGateway::Stage")["Variables"] == {"edge": told}
     for problem in anna.all("AWS::ApiGateway::GatewayResponse").values():
         told = problem["ResponseParameters"]
         assert (

@@ -141,14 +141,9 @@ def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
 
 
 TRACE = TraceMessage(
-    request_id="r1",
-    session="s",
-    namespace="default",
-    query_hash="h",
-    created_ms=1,
-    retrieved=({"uuid": "u1", "rank": 1, "score": 0.5},),
-    supported_by=(1,),
-)
+    request_id="r1", session="s", namespace="default", query_hash="h", created_ms=1,
+    retrieved=({"uuid": "u1", "rank": 1, "score": 0.5},), supported_by=(1,),
+)  # fmt: skip
 
 
 def test_a_trace_arrives_as_it_was(aws: Any) -> None:

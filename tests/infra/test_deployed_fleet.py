@@ -4,12 +4,16 @@ What the processes really call, with which key id, is recorded on the wire and h
 roles of the template: a right that is missing there is a failure here.
 """
 
+import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docstokg.usecases.live import EVENT_HEADERS
+from tests.e2e.test_streaming import mended
 from tests.infra.cloud import MODEL_KEY, Agent, Cloud
 from tests.infra.conftest import ENVIRONMENTS, Template
 from tests.infra.deployed import ACCOUNT
@@ -18,11 +22,16 @@ from tests.infra.iam import Call
 from tests.infra.loopback_aws import Moto
 from tests.infra.service_calls import via
 from tests.infra.test_permissions import neighbours
-from tests.model_server import ModelServer, serving
 from tests.runtime_api import Folders, Sandbox
+from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
+WRITTEN = ("Seizures are abnormal [1].", "They are events [1].", "They end [1].")
+ASKED = {
+    "query": "What are seizures?", "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
+    "budget": {"max_tokens_gen": 256, "timeout_s": 25},
+}  # fmt: skip
 # What a service does with our key for a caller that reads or writes through it.
 BEHIND = {
     "dynamodb": ("kms:Decrypt",),
@@ -42,7 +51,7 @@ def cloud(
     """Deployed, then filled in and loaded: in the order of docs/deploy.md."""
     moto = Moto()
     agent = Agent({"KG_ENABLED": True, "KG_2HOP_ENABLED": True})
-    with serving(ModelServer(key=MODEL_KEY, answer="Seizures are abnormal [1].")) as model:
+    with streaming(StreamingModel(key=MODEL_KEY, answer=" ".join(WRITTEN))) as model:
         template = Template(assembly, request.param)
         found = Cloud(template, moto, model, bundles, tmp_path_factory.mktemp(request.param))
         try:
@@ -77,11 +86,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     # Every function is started for it, at three times its processor time.
     first = in_time(cloud, "answer", body | {"budget": {"timeout_s": 25}})
     assert first.json["citations"]
-    written = {
-        "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
-        "budget": {"max_tokens_gen": 256, "timeout_s": 25}, "verbosity": "graph", "cache_key": "k",
-    }  # fmt: skip
-    answer = in_time(cloud, "answer", body | written)
+    answer = in_time(cloud, "answer", ASKED | {"verbosity": "graph", "cache_key": "k"})
     assert "Seizures are abnormal" in answer.json["answer"]
     restored = {name for name, start in cloud.starts.items() if start.how == "restore"}
     assert restored == set(cloud.ours.snap_start)
@@ -127,6 +132,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     } <= actions
     key = cloud.deployed.arn(cloud.deployed.only("AWS::KMS::Key"))
     for call in calls:
+        assert ACCOUNT in call.resource
         service = call.action.split(":")[0]
         for action in BEHIND.get(service, ()):
             behind = Call(call.principal, action, key, via(service))
@@ -134,6 +140,49 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
         allowed = [near for near in neighbours(call) if cloud.policies.allows(near)]
         # The loader may write every index of its domain, and a neighbouring path is one.
         assert not allowed or "Loader" in call.principal, allowed
+
+
+def test_an_answer_is_told_while_it_is_made(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model ends only when a sentence has come out of the function that waits for it."""
+    model = cloud.model
+    model.going_on.clear()
+    monkeypatch.setattr(model, "wait_before", len(" ".join(WRITTEN).split()) - 1)
+    hear = lambda part: b"event: sentence" in part and model.going_on.set()  # noqa: E731
+    monkeypatch.setattr(cloud.fleet.sandbox("stream"), "heard", hear)
+    told = events(cloud.stream(ASKED, "told-1"))
+    assert [name for name, _ in told[:2]] == ["citations", "sentence"]
+    assert model.going_on.is_set()
+    assert told[-1][0] == "response"
+    assert mended(told) == told[-1][1]["answer"] == " ".join(WRITTEN)
+    ranks = [[one["rank"] for one in told[at][1]["citations"]] for at in (0, -1)]
+    assert ranks[0] == ranks[1] != []
+    assert [call for call in cloud.calls() if not cloud.policies.allows(call)] == []
+
+
+def test_a_table_that_takes_nothing_costs_only_the_telling(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = cloud.moto.forward
+
+    def forward(service: str, asked: BaseHTTPRequestHandler, body: bytes) -> Any:
+        if b'"told:' in body:
+            return 500, b'{"__type": "InternalServerError"}', {}
+        return passed(service, asked, body)
+
+    monkeypatch.setattr(cloud.moto, "forward", forward)
+    told = events(cloud.stream(ASKED, "told-2"))
+    assert told[-1][1]["diagnostics"]["degraded_reasons"] == []
+    assert mended(told) == told[-1][1]["answer"] == " ".join(WRITTEN)
+    refused = cloud.stream({"query": "?"}, "told-3")
+    assert (refused.status, refused.json["errors"][0]["path"]) == (400, "$.query")
+    assert cloud.stream(ASKED, "told-4", media="text/plain").status == 415
+
+
+def events(answer: Answer) -> list[tuple[str, Any]]:
+    """Names and values of what was told."""
+    assert (answer.status, answer.headers["Content-Type"]) == (200, EVENT_HEADERS["Content-Type"])
+    frames = [frame.split("\ndata: ") for frame in answer.body.split("\n\n")[:-1]]
+    return [(name.removeprefix("event: "), json.loads(value)) for name, value in frames]
 
 
 def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
@@ -147,11 +196,6 @@ def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
     restored = {name for name, start in cloud.starts.items() if start.how == "restore"}
     assert restored == set(cloud.ours.snap_start) & set(cloud.starts)
     assert {"validate", "retrieve", "expand", "respond"} <= set(cloud.starts)
-
-
-def test_the_account_of_the_calls_is_ours(cloud: Cloud) -> None:
-    for call in cloud.calls():
-        assert ACCOUNT in call.resource
 
 
 @pytest.mark.parametrize("name", ["traverse", "check"])

@@ -83,10 +83,8 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
         rate, *lists = sorted(acl["Rules"], key=lambda rule: int(rule["Priority"]))
         assert "RateBasedStatement" in rate["Statement"]
         named = [rule["Statement"]["ManagedRuleGroupStatement"]["Name"] for rule in lists]
-        assert [re.sub("AWSManagedRules|RuleSet|List", "", name) for name in named] == [
-            "AmazonIpReputation",
-            "KnownBadInputs",
-        ]
+        kinds = [re.sub("AWSManagedRules|RuleSet|List", "", name) for name in named]
+        assert kinds == ["AmazonIpReputation", "KnownBadInputs"]
         assert all(rule["OverrideAction"] == {"None": {}} for rule in lists)
         # A document may quote `${jndi:`; a question, a header or a path of any route may not.
         scopes = [
@@ -96,7 +94,5 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
         assert scopes[0] is None
         (elsewhere,) = scopes[1]["NotStatement"].values()
         matched = elsewhere["ByteMatchStatement"]
-        assert (matched["SearchString"], matched["PositionalConstraint"]) == (
-            "/v1/documents",
-            "ENDS_WITH",
-        )
+        assert matched["SearchString"] == "/v1/documents"
+        assert matched["PositionalConstraint"] == "ENDS_WITH"

@@ -16,6 +16,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.authorize.authorize import encode_caller
+from docstokg_functions.stream.request import envelope_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from infra import templates
 from infra.specs import BODY_BYTES
@@ -71,6 +72,10 @@ def test_any_body_and_caller_survive_the_workflow_template(body: str, caller: Ca
     assert base64.b64decode(envelope.body_b64).decode() == body
     assert envelope.caller == caller
     assert envelope.request_id == "req-1"
+    # The function `stream` reads the same of the gateway's own event.
+    sent = {"headers": {"content-type": "application/json; charset=utf-8"}, "body": body}
+    told = envelope_of({**sent, "requestContext": context(caller)}, [])
+    assert told == envelope.model_copy(update={"route": "stream"})
 
 
 @pytest.mark.parametrize("character", ["x", "é", "語", "😀"])
@@ -95,6 +100,10 @@ def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> Non
     role = USER.rsplit("/", 1)[0]
     # The session's name changes with each session; budgets and the cache go by the role.
     assert envelope.caller == Caller(sub=role, namespaces=("a", "b"), groups=())
+    known = {"identity": {"userArn": USER}, "requestId": "r"}
+    sent = {"headers": {"Content-Type": "application/json"}, "requestContext": known}
+    told = envelope_of(sent, ["a", "b"])
+    assert isinstance(told, Envelope) and told.caller == envelope.caller
     template = templates.request_function("load", templates.caller("iam", ("*",), ("a",)))
     envelope = Envelope.model_validate(render_request(template, "{}", context(READER)))
     assert envelope.caller == Caller(sub=role, namespaces=("*",), load=("a",))

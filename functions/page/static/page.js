@@ -112,9 +112,9 @@ async function read(response) {
   return value;
 }
 
-// Ask, and tell what comes before the whole response; a server that tells nothing sends just that.
+// Ask, and tell what comes before the whole response; what fails before that is a problem.
 async function live(path, body, signal, told) {
-  const response = await reach("POST", path, body, { signal, headers: { Accept: "text/event-stream, application/json" } });
+  const response = await reach("POST", path, body, { signal });
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return read(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -232,7 +232,7 @@ async function ask(event) {
     $("status").textContent = `${state.response.citations.length} passages found, writing…`;
   };
   try {
-    const response = await live("v1/answer", request, state.stop.signal, told);
+    const response = await live("v1/answer/stream", request, state.stop.signal, told);
     Object.assign(state, { request, response });
     state.turns.push({ request, response });
     show(response);

@@ -96,6 +96,8 @@ class Endpoints:
             return self._get_health
         if route.name == "models":
             return self._get_models
+        if route.name == "stream":  # what a function tells in AWS is told by this process
+            return self._by_workflow("answer", is_told=True)
         if route.function:
             return self._by_function(route, self._functions[route.function])
         return self._by_workflow(route.name)
@@ -114,7 +116,7 @@ class Endpoints:
             stored = ()
         return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
 
-    def _by_workflow(self, route: RouteName) -> Endpoint:
+    def _by_workflow(self, route: RouteName, *, is_told: bool = False) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = caller_of(request, self._authentication)
             body = b"" if request.method == "GET" else await json_body(request)
@@ -130,7 +132,7 @@ class Endpoints:
 
             admission = self._remote if options.remote else self._local
             admitted = partial(self._admitted, request, route, caller, options, admission)
-            if wants_events(request, route, body):
+            if is_told or wants_events(request, route, body):
                 return await self._streamed(request, route, body, work, admitted)
             abandoned = threading.Event()
             try:

@@ -17,6 +17,7 @@ from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
 from docstokg.contracts.request import NAMESPACE_PATTERN
 from docstokg.contracts.response import Health, Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
+from docstokg.usecases.live import EVENTS
 
 Json = dict[str, Any]
 _PROBLEMS = {
@@ -250,7 +251,9 @@ def _with_its_own(name: RouteName, made: Json) -> Json:
         case "chat":
             events = "One event with the whole, checked answer, then `data: [DONE]`"
             streamed = {"schema": {"type": "string", "description": events}}
-            responses["200"]["content"]["text/event-stream"] = streamed
+            responses["200"]["content"][EVENTS] = streamed
+        case "stream":
+            responses["200"]["content"] = {EVENTS: {"schema": {"type": "object"}}}
         case "health":
             responses["503"] = _sent("down", "Health")
             made["security"] = []

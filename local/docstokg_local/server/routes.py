@@ -24,7 +24,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 
 def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handler]:
     """Make the handler of each function that a route names."""
-    own = {route.function for route in routes.ROUTES} - {"", "mcp"}
+    own = {route.function for route in routes.ROUTES} - {"", "mcp", "stream"}
     made: dict[str, Handler] = {
         name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
     }

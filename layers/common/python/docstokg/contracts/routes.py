@@ -3,7 +3,7 @@
 from typing import Final, Literal, NamedTuple
 
 RouteName = Literal[
-    "answer", "search", "explain", "chat", "models", "check", "traverse", "mcp",
+    "answer", "stream", "search", "explain", "chat", "models", "check", "traverse", "mcp",
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
@@ -13,7 +13,8 @@ RouteName = Literal[
 class Route(NamedTuple):
     """A path, a method and what stands behind them.
 
-    `function`: the folder of who serves it, "" = the state machine. `request`, `reply`: their
+    `function`: the folder of who serves it, "" = the state machine; a server of your own runs the
+    machine for `stream`. `request`, `reply`: their
     models, as `MODULE.CLASS` below `contracts`; "" where `local/.../openapi.py` describes them.
     `parameters`: of path or query string, which become the body. `changes`: it changes what is
     loaded. `open`: it needs no credential. `loads`: in AWS it needs the machine
@@ -43,7 +44,17 @@ ROUTES: Final = (
         summary="Answer a question with verifiable evidence",
         description="The whole pipeline: hybrid retrieval, graph expansion, citations and, when "
         "asked, an answer in which every claim is one of them. With `Accept: text/event-stream` a "
-        "server of your own tells it as it comes: events citations, sentence, repair, response.",
+        "server of your own tells it as `/v1/answer/stream` does.",
+        request="request.RAGRequest",
+        reply="response.RAGResponse",
+    ),
+    Route(
+        name="stream",
+        path="/v1/answer/stream",
+        function="stream",
+        operation="answer_stream",
+        summary="Answer a question, and tell the answer while it is made",
+        description="As events citations, sentence, repair, response; problem where it breaks off.",
         request="request.RAGRequest",
         reply="response.RAGResponse",
     ),

@@ -97,7 +97,7 @@ class Plan(Contract):
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
     them may explain or answer better, `functions/ground/ground.py`), if the best of all scores
     `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
-    switched off.
+    switched off. `told`: somebody hears of the steps through the store of responses.
     """
 
     request_id: str
@@ -129,6 +129,7 @@ class Plan(Contract):
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
     expect: Expected | None = None
+    told: bool = False
 
 
 class Validated(Contract):

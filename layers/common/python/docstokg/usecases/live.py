@@ -13,13 +13,18 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.state import Grounded, Synthesis
+from docstokg.domain import time_budget
 from docstokg.domain.answer import reply as replies
 from docstokg.domain.answer.live import LiveAnswer
+from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
+from docstokg.ports import ResponseCache
 from docstokg.usecases.run import Run
+from docstokg.usecases.telling import GROUND, WRITTEN, told_key
 from docstokg.usecases.written import Checks, check_written
 
 EVENTS = "text/event-stream"
+POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 Tell = Callable[[str, Any], bool]
@@ -63,6 +68,26 @@ class LiveReply:
                 self._tell("sentence", sentence)
             return self._is_heard and self._send("", None)
 
+    def listen(self, request_id: str, store: ResponseCache, ended: Callable[[float], bool]) -> None:
+        """Hear what steps tell elsewhere, until the request has ended, nobody waits, or it fails.
+
+        `ended` waits so many seconds at most.
+        """
+        what, longest, is_heard = GROUND, 0, True
+        while is_heard and not ended(POLL_S):
+            try:
+                found = store.get(told_key(request_id, what), time_budget.CACHE_S)
+            except DocsToKGError as error:
+                self._telemetry.log("WARNING", "not_heard", request_id=request_id, **cause(error))
+                return
+            if found is None or len(found[1]) <= longest:  # a read may give what was there before
+                continue
+            if what == WRITTEN:
+                longest, is_heard = len(found[1]), self.written(found[1])
+            else:
+                self.after("Ground", *json.loads(found[1]))
+                what = WRITTEN
+
     def finish(self, reply: Reply, route: RouteName) -> None:
         """Tell what of the reply was not told, what changes what was, and the reply itself.
 
@@ -72,10 +97,7 @@ class LiveReply:
             self._is_ended = True
         if reply.statusCode != 200 and self._answer is None:
             return
-        body = reply.body
-        if reply.statusCode == 200 and body.startswith("data: "):  # the one event of a chat
-            body = body.removeprefix("data: ").partition("\n\n")[0]
-        value = json.loads(body)
+        value = json.loads(reply.body.removeprefix("data: ").partition("\n\n")[0])  # a chat's event
         if reply.statusCode != 200:
             self._tell("problem", value)
         elif route == "mcp":
@@ -103,8 +125,7 @@ class LiveReply:
         )  # fmt: skip
 
     def _tell(self, name: str, value: Any) -> None:
-        took_ms = (time.perf_counter() - self._begun) * 1000
-        self._told_ms.setdefault(name, round(took_ms, 1))
+        self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
         self._is_heard = self._is_heard and self._send(name, value)
 
 

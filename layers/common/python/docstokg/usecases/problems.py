@@ -1,13 +1,22 @@
 """Replies in JSON; every error a caller sees has one shape: RFC 9457 problem details."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from pydantic import BaseModel
 
-from docstokg.contracts.envelope import Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.response import FieldProblem, Problem
+from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, cause
+from docstokg.observability import Telemetry
 
 PROBLEM_TYPE = "application/problem+json"
+FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
+    (QuotaExceeded, 429, "too_many_requests", "Try again later."),
+    (Timeout, 504, "workflow_timeout", "It ran out of time."),
+    (Unavailable, 503, "unavailable", "The service cannot be reached."),
+    (DocsToKGError, 500, "internal_error", "The request could not be completed."),
+)
 
 
 def json_reply(body: BaseModel, status: int = 200, **headers: str) -> Reply:
@@ -38,3 +47,14 @@ def problem_reply(
         body=problem.model_dump_json(),
         headers={"Content-Type": PROBLEM_TYPE, **(headers or {})},
     )
+
+
+def replied(run: Callable[[Envelope], Reply], asked: Envelope, telemetry: Telemetry) -> Reply:
+    """Give the reply of a route that runs elsewhere, or the problem that there is none."""
+    try:
+        return run(asked)
+    except DocsToKGError as error:
+        fields = {"request_id": asked.request_id, "route": asked.route, **cause(error)}
+        telemetry.log("ERROR", "no_reply", **fields)
+        problem = next(row[1:] for row in FAILURES if isinstance(error, row[0]))
+        return problem_reply(*problem, asked.request_id)

@@ -1,0 +1,1 @@
+"""Tell an answer while it is made."""

@@ -1,0 +1,42 @@
+"""Entry point of `POST /v1/answer/stream`, started by the client of the Runtime API beside it."""
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, cast
+
+from docstokg.contracts.envelope import Reply
+from docstokg.entry import entry_point
+from docstokg.usecases.live import EVENT_HEADERS, LiveReply, event_frame
+from docstokg.usecases.problems import replied
+from docstokg.usecases.written import checks_of
+from docstokg.wiring import Handler, Wiring
+from docstokg_functions.stream.request import edge_of, envelope_of
+from docstokg_functions.stream.runtime import Exchange
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler, whose context takes the reply in parts."""
+    workflow, store, telemetry = wiring.workflow(), wiring.response_cache(), wiring.telemetry
+    checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        exchange, edge = cast(Exchange, context), edge_of(event)
+        if exchange.is_begun:  # asked again after a refused credential: what was told stays
+            return {}
+        exchange.headers = EVENT_HEADERS | edge["headers"]
+        asked = envelope_of(event, edge["namespaces"])
+        if isinstance(asked, Reply):
+            reply = asked
+        else:
+            live = LiveReply(checks, telemetry, lambda *told: exchange.send(event_frame(*told)))
+            with ThreadPoolExecutor(1, thread_name_prefix="execution") as one:
+                running = one.submit(replied, workflow.run, asked, telemetry)
+                live.listen(asked.request_id, store, lambda time_s: not wait([running], time_s)[1])
+            reply = running.result()
+            live.finish(reply, "answer")
+        headers = {"Content-Type": "application/json"} | reply.headers | edge["headers"]
+        return {"statusCode": reply.statusCode, "headers": headers, "body": reply.body}
+
+    return handler
+
+
+__getattr__ = entry_point(build, globals())

@@ -1,0 +1,32 @@
+"""What API Gateway hands over whole (AWS_PROXY) becomes the envelope that its templates write."""
+
+import base64
+import json
+from typing import Any
+
+from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.request import MAX_BODY_BYTES
+from docstokg.usecases.problems import problem_reply
+
+
+def edge_of(event: dict[str, Any]) -> Any:
+    """Give what the stage tells this function: `namespaces` of callers who sign, own `headers`."""
+    return json.loads(base64.urlsafe_b64decode(event["stageVariables"]["edge"]))
+
+
+def envelope_of(event: dict[str, Any], namespaces: list[str]) -> Envelope | Reply:
+    """Write the envelope, or refuse; `namespaces`: of callers who sign."""
+    context = event["requestContext"]
+    named = {name.lower(): value for name, value in event["headers"].items()}
+    if named.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        detail = "The body must be application/json."
+        return problem_reply(415, "unsupported_media_type", detail, context["requestId"])
+    if signed_in := (context.get("authorizer") or {}).get("caller"):
+        caller = Caller.model_validate_json(base64.b64decode(signed_in))
+    else:
+        who = context["identity"]["userArn"]
+        role = "/".join(who.split("/")[:2])  # without the name of the session
+        caller = Caller(sub=role if ":assumed-role/" in who else who, namespaces=tuple(namespaces))
+    body = (event.get("body") or "").encode("utf-8", "surrogatepass")
+    # One byte too many is enough for `validate` to refuse it.
+    return Envelope.of("stream", context["requestId"], caller, body[: MAX_BODY_BYTES + 1])

@@ -1,0 +1,104 @@
+"""A client of Lambda's Runtime API that sends a reply in parts, each as soon as it is there.
+
+Python's own client in Lambda sends replies whole. Of the guide "Using the Lambda runtime API for
+custom runtimes": chunks, errors in trailers; of "Response streaming for proxy integrations": a
+JSON object with status and headers, eight NUL bytes, the body.
+"""
+
+import base64
+import json
+import os
+import traceback
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection
+from importlib import import_module
+from typing import Any
+
+from docstokg.observability import Telemetry
+
+API = "/2018-06-01/runtime"
+ERROR = "Lambda-Runtime-Function-Error-"
+STREAMED = {
+    "Content-Type": "application/vnd.awslambda.http-integration-response",
+    "Lambda-Runtime-Function-Response-Mode": "streaming", "Transfer-Encoding": "chunked",
+    "Trailer": f"{ERROR}Type, {ERROR}Body",
+}  # fmt: skip
+
+
+class Exchange:
+    """One event and the reply to it, which is the context of its handler."""
+
+    def __init__(self, address: str, request_id: str) -> None:
+        self._connection = HTTPConnection(address)
+        self._path = f"{API}/invocation/{request_id}"
+        self.is_begun, self._is_heard = False, True
+        self.status = 200
+        self.headers: Mapping[str, str] = {}
+
+    def send(self, text: str | None) -> bool:
+        """Send a part of the body, or nothing; False once nobody takes it.
+
+        The first goes behind status and headers.
+        """
+        try:
+            if text and not self.is_begun:
+                self._begin()
+            if text and self._is_heard:
+                self._chunk(text)
+        except OSError:
+            self._is_heard = False
+        return self._is_heard
+
+    def _begin(self) -> None:
+        self.is_begun = True
+        self._connection.putrequest("POST", f"{self._path}/response")
+        for header in STREAMED.items():
+            self._connection.putheader(*header)
+        self._connection.endheaders()
+        head = {"statusCode": self.status, "headers": dict(self.headers)}
+        self._chunk(json.dumps(head) + "\0" * 8)
+
+    def _chunk(self, text: str) -> None:
+        part = text.encode("utf-8", "surrogatepass")
+        self._connection.send(b"%x\r\n%b\r\n" % (len(part), part))
+
+    def end(self, error: Exception | None = None) -> None:
+        """End the reply; with an error say that it broke off, or that there is none."""
+        kind = type(error).__name__
+        said = json.dumps({"errorMessage": str(error), "errorType": kind})
+        if not self.is_begun:
+            self._connection.request("POST", f"{self._path}/error", said)
+        elif self._is_heard:
+            body = base64.b64encode(said.encode()).decode()
+            lines = f"{ERROR}Type: {kind}\r\n{ERROR}Body: {body}\r\n" if error else ""
+            self._connection.send(f"0\r\n{lines}\r\n".encode())
+        if self._is_heard:
+            self._connection.getresponse().read()
+        self._connection.close()
+
+
+def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> None:
+    """Take one event after the other, for ever."""
+    waiting = HTTPConnection(address)
+    while True:
+        waiting.request("GET", f"{API}/invocation/next")
+        asked = waiting.getresponse()
+        event = json.loads(asked.read())
+        os.environ["_X_AMZN_TRACE_ID"] = asked.headers.get("Lambda-Runtime-Trace-Id", "")
+        exchange = Exchange(address, asked.headers["Lambda-Runtime-Aws-Request-Id"])
+        error = None
+        try:
+            reply = handler(event, exchange)
+            if not exchange.is_begun:
+                exchange.status, exchange.headers = reply["statusCode"], reply["headers"]
+                exchange.send(reply["body"])
+        except Exception as crash:  # noqa: BLE001 - told to Lambda, whose next event may be answered
+            trace = traceback.format_tb(crash.__traceback__)
+            Telemetry().log("ERROR", "crash", error=type(crash).__name__, trace=trace)
+            error = crash
+        exchange.end(error)
+
+
+if __name__ == "__main__":
+    module, _, name = os.environ["_HANDLER"].rpartition(".")
+    serve(getattr(import_module(module), name), os.environ["AWS_LAMBDA_RUNTIME_API"])
