@@ -3,33 +3,18 @@
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
-from docstokg.domain import time_budget
 from docstokg.entry import entry_point
 from docstokg.usecases.chat import chat_reply
-from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
+from docstokg.usecases.written import checks_of
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.respond.consistency import facts_told, held_to_domain
-from docstokg_functions.respond.respond import Checks, respond
-
-
-def checks_of(wiring: Wiring) -> Checks:
-    """Give what an answer is checked with here."""
-    embedder = wiring.embedder()
-    graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
-    return Checks(
-        lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
-        lambda run, checked, blocks: held_to_domain(
-            run, checked, blocks, graph=graph, domain=domain
-        ),
-        lambda run, answer: facts_told(run, answer, graph=graph),
-    )
+from docstokg_functions.respond.respond import respond
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
-    index, checks, trace_sink = wiring.search_index(), checks_of(wiring), wiring.trace_sink()
+    index, trace_sink = wiring.search_index(), wiring.trace_sink()
+    checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)

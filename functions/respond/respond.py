@@ -3,11 +3,9 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
-from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
@@ -18,36 +16,20 @@ from docstokg.contracts.response import (
     RAGResponse,
     Timings,
 )
-from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, TraceMessage
+from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import MIN_COVERAGE
-from docstokg.domain.answer.notices import HARM_REMOVED, SYNTHESIS_UNAVAILABLE, is_abstention
-from docstokg.domain.answer.reply import harmless
+from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg.domain.graph.ontology_facts import Facts
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
-from docstokg.usecases.check_answer import CheckedAnswer, check_answer
-from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
+from docstokg.usecases.written import Checks, check_written
 from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """What a written answer is checked with.
-
-    `compare`: makes what compares texts for so many seconds. `consistent`: holds a checked answer
-    and the passages it was written from against what the graph knows. `facts`: what the graph says
-    of the names that an answer relates.
-    """
-
-    compare: Callable[[Run, float], Comparison]
-    consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
-    facts: Callable[[Run, str], Facts]
 
 
 def respond(
@@ -159,35 +141,6 @@ def _checked(
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         return check_written(run, grounded, synthesis, checks, comparison)
-
-
-def check_written(
-    run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
-) -> CheckedAnswer:
-    """Check what was written, the whole or the sentences so far; warnings go to the run."""
-    comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
-    blocks = grounded.blocks[: synthesis.block_count]
-    answer, is_altered = synthesis.answer, False
-    if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
-        answer, is_altered = harmless(answer, [block.text for block in blocks])
-    checked = check_answer(
-        answer,
-        blocks,
-        citations=grounded.citations,
-        query=run.plan.query,
-        compare=comparison,
-        repair=run.plan.repair,
-        probability=synthesis.probability,
-        facts=checks.facts(run, synthesis.answer),
-    )
-    checked = checks.consistent(run, checked, blocks)
-    if is_altered:
-        run.warnings.append(HARM_REMOVED)
-        if checked.grounding is not None:
-            report = checked.grounding.model_copy(update={"grounded": False})
-            checked = checked.model_copy(update={"grounding": report})
-    run.warnings.extend(checked.warnings)
-    return checked
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:

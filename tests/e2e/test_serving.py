@@ -73,12 +73,15 @@ class Serving:
         return code
 
 
+FILES = 600  # a third of them may be connections
+
+
 @pytest.fixture(scope="module")
 def server(small_store, cache_dir, tmp_path_factory):
     keys = tmp_path_factory.mktemp("keys") / "keys.json"
     keys.write_text(json.dumps(KEYS))
     more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
-    serving = Serving(small_store, cache_dir, "--workers", "1", files=300, **more)
+    serving = Serving(small_store, cache_dir, "--workers", "1", files=FILES, **more)
     yield serving
     serving.stop()
 
@@ -108,7 +111,7 @@ def burst(server: Serving, many: int) -> list[tuple[int, str | None, dict]]:
 
 def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server) -> None:
     """More at once than can be answered in time, on the fastest machine as well."""
-    many = 90  # within the connections of a process with 300 files
+    many = 90  # what one burst has not closed yet and the next together are not too many
     asked = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
     assert httpx.post(json=ASK, **asked).status_code == 200
     seconds: list[int] = []
@@ -131,6 +134,21 @@ def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server
     assert whole >= 0.9 * len(accepted)
     assert len(seconds) >= 3
     assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
+
+
+def test_a_connection_too_many_is_refused_as_every_other_request_is(server) -> None:
+    asked = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
+    with contextlib.ExitStack() as stack:
+        for _ in range(FILES // 3):
+            stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
+        refused = httpx.post(json=ASK, **asked)
+    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    assert (refused.headers["Retry-After"], refused.headers["Connection"]) == ("1", "close")
+    for _ in range(20):  # what was closed is noticed soon
+        if (again := httpx.post(json=ASK, **asked)).status_code == 200:
+            break
+        time.sleep(0.2)
+    assert again.status_code == 200
 
 
 def test_a_body_that_never_comes_is_refused(server) -> None:

@@ -20,6 +20,7 @@ from docstokg.contracts.routes import Route, RouteName
 from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply, models_reply
+from docstokg.usecases.live import EVENT_HEADERS
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.engine.engine import never
 from docstokg_local.engine.workflow import LocalWorkflow
@@ -47,7 +48,7 @@ from docstokg_local.server.exchange import (
 )
 from docstokg_local.server.guards import is_own
 from docstokg_local.server.jobs import JobRunner
-from docstokg_local.server.live import EVENTS, Events, frames_of, listening, wants_events
+from docstokg_local.server.live import Events, frames_of, listening, wants_events
 from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
@@ -197,8 +198,7 @@ class Endpoints:
         first = await events.first()
         if first is None:
             return response(await running)
-        headers = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
-        return StreamingResponse(events.stream(first), headers=headers)
+        return StreamingResponse(events.stream(first), headers=EVENT_HEADERS)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         """Without keys: no page of another site, and changes on this machine only."""

@@ -1,4 +1,4 @@
-"""An answer is told while it is made: its citations, its checked sentences, what repairs them."""
+"""What is told of an answer goes to the clients of this server, in the form each of them reads."""
 
 import asyncio
 import json
@@ -7,111 +7,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.requests import Request
 
-from docstokg.contracts.chat import CHAT_ROUTES
-from docstokg.contracts.envelope import Reply
-from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
-from docstokg.contracts.state import Grounded, Synthesis
-from docstokg.domain.answer import reply as replies
-from docstokg.domain.answer.live import LiveAnswer
-from docstokg.observability import Telemetry
 from docstokg.usecases.chat import live_chunk
-from docstokg.usecases.run import Run
+from docstokg.usecases.live import EVENTS, LiveReply, Tell, event_frame, plain, text_of
+from docstokg.usecases.written import checks_of
 from docstokg.wiring import Wiring
-from docstokg_functions.respond.handler import checks_of
-from docstokg_functions.respond.respond import Checks, check_written
 
-EVENTS = "text/event-stream"
 EVENTS_WAITING = 8
 """Events made for a client that does not read them, before the model has to wait for it."""
-
-Tell = Callable[[str, Any], bool]
-"""Takes an event's name and value; false once nobody waits."""
-
-
-class LiveReply:
-    """Listens to the execution of one question, and tells of it."""
-
-    def __init__(self, checks: Checks, telemetry: Telemetry, tell: Tell) -> None:
-        self._checks, self._telemetry, self._send = checks, telemetry, tell
-        self._lock = threading.Lock()
-        self._answer: LiveAnswer | None = None
-        self._is_ended, self._is_heard = False, True
-        self._request_id = ""
-        self._told_ms: dict[str, float] = {}
-        self._begun = time.perf_counter()
-
-    def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
-        """Tell the citations as soon as there are any to tell."""
-        if state != "Ground":
-            return
-        run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)
-        self._request_id = run.request_id
-        comparison = self._checks.compare(run, run.left_s(float("inf")))
-
-        def check(text: str) -> tuple[str, Grounding | None]:
-            written = Synthesis(outcome="answered", answer=text)
-            checked = check_written(run, grounded, written, self._checks, comparison)
-            return checked.answer, checked.grounding
-
-        self._answer = LiveAnswer(check)
-        self._tell("citations", {"citations": grounded.citations})
-
-    def written(self, text: str) -> bool:
-        """Take all that a model has written so far; false when it may stop."""
-        with self._lock:
-            if self._is_ended or self._answer is None:
-                return False
-            for sentence in self._answer.more(replies.read(text)):
-                self._tell("sentence", sentence)
-            return self._is_heard and self._send("", None)
-
-    def finish(self, reply: Reply, route: RouteName) -> None:
-        """Tell what of the reply was not told, what changes what was, and the reply itself.
-
-        A reply that is no answer, before anything was told, is left to be sent as it is.
-        """
-        with self._lock:
-            self._is_ended = True
-        if reply.statusCode != 200 and self._answer is None:
-            return
-        body = reply.body
-        if reply.statusCode == 200 and body.startswith("data: "):  # the one event of a chat
-            body = body.removeprefix("data: ").partition("\n\n")[0]
-        value = json.loads(body)
-        if reply.statusCode != 200:
-            self._tell("problem", value)
-        elif route == "mcp":
-            self._tell("response", value)
-        else:
-            self._finish(value, value["docstokg"] if route in CHAT_ROUTES else value)
-
-    def _finish(self, value: dict[str, Any], evidence: dict[str, Any]) -> None:
-        if self._answer is None:  # an answer that was kept
-            self._answer = LiveAnswer(lambda text: (text, None))
-            self._tell("citations", {"citations": evidence["citations"]})
-        report = evidence["grounding"]
-        text = value["choices"][0]["delta"]["content"] if "choices" in value else value["answer"]
-        sentences, repairs = self._answer.end(
-            text, Grounding.model_validate_json(json.dumps(report)) if report else None
-        )
-        for sentence in sentences:
-            self._tell("sentence", sentence)
-        for repair in repairs:
-            self._tell("repair", repair)
-        self._tell("response", value)
-        self._telemetry.log(
-            "INFO", "streamed", request_id=self._request_id,
-            first_ms=self._told_ms, repairs=len(repairs), left=not self._is_heard,
-        )  # fmt: skip
-
-    def _tell(self, name: str, value: Any) -> None:
-        took_ms = (time.perf_counter() - self._begun) * 1000
-        self._told_ms.setdefault(name, round(took_ms, 1))
-        self._is_heard = self._is_heard and self._send(name, value)
 
 
 def wants_events(request: Request, route: RouteName, body: bytes) -> bool:
@@ -131,7 +36,7 @@ def wants_events(request: Request, route: RouteName, body: bytes) -> bool:
 
 def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
     """Give what makes a listener of one question."""
-    checks = checks_of(wiring)
+    checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
     return lambda tell: LiveReply(checks, wiring.telemetry, tell)
 
 
@@ -193,9 +98,9 @@ def frames_of(route: RouteName, request_id: str, body: Any) -> Callable[[str, An
             if not name:
                 return None
             if name == "problem":
-                return f"data: {_text(value)}\n\ndata: [DONE]\n\n"
+                return f"data: {text_of(value)}\n\ndata: [DONE]\n\n"
             end = "data: [DONE]\n\n" if name == "response" else ""
-            return f"data: {_text(live_chunk(name, _plain(value), head))}\n\n{end}"
+            return f"data: {text_of(live_chunk(name, plain(value), head))}\n\n{end}"
 
         return chat
     if route == "mcp":
@@ -203,10 +108,10 @@ def frames_of(route: RouteName, request_id: str, body: Any) -> Callable[[str, An
 
         def message(name: str, value: Any) -> str | None:
             made = value if name == "response" else progress.of(name, value)
-            return None if made is None else f"event: message\ndata: {_text(made)}\n\n"
+            return None if made is None else f"event: message\ndata: {text_of(made)}\n\n"
 
         return message
-    return lambda name, value: f"event: {name}\ndata: {_text(value)}\n\n" if name else None
+    return event_frame
 
 
 class Progress:
@@ -233,15 +138,3 @@ def progress_token(message: object) -> object:
     for key in ("params", "_meta", "progressToken"):
         message = message.get(key) if isinstance(message, dict) else None
     return message
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, dict) and isinstance(value.get("citations"), tuple):
-        return {"citations": [_plain(one) for one in value["citations"]]}
-    return value
-
-
-def _text(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))

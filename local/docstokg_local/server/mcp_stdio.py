@@ -13,13 +13,14 @@ from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
+from docstokg.usecases.live import Tell
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
-from docstokg_local.server.live import Progress, Tell, listening, progress_token
+from docstokg_local.server.live import Progress, listening, progress_token
 
 CALLS_AT_ONCE = 4
 ROUTE_FUNCTIONS = ("check", "traverse", "documents")

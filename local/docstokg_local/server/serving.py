@@ -14,11 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from ulid import ULID
 from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings
+from docstokg.usecases.problems import problem_reply
 from docstokg_local.cli.printing import say
 from docstokg_local.server.guards import OwnHosts
 
@@ -33,6 +38,7 @@ LISTEN_BACKLOG = 256
 SPREADS_CONNECTIONS = sys.platform == "linux"
 """Whether the kernel spreads connections over all sockets of a port; else the workers share one."""
 
+TOO_MANY = "This process has all the connections it may; see Retry-After."
 M_ARENA_MAX = -8  # of glibc's malloc.h
 ARENAS = 2
 MOST_BY_DEFAULT = 4
@@ -49,6 +55,23 @@ class Server(uvicorn.Server):
         if self.started:
             for listener in sockets or ():
                 announce(listener)
+
+
+class Connection(H11Protocol):
+    """uvicorn's, whose parser bounds the size of headers; one too many is refused in our words."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._answers = self.app
+        self.app = self._unless_too_many
+
+    async def _unless_too_many(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self.connections) < most_connections():
+            await self._answers(scope, receive, send)
+            return
+        headers = {"Retry-After": "1", "Connection": "close"}
+        reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
+        await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
 
 class Supervisor(Multiprocess):
@@ -191,9 +214,8 @@ def options(settings: Settings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": int(settings.max_timeout_s + STOP_MARGIN_S),
-        "http": "h11",  # whose parser bounds the size of headers
+        "http": Connection,
         "h11_max_incomplete_event_size": HEADER_BYTES,
         "timeout_keep_alive": KEEP_ALIVE_S,
         "backlog": LISTEN_BACKLOG,
-        "limit_concurrency": most_connections(),
     }

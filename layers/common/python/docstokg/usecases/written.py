@@ -1,0 +1,72 @@
+"""What a model wrote is checked: the whole answer, or the sentences there are so far."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.state import Block, Grounded, Synthesis
+from docstokg.domain import time_budget
+from docstokg.domain.answer.notices import HARM_REMOVED
+from docstokg.domain.answer.reply import harmless
+from docstokg.domain.graph.ontology_facts import Facts
+from docstokg.ports import Embedder, KnowledgeGraph
+from docstokg.usecases.answer_consistency import facts_told, held_to_domain
+from docstokg.usecases.check_answer import CheckedAnswer, check_answer
+from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.domains import domain_of
+from docstokg.usecases.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What a written answer is checked with.
+
+    `compare`: makes what compares texts for so many seconds. `consistent`: holds a checked answer
+    and the passages it was written from against what the graph knows. `facts`: what the graph says
+    of the names that an answer relates.
+    """
+
+    compare: Callable[[Run, float], Comparison]
+    consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
+    facts: Callable[[Run, str], Facts]
+
+
+def checks_of(embedder: Embedder | None, graph: KnowledgeGraph, domains: Sequence[str]) -> Checks:
+    """Give what an answer is checked with here; `domains`: by name."""
+    domain = domain_of(domains)
+    return Checks(
+        lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
+        lambda run, checked, blocks: held_to_domain(
+            run, checked, blocks, graph=graph, domain=domain
+        ),
+        lambda run, answer: facts_told(run, answer, graph=graph),
+    )
+
+
+def check_written(
+    run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
+) -> CheckedAnswer:
+    """Check what was written, the whole or the sentences so far; warnings go to the run."""
+    comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
+    blocks = grounded.blocks[: synthesis.block_count]
+    answer, is_altered = synthesis.answer, False
+    if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
+        answer, is_altered = harmless(answer, [block.text for block in blocks])
+    checked = check_answer(
+        answer,
+        blocks,
+        citations=grounded.citations,
+        query=run.plan.query,
+        compare=comparison,
+        repair=run.plan.repair,
+        probability=synthesis.probability,
+        facts=checks.facts(run, synthesis.answer),
+    )
+    checked = checks.consistent(run, checked, blocks)
+    if is_altered:
+        run.warnings.append(HARM_REMOVED)
+        if checked.grounding is not None:
+            report = checked.grounding.model_copy(update={"grounded": False})
+            checked = checked.model_copy(update={"grounding": report})
+    run.warnings.extend(checked.warnings)
+    return checked
