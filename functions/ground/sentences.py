@@ -7,7 +7,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.state import Block, Plan
 from docstokg.domain import time_budget
-from docstokg.domain.answer import extractive, relevance
+from docstokg.domain.answer import relevance
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
@@ -31,7 +31,7 @@ def compared(
 
     Without vectors, of the question (`query_vector`: base64 of float32) or of the sentences, there
     are no cosines, and the extractive model has the words alone. The question's vector knows
-    nothing of other names: a sentence with the preferred one is as near as its words are then.
+    nothing of other names: a sentence with one is as near as its words are with the question's.
     """
     plan = run.plan
     cosines: dict[str, list[float]] = {}
@@ -57,13 +57,16 @@ def names_credited(
     """Credit the sentences that hold a name for which the question has another."""
     if not block.other_names or len(cosines) != len(chunk.sentences):
         return cosines
-    question = snippets.question_stems(extractive.in_their_words(query, [block]))
-    names = [snippets.question_stems(other.in_passage) for other in block.other_names]
+    question = snippets.question_stems(query)
+    names = [
+        (snippets.question_stems(other.in_passage), other.in_question)
+        for other in block.other_names
+    ]
     credited = []
     for cosine, (start, end) in zip(cosines, chunk.sentences, strict=True):
         text, least = chunk.text[start:end], -1.0
-        if any(snippets.coverage(name, text) == 1 for name in names):
-            share = snippets.coverage(question, text)
+        if called := [asked for name, asked in names if snippets.coverage(name, text) == 1]:
+            share = snippets.coverage(question, " ".join((text, *called)))
             least = relevance.cosine_of(relevance.from_coverage(share))
         credited.append(max(cosine, least))
     return credited

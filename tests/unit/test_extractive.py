@@ -88,16 +88,17 @@ def test_code_stays_code_under_a_line_that_cites() -> None:
     assert check_answer(answer, [block(text)]).cited == (1,)
 
 
-def test_a_question_is_read_in_the_words_of_the_passages() -> None:
-    names = (OtherName(in_question="fits", in_passage="seizures"),)
-    given_block = block(SEIZURE).model_copy(update={"other_names": names})
-    query = "What reduces the frequency of fits?"
-    assert extractive.in_their_words(query, [given_block]) == (
-        "What reduces the frequency of seizures?"
+def test_another_name_counts_as_the_questions_own_and_no_more() -> None:
+    query = "What is the goal of AML treatment?"
+    names = (OtherName(in_question="AML", in_passage="Acute myeloid leukemia"),)
+    renamed = block("Treating acute myeloid leukemia is hard.").model_copy(
+        update={"other_names": names}
     )
-    plain = extractive.answer(query, [block(SEIZURE)], 300, 0.0)
-    renamed = extractive.answer(query, [given_block], 300, 0.0)
-    assert renamed.probability > plain.probability
+    (of_other,), (of_own,) = (
+        candidates(query, [one]) for one in (renamed, block("Treating AML is hard."))
+    )
+    assert of_other.features == of_own.features
+    assert extractive.names_only("What is a goal of AML?", [renamed])
 
 
 def test_what_is_not_likely_enough_is_not_said() -> None:

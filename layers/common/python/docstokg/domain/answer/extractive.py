@@ -60,17 +60,13 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     """Quote what answers best, if the blocks hold an answer with a probability of `least` or more.
 
     A sentence that leans on the one before comes with it. Quoted brackets with digits become
-    round, so that no source can forge a marker. Where blocks call what the question names by
-    another name, the question is read with theirs and as it stands, and the surer reading counts.
+    round, so that no source can forge a marker.
     Nothing is said of a name that no block has: no set that is fitted on holds such questions.
     """
-    readings = dict.fromkeys((in_their_words(query, blocks), query))
     read = blocks[:READ]
-    named = [reading for reading in readings if names_only(reading, read)]
-    chosen = [best for reading in named if (best := choose(reading, read))]
-    if not chosen:
+    best = choose(query, read) if names_only(query, read) else None
+    if best is None:
         return Answer(ABSTENTION, 0.0)
-    best = max(chosen, key=lambda one: one.probability)
     text = cited(best.candidate)
     said = best.answerable >= least and text and tokens(text) < max_tokens
     return Answer(text if said else ABSTENTION, best.probability)
@@ -145,23 +141,16 @@ def model() -> dict[str, Any]:
     return weights
 
 
-def in_their_words(query: str, blocks: Sequence[Block]) -> str:
-    """Return the question with the names that the blocks have instead of its own."""
-    names = {pair.in_question: pair.in_passage for block in blocks for pair in block.other_names}
-    if not names:
-        return query
-    any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: names[match[0]], query)
-
-
 def names_only(query: str, blocks: Sequence[Block]) -> bool:
     """Tell whether the blocks hold the names and numbers of a question, if it is in English.
 
-    Elsewhere other words have capitals, too.
+    Or what they call them. Elsewhere other words have capitals, too.
     """
     if not _ENGLISH.search(query):
         return True
-    held = folded(" ".join(f"{b.document_name} {b.subject} {b.text}" for b in blocks))
+    said = (f"{block.document_name} {block.subject} {block.text}" for block in blocks)
+    called = (other.in_question for block in blocks for other in block.other_names)
+    held = folded(" ".join((*said, *called)))
     return all(stem in held for name in _NAME.findall(query) for stem in stems(name))
 
 

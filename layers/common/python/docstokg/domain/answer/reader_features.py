@@ -95,14 +95,30 @@ def stems(text: str) -> list[str]:
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
-    """List every unit of the blocks with its features, in order of the blocks."""
+    """List every unit of the blocks with its features, in order of the blocks.
+
+    Text with another name for what the question names holds the question's name too. Put into the
+    question, a long name would be more words to be held, and its sentence would win.
+    """
+    names = {
+        (name, tuple(stems(other.in_question)))
+        for block in blocks
+        for other in block.other_names
+        if (name := " ".join(stems(other.in_passage)))
+    }
+
+    def called(words: Sequence[str]) -> set[str]:
+        said = f" {' '.join(words)} "
+        return {*words, *(word for name, asked in names if f" {name} " in said for word in asked)}
+
     rows = [
-        (place, block, unit, stems(unit.shown))
+        (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
         for unit in units(block.text, borders(block.text, block.sentences))
+        for words in (stems(unit.shown),)
     ]
     asked = set(stems(query))
-    held = Counter(word for *_, words in rows for word in asked.intersection(words))
+    held = Counter(word for *_, own in rows for word in asked & own)
     rarity = {word: math.log(1 + len(rows) / (1 + held[word])) for word in asked}
     total = sum(rarity.values()) or 1.0
     kinds = [pattern for question, pattern in _ASKED_AND_HELD if question.search(query)]
@@ -111,14 +127,13 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         return sum(weight for word, weight in rarity.items() if word in words) / total
 
     made = []
-    for place, block, unit, words in rows:
-        own = set(words)
+    for place, block, unit, words, own in rows:
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
         said = _beside(unit.shown, rarity) if kinds else ""
         features = Features(
             cosine=_cosine(unit, block),
             words=share(own),
-            words_around=share(own.union(stems(around))),
+            words_around=share(own | called(stems(around))),
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(bool(kinds) and not any(kind.search(said) for kind in kinds)),
