@@ -84,7 +84,8 @@ def gateway(
             asked = urllib.request.Request(behind + self.path[5:], body, passed)
             try:
                 with urllib.request.urlopen(asked) as answer:
-                    self.send(answer.status, {"Content-Type": "application/json"}, answer.read())
+                    kind = {"Content-Type": answer.headers["Content-Type"]}
+                    self.send(answer.status, kind, answer.read())
             except urllib.error.HTTPError as error:
                 kind = {"Content-Type": error.headers["Content-Type"]}
                 self.send(error.code, kind, error.read())

@@ -32,7 +32,7 @@ def test_a_browser_asks_with_token_and_key_below_the_stage(stage: Any) -> None:
         page.get_by_label("API key", exact=True).fill("metered")
         ask(page, "What are seizures?")
         assert "[1]" in page.locator("#answer").inner_text()
-        asked = next(one for one in reversed(heard) if one["path"].endswith("/v1/answer"))
+        asked = next(one for one in reversed(heard) if one["path"].endswith("/v1/answer/stream"))
         assert asked["authorization"] == "Bearer header.claims.signature"
         assert asked["x-api-key"] == "metered"
         shown = page.locator("#curl").inner_text()
