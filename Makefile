@@ -17,6 +17,8 @@ MINUTES ?= 30
 # A company's own certificate authority is in the system's store, not in the one uv brings.
 export UV_SYSTEM_CERTS := 1
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
+# Servers, kills and many processes on two cores: what fails is tried once more, and shown as a rerun.
+AGAIN := --reruns 1 --reruns-delay 5
 QUICK := tests/unit tests/contract tests/workflow tests/e2e/test_page.py tests/e2e/test_browser.py \
   tests/infra/test_template.py
 
@@ -30,7 +32,7 @@ test: ## set up and run the tests of a change: rules, contracts, workflow, page,
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services and not slow"
 
 test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels, the deploy guide
-	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES) && .venv/bin/python -m pytest $(DEPLOYED)
+	@$(PYTEST) $(AGAIN) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES) && .venv/bin/python -m pytest $(DEPLOYED)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
