@@ -14,7 +14,7 @@ def test_the_lists_differ_where_their_jobs_do() -> None:
 
 def test_names_and_sentences_are_compared_in_forms_of_their_own() -> None:
     assert words.fold("IL\u20116, Type\u00a0II") == "il 6 type ii"
-    assert words.normalise("\x1b[1mp\x1b[0m\u200b53 ≥ ２.5 Mg") == "p53 ≥ 2.5 mg"
+    assert words.normalise("p\u200b53 ≥ ２.5 Mg") == "p53 ≥ 2.5 mg"
     assert words.fold("--") == "--"
 
 

@@ -27,7 +27,6 @@ _MOST_SIGNS: Final = 30
 _SIGNS: Final = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _INVISIBLE: Final = re.compile(
-    r"\x1b\[[\d;]*m|"  # a terminal's colours
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -127,5 +126,5 @@ def normalise(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Give `text` without characters nobody sees: zero width, direction, controls, colours."""
+    """Give `text` without characters nobody sees: zero width, direction, tags, controls."""
     return _INVISIBLE.sub("", text)

@@ -13,7 +13,7 @@ from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
 
-FINGERPRINT = "4"
+FINGERPRINT = "3"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
 
 
