@@ -17,8 +17,8 @@ MINUTES ?= 30
 # A company's own certificate authority is in the system's store, not in the one uv brings.
 export UV_SYSTEM_CERTS := 1
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
-# Servers, kills and many processes on two cores: what fails is tried once more, and shown as a rerun.
-AGAIN := --reruns 1 --reruns-delay 5
+# Many processes on two cores: an answer that lacks a step that was late is asked for once more, and shown as a rerun.
+AGAIN := --reruns 1 --reruns-delay 5 --only-rerun _timeout
 QUICK := tests/unit tests/contract tests/workflow tests/e2e/test_page.py tests/e2e/test_browser.py \
   tests/infra/test_template.py
 

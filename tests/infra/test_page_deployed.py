@@ -63,6 +63,9 @@ def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
         assert got["Integration"]["Type"] == "AWS_PROXY"
         assert not got.get("ApiKeyRequired", False)
         assert found[path, "ANY"]["Integration"]["Type"] == "MOCK"
+    for (path, method), got in found.items():
+        if method not in ("ANY", "OPTIONS") and path.startswith("/v1/") and "health" not in path:
+            assert got["AuthorizationType"] == "CUSTOM", path
 
 
 def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Template) -> None:
