@@ -23,6 +23,7 @@ const REASONS = {
   kg_timeout: "the knowledge graph took too long",
   kg_plan_rejected: "the graph refused the query plan",
   reranker_unavailable: "the reranker could not be used",
+  verifier_unavailable: "the verifier did not answer",
   deadline_exceeded: "the time for this question ran out",
   llm_timeout: "the language model took too long",
   llm_quota_exceeded: "the language model's quota is used up",

@@ -7,17 +7,27 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from docstokg.contracts.model import Many
-from docstokg.errors import LoadError
+from docstokg.contracts.records import Scope
+from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.readers.lines import Line
+from docstokg.observability import Telemetry
+from docstokg.ports import Verifier
+from docstokg.settings import VERIFIERS, Settings
+from docstokg.usecases.run import beginning
+from docstokg.usecases.verification import Claim, Decision, verify
+from docstokg.wiring import Wiring
+from docstokg_local.cli.printing import counted, say
 from docstokg_local.evaluation.calibration import roc_area
 from docstokg_local.evaluation.retrieval import read_lines
 
 SUPPORTED = ("supported", "complete")
 DRAWS = 500
 SEED = 20261125
+CLAIM_S = 60.0
+"""For one claim; a measurement may wait longer than a request."""
 
 
 class _Row(Line):
@@ -108,3 +118,72 @@ def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | No
         for label in (True, False)
     ]
     return Measured(len(pairs), area, statistics.pstdev(areas), *means)
+
+
+def verifier_named(name: str, settings: Settings) -> Verifier:
+    """Return the verifier of a value of DOCSTOKG_VERIFIER; `Misconfigured` for any other name."""
+    values = {**settings.model_dump(), "verifier": name}
+    try:
+        made = Wiring(Settings.model_validate(values)).verifier()
+    except ValidationError as wrong:
+        raise Misconfigured(f"--verifier {name!r} must be {VERIFIERS}") from wrong
+    assert made is not None
+    return made
+
+
+def evaluate_claims(
+    folder: Path, claims: Sequence[LabelledClaim], verifier: Verifier, telemetry: Telemetry
+) -> dict[str, Any]:
+    """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
+
+    Each claim is verified by itself, with the windows that `respond` would send. Claims without an
+    opinion count as `undecided` and are left out of the measures; `errors`: failed calls.
+    """
+    decided: list[tuple[LabelledClaim, Decision]] = []
+    begin, errors = beginning(telemetry, CLAIM_S), 0
+    for claim in claims:
+        call = begin(claim.id, Scope(namespace="default", groups=None))
+        made = verify(call, verifier, [Claim(claim.claim, claim.evidence)], CLAIM_S)
+        (decision,), errors = made.decisions, errors + made.degraded
+        if decision is not None:
+            decided.append((claim, decision))
+    names = sorted({claim.set for claim in claims})
+    parts = {"all": decided}
+    if len(names) > 1:
+        parts |= {name: [row for row in decided if row[0].set == name] for name in names}
+    return {
+        "set": folder.resolve().name,
+        "verifier": verifier.name,
+        "threshold": verifier.threshold,
+        "undecided": len(claims) - len(decided),
+        "errors": errors,
+        "runs": [_run(name, rows) for name, rows in parts.items()],
+    }
+
+
+def _run(name: str, rows: Sequence[tuple[LabelledClaim, Decision]]) -> dict[str, Any]:
+    truth = [claim.supported for claim, _ in rows]
+    measured = measure([decision.support for _, decision in rows], truth)
+    called = [decision.verdict == "supported" for _, decision in rows]
+    return {
+        "name": name,
+        "n": len(rows),
+        "supported": sum(truth),
+        "auc": measured and round(measured.auc, 4),
+        "auc_error": measured and round(measured.error, 4),
+        "balanced_accuracy": balanced_accuracy(called, truth),
+    }
+
+
+def show_claims(report: dict[str, Any]) -> None:
+    """Print the report as a table."""
+    say(
+        f"{report['set']}: {report['verifier']}, supported from {report['threshold']:g}, "
+        f"{counted(report['undecided'], 'claim')} without an opinion"
+    )
+    for run in report["runs"]:
+        auc, accuracy = (
+            "-" if run[key] is None else f"{run[key]:.3f}" for key in ("auc", "balanced_accuracy")
+        )
+        error = "" if run["auc_error"] is None else f" +- {run['auc_error']:.3f}"
+        say(f"{run['name']:<24} n {run['n']:>5}  AUC {auc}{error}  balanced accuracy {accuracy}")
