@@ -89,7 +89,7 @@ def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
 def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
     request_id = envelope.request_id
-    body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES, f"over 4 MiB: {MORE}.")
+    body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES)
     if isinstance(body, Reply):
         return body
     if _many(body) > MAX_DOCUMENTS:
