@@ -53,7 +53,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
-ConflictKind = Literal["value", "negation", "superseded"]
+ConflictKind = Literal["superseded"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -78,18 +78,14 @@ class Span(Contract):
 
 
 class Conflict(Contract):
-    """Two cited passages that disagree, the newer first where it is known which one that is.
-
-    `value`: they state other numbers or dates of one thing. `negation`: one denies what the other
-    says, or says the opposite. `superseded`: the second one's document is replaced by the first's.
-    """
+    """Two citations, of which the first one's document declares that it supersedes the second's."""
 
     ranks: tuple[int, int]
-    """the two citations, the newer first where that is known"""
+    """ranks of the newer and of the superseded citation"""
     spans: tuple[Span, Span]
-    """the two sentences"""
+    """the two passages"""
     kind: ConflictKind
-    """other values, a denial, or a replaced document"""
+    """reason of the entry"""
 
 
 class EdgeEvidence(Contract):
@@ -555,7 +551,7 @@ class RAGResponse(Contract):
     grounding: Grounding | None = None
     """what the sources say of each sentence; null: there is no answer"""
     conflicts: tuple[Conflict, ...] = ()
-    """cited passages that disagree"""
+    """citations whose document another citation's document supersedes"""
     graph: GraphView | None = None
     """the neighbourhood of the citations; with verbosity `graph` alone"""
     warnings: tuple[str, ...] = ()

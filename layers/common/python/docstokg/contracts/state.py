@@ -293,22 +293,14 @@ class OtherName(Contract):
     in_passage: str
 
 
-class Disputed(Contract):
-    """What a passage says (`said`), and what the passage of rank `by` says `instead`."""
-
-    said: str
-    by: int
-    instead: str
-
-
 class Block(Contract):
     """A passage given to the model: `text` is chunk.text[start:start+len(text)].
 
     `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
     `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
     `cosines`: question against each of them, for the extractive model only. `other_names`: what
-    the graph knows of names that the question and this passage have for the same. `superseded`:
-    another block replaces its document.
+    the graph knows of names that the question and this passage have for the same.
+    `superseded_by`: rank of the block whose document supersedes this one's.
     """
 
     rank: int
@@ -325,8 +317,7 @@ class Block(Contract):
     kg_match: str | None = None
     related: tuple[str, ...] = ()
     other_names: tuple[OtherName, ...] = ()
-    superseded: bool = False
-    disputed: tuple[Disputed, ...] = ()
+    superseded_by: int | None = None
 
 
 class StepReport(Contract):

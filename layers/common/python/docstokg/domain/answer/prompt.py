@@ -70,9 +70,10 @@ def block_text(block: Block) -> str:
     """Return one block: source line, what the graph states of it, fenced passage."""
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
+    replaced = f"; superseded by [{block.superseded_by}]" if block.superseded_by else ""
     lines = [
         f"[{block.rank}] Source: {_field(block.document_name)}{title}{page} "
-        f"(Relevance: {block.relevance}/10)"
+        f"(Relevance: {block.relevance}/10{replaced})"
     ]
     stated = [one for one in block.related if not one.endswith(_STATES_NOTHING)]
     if block.kg_match and (stated or not block.kg_match.endswith(_ONLY_NAMED)):
