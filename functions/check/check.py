@@ -14,9 +14,10 @@ from docstokg.contracts.check import (
 )
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Scope, StoredChunk
-from docstokg.contracts.request import DEFAULT_NAMESPACE, MAX_CHECK_BYTES
+from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.contracts.routes import MAX_CHECK_BYTES
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.answer.citations import find_markers

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.chat import ErrorReply
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope
-from docstokg.contracts.routes import ROUTES
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES, ROUTES
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring

@@ -405,7 +405,7 @@ app.add_typer(entities, name="entities")
 
 
 @app.command()
-def check(
+def check(  # noqa: PLR0913 - the command line is the signature
     draft: Annotated[Path, argument("DRAFT.txt", "A text; `-` reads a pipe.")],
     namespace: NamespaceOrNone = None,
     citations: Path | None = option(

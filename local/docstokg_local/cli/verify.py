@@ -188,7 +188,8 @@ def _of_today(body: dict[str, object]) -> dict[str, object]:
         ]
         body = {**body, "grounding": {**grounding, "sentences": sentences}}
     if isinstance(conflicts, list):
-        kept = [one for one in conflicts if not isinstance(one, dict) or one.get("kind") not in _OLD]
+        kinds = (one.get("kind") if isinstance(one, dict) else None for one in conflicts)
+        kept = [one for one, kind in zip(conflicts, kinds, strict=True) if kind not in _OLD]
         body = {**body, "conflicts": kept}
     return body
 

@@ -16,8 +16,7 @@ from ulid import ULID
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import MAX_BODY_BYTES
-from docstokg.contracts.routes import route_of
+from docstokg.contracts.routes import MAX_BODY_BYTES, route_of
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.intake import too_large
 from docstokg.usecases.problems import problem_reply

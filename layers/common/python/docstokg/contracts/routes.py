@@ -2,8 +2,9 @@
 
 from typing import Final, Literal, NamedTuple
 
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
-from docstokg.contracts.request import MAX_BODY_BYTES, MAX_CHECK_BYTES
+MAX_BODY_BYTES: Final = 64 * 1024
+MAX_CHECK_BYTES: Final = 512 * 1024
+MAX_DOCUMENTS_BYTES: Final = 4 * 1024 * 1024
 
 RouteName = Literal[
     "answer", "stream", "search", "explain", "chat", "models", "check", "traverse", "mcp",

@@ -6,11 +6,10 @@ import json
 
 from pydantic import BaseModel, ValidationError
 
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import wrong_in_words
-from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.routes import MAX_BODY_BYTES, MAX_DOCUMENTS_BYTES
 from docstokg.usecases.problems import problem_reply
 
 MAX_ERRORS = 200

@@ -22,8 +22,8 @@ def confidence_parts(
 ) -> ConfidenceParts:
     """Return the three parts of the confidence in an answer, each in [0, 1].
 
-    `per_sentence`: per factual sentence, the highest retrieval score x support among the passages it
-    cites. `similarity`: cosine(question, answer), None without an embedder.
+    `per_sentence`: per factual sentence, the highest retrieval score x support among the passages
+    it cites. `similarity`: cosine(question, answer), None without an embedder.
     """
     return ConfidenceParts(
         retrieval=round(sum(per_sentence) / len(per_sentence), 4) if per_sentence else 0.0,
