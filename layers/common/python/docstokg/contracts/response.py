@@ -629,23 +629,3 @@ class Problem(Contract):
     """of this request, as in the logs"""
     errors: tuple[FieldProblem, ...] = ()
     """everything that is wrong with the request"""
-
-
-class DependencyHealth(Contract):
-    """One dependency's state and how long it took to say so, in milliseconds."""
-
-    state: Literal["up", "down", "open", "off"]
-    """`open`: failed often and is left alone for a while; `off`: not configured"""
-    ms: float | None = None
-    """milliseconds until it answered; null: it was not asked, or did not answer"""
-
-
-class Health(Contract):
-    """`GET /v1/health`."""
-
-    status: Literal["ok", "degraded", "down"]
-    """`degraded`: answers come, with a part missing"""
-    version: str
-    """of the service"""
-    dependencies: dict[str, DependencyHealth]
-    """each dependency by name"""

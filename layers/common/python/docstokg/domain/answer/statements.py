@@ -131,7 +131,7 @@ def _unchecked(text: str, *, cited: bool) -> Unchecked | None:
     """Return why a sentence is not checked, None if it is."""
     plain = text.strip(_EDGES)
     words = WORD.findall(plain)
-    if not words or is_abstention(plain):
+    if not words or is_abstention(plain) or _STUMP.fullmatch(plain.strip(_BARE)):
         return "no_claim"
     if len(plain) > _LONGEST_CLAIM:
         return "too_long"
