@@ -1,21 +1,26 @@
-"""Measures of a verifier or of the score `support` on claims that people labelled."""
+"""Measures of a verifier and of the score `support` on claims that people labelled."""
 
 import random
 import statistics
 from collections.abc import Sequence
-from itertools import islice
+from itertools import batched, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from docstokg.contracts.model import Many
+from docstokg.domain.answer import support
+from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.vectors import Floats, unpack
 from docstokg.errors import LoadError
 from docstokg.loading.readers.lines import Line
+from docstokg.ports import Embedder
 from docstokg_local.evaluation.calibration import roc_area
 from docstokg_local.evaluation.retrieval import read_lines
 
 SUPPORTED = ("supported", "complete")
+EMBEDDED_AT_ONCE = 512
 DRAWS = 500
 SEED = 20261125
 
@@ -108,3 +113,35 @@ def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | No
         for label in (True, False)
     ]
     return Measured(len(pairs), area, statistics.pstdev(areas), *means)
+
+
+def examine(
+    claims: Sequence[LabelledClaim], embedder: Embedder | None
+) -> list[support.Features | None]:
+    """Return the features of `support` for each claim; without an embedder, no cosines."""
+    texts = [strip_markers(one.claim) for one in claims]
+    evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
+    windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
+    if embedder is None:
+        return [support.features(*own) for own in zip(texts, evidence, windows, strict=True)]
+    vectors = _embedded(embedder, [*texts, *(one.text for own in windows for one in own)])
+    return [
+        support.features(
+            text, sources, own, [float(vectors[text] @ vectors[one.text]) for one in own]
+        )
+        for text, sources, own in zip(texts, evidence, windows, strict=True)
+    ]
+
+
+def support_scores(claims: Sequence[LabelledClaim], embedder: Embedder | None) -> list[float]:
+    """Return the score `support` of each claim, in [0, 1]."""
+    return [support.score(values) for values in examine(claims, embedder)]
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Floats]:
+    wanted = sorted(set(texts), key=len)
+    return {
+        text: unpack(vector)
+        for batch in batched(wanted, EMBEDDED_AT_ONCE, strict=False)
+        for text, vector in zip(batch, embedder.embed(batch, None), strict=True)
+    }

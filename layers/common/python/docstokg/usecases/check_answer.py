@@ -272,9 +272,8 @@ class _Check:
 
     def _is_fetched(self, one: verdicts.Examination) -> bool:
         sides = () if self.together else one.sides
-        return self.compare is not None and self.compare.fetch(
-            [one.claim, *sides, *(item.text for item in one.evidence)]
-        )
+        texts = [*sides, *(item.text for item in one.evidence)]
+        return self.compare is not None and self.compare.cosines(one.claim, texts) is not None
 
     def _likeness(
         self, one: verdicts.Examination
