@@ -390,7 +390,9 @@ _ORDER = {"not_checked": 0, "uncited": 0, "unsupported": 1, "weak": 2, "supporte
 
 
 def _passage(block: Block) -> verdicts.Passage:
-    header = "\n".join([block.document_name, block.kg_match or "", ", ".join(block.related)])
+    header = "\n".join(
+        [block.document_name, block.kg_match or "", ", ".join(one.text for one in block.related)]
+    )
     return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
 
 
