@@ -354,6 +354,7 @@ def _blocks(
     query_pattern = snippets.pattern(snippets.question_stems(plan.query))
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     left = plan.budget_limits.max_tokens_context
+    ranks = {citation.uuid: citation.rank for citation in citations}
     blocks: list[Block] = []
     for citation, chunk in zip(citations, chunks, strict=True):
         names = knowledge.other_names(plan.query, knows.get(chunk.uuid), expansion)
@@ -367,7 +368,7 @@ def _blocks(
             page=chunk.page,
             relevance=round(citation.score * 10),
             kg_match=knowledge.match_line(citation.kg_evidence, names),
-            related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
+            related=knowledge.related_facts(knows.get(chunk.uuid), expansion, ranks),
             other_names=names,
         )
         room = left - budget.tokens(prompt.block_text(block))

@@ -432,9 +432,11 @@ function choose(rank, focus, support = null) {
 }
 
 function pathWords(citation) {
-  const edges = citation.kg_evidence?.path ?? [];
-  if (!edges.length) return citation.kg_path.join(" → ");
-  return edges.map((edge) => `${edge.src} —${edge.type}→ ${edge.dst}`).join(", ");
+  const evidence = citation.kg_evidence;
+  if (!evidence?.path.length) return citation.kg_path.join(" → ");
+  const names = { [citation.kg_path[0]]: evidence.related_to, [evidence.entity_id]: evidence.matched_entity };
+  const stated = (edge) => edge.type !== "CO_MENTIONED" && state.response.citations.find((one) => one.uuid === edge.evidence?.uuid);
+  return evidence.path.map((edge) => `${names[edge.src] ?? edge.src} -${edge.type}-> ${names[edge.dst] ?? edge.dst}${stated(edge) ? ` (stated in [${stated(edge).rank}])` : ""}`).join(", ");
 }
 
 function showSteps(response) {

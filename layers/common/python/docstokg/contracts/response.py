@@ -1,7 +1,7 @@
 """What a caller gets back, field by field."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -99,6 +99,10 @@ class EdgeEvidence(Contract):
     """where the stretch that states the edge begins in the passage; null: not known"""
     end: int | None = None
     """where the stretch ends in the passage; null: not known"""
+
+
+CO_MENTIONED: Final = "CO_MENTIONED"
+"""Type of an edge whose two entities are named by one chunk, without a stated relation."""
 
 
 class EvidenceEdge(Contract):

@@ -223,10 +223,16 @@ class SeedRef(EntityRef):
 
 
 class RelatedEntity(Contract):
-    """What the graph ties to a chunk's entity: by a relation of `type`, or by shared documents."""
+    """A relation of a chunk's entity with another one, an index of Expansion.entities.
+
+    `incoming`: it leads from the other entity to the chunk's. `evidence`: uuid of the chunk that
+    states it, if known.
+    """
 
     entity: int
-    type: str | None = None
+    type: str
+    incoming: bool = False
+    evidence: str | None = None
 
 
 class EvidencePointer(Contract):
@@ -293,6 +299,13 @@ class OtherName(Contract):
     in_passage: str
 
 
+class GraphFact(Contract):
+    """A relation as `A -type-> B`; `stated_in`: rank of the passage that states it, if known."""
+
+    text: str
+    stated_in: int | None = None
+
+
 class Block(Contract):
     """A passage given to the model: `text` is chunk.text[start:start+len(text)].
 
@@ -315,7 +328,7 @@ class Block(Contract):
     sentences: tuple[tuple[int, int], ...] = ()
     cosines: tuple[float, ...] = ()
     kg_match: str | None = None
-    related: tuple[str, ...] = ()
+    related: tuple[GraphFact, ...] = ()
     other_names: tuple[OtherName, ...] = ()
     superseded_by: int | None = None
 

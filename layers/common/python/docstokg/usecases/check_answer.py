@@ -333,7 +333,7 @@ def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span
 def _with_header(block: Block) -> str:
     """Return a passage with its document, title and graph lines, which the model was also given."""
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
-    return "\n".join([*lines, *block.related, block.text])
+    return "\n".join([*lines, *(fact.text for fact in block.related), block.text])
 
 
 def _retrieval(
