@@ -384,7 +384,9 @@ def _blocks(
             )
         if end <= start:
             break
-        blocks.append(block.model_copy(update={"text": chunk.text[start:end], "start": start}))
+        whole = tuple((a - start, b - start) for a, b in chunk.sentences if start <= a and b <= end)
+        text = {"text": chunk.text[start:end], "start": start, "sentences": whole}
+        blocks.append(block.model_copy(update=text))
         left -= budget.tokens(prompt.block_text(blocks[-1]))
     return blocks
 
