@@ -87,11 +87,22 @@ def runner(folder: Path, name: str) -> tuple[dict[str, Any], Path]:
     return json.loads(file.read_text("utf-8")), file
 
 
+def test_the_built_in_score_is_measured_in_the_same_way(tmp_path: Path) -> None:
+    texts = ("The gate opens at eight bar.", "A heron was seen near the mill.")
+    rows = [
+        {"id": str(n), "claim": texts[0], "evidence": [texts[n % 2]], "supported": n % 2 == 0}
+        for n in range(6)
+    ]
+    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report, _ = runner(tmp_path, "support")
+    assert (report["verifier"], report["runs"][0]["auc"], report["errors"]) == ("support", 1.0, 0)
+
+
 def test_a_verifier_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "claims.jsonl").write_text(
         json.dumps({"id": "1", "claim": "a", "evidence": ["x"], "supported": True})
     )
-    with pytest.raises(Misconfigured, match="must be onnx:FOLDER"):
+    with pytest.raises(Misconfigured, match="must be support, onnx:FOLDER"):
         verifier_named("best", Settings())
     made = CliRunner().invoke(app, ["eval", str(tmp_path), "--verifier", "x", "--ablate", "mmr"])
     assert made.exit_code == 2
