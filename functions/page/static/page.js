@@ -221,6 +221,7 @@ async function ask(event) {
   const started = performance.now(), sentences = [];
   const told = (name, value) => {
     if (name === "citations") Object.assign(state, { request, response: soFar(request, value.citations, sentences) });
+    else if (name === "verdicts") for (const one of value.changes) Object.assign(sentences[one.index], one);
     else sentences[value.index] = value;
     state.response = soFar(request, state.response.citations, sentences);
     if (name === "citations") { show(state.response); showThread(); } else showAnswer(state.response);
@@ -251,7 +252,7 @@ async function ask(event) {
 function soFar(request, citations, sentences) {
   const judged = sentences.filter((one) => one.text && one.verdict).map((one) => {
     const gap = length(one.text) - length(one.text.trimStart());
-    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: [], span: null };
+    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: one.reasons ?? [], span: null };
   });
   const answer = sentences.map((one) => one.text).join("");
   return { query: request.query, answer, citations, grounding: null, judged, under_way: true, warnings: [], results_count: citations.length };

@@ -242,6 +242,10 @@ class SentenceVerdict(Contract):
     """observations, such as a number that no cited source contains; or why it is not checked"""
 
 
+RULES = "rules"
+"""`decided_by` and `name` of the check by rules."""
+
+
 class CheckedBy(Contract):
     """A check that took part in the verdicts."""
 

@@ -1,11 +1,13 @@
 """The verifier's decisions on the sentences that rules leave open; shared by respond and check."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
+from docstokg.contracts.response import CheckedBy
 from docstokg.domain.answer.judge import is_verbatim
 from docstokg.domain.answer.windows import best_windows
+from docstokg.domain.time_budget import VERIFY
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.run import Call
@@ -37,6 +39,38 @@ class Verification(NamedTuple):
     decisions: tuple[Decision | None, ...]
     took_ms: float
     degraded: bool
+
+
+class Asking(NamedTuple):
+    """The verifier of one call: its name, whether it wrote the text, and the function to ask it."""
+
+    name: str
+    self_check: bool
+    ask: Callable[[Sequence[Claim]], Verification]
+
+    def checked_by(self, made: Verification) -> CheckedBy:
+        """Return the entry of a verification in the report."""
+        return CheckedBy(
+            name=self.name,
+            kind="model",
+            self_check=self.self_check,
+            took_ms=made.took_ms,
+            degraded=made.degraded,
+        )
+
+
+def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> Asking | None:
+    """Return a verifier bound to a call and its time, or None without one.
+
+    `author`: the model that wrote the text.
+    """
+    if verifier is None:
+        return None
+    return Asking(
+        verifier.name,
+        author is not None and verifier.name == f"llm:{author}",
+        lambda claims: verify(call, verifier, claims, call.left_s(*VERIFY)),
+    )
 
 
 def verify(
