@@ -81,7 +81,7 @@ def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
         "docstokg_local/engine/statemachine/ingest.asl.json",
         "docstokg_local/openapi.json",
         "docstokg_functions/page/static/index.html",
-        "docstokg/domain/answer/verdict_weights.json",
+        "docstokg/domain/answer/support_weights.json",
     ):
         assert wanted in names
 

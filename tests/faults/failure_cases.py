@@ -166,11 +166,11 @@ def _model_failures() -> Iterator[Case]:
         "orphan or malformed markers": "Seizures are abnormal [1]. They last [99].",
         "no valid marker at all": "Seizures are abnormal events of the brain.",
         "abstention": "I don't have information about that in the available documents.",
-        "low coverage or unsupported sentences": "Tungsten boils at 5555 degrees [1]. So it is.",
+        "low coverage or unsupported sentences": "Tungsten boils at 5555 degrees. So it is hot. Seizures last [1].",
     }
     for row, answer in said.items():
         yield Case(row, written, row=row, model={"answer": answer})
-    yield Case("unsupported, dropped", written, row=row, model={"answer": answer},
+    yield Case("uncited, dropped", written, row=row, model={"answer": answer},
                settings={"repair": "drop"})  # fmt: skip
 
 

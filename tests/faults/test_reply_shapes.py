@@ -78,15 +78,17 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
     unproven = [
         one
         for one in report["sentences"]
-        if (one["verdict"] in ("uncited", "unsupported"))
+        if (one["verdict"] in ("uncited", "unsupported", "unverified"))
         or (one["verdict"] == "not_checked" and one["reasons"] != ["no_claim"])
     ]
     if report["grounded"]:
         assert not unproven
         assert not report["invalid_citations"]
         assert body["confidence"] > 0.0
+    elif report["grounded"] is False:
+        assert warnings, "a reader who is not warned trusts it"
     else:
-        assert warnings, "who is not told reads on"
+        assert "unverified" in [one["verdict"] for one in report["sentences"]]
     if not any(one["citations"] for one in report["sentences"]):
-        assert body["confidence"] <= 0.49
+        assert body["confidence"] <= 0.5
     assert len(reply.content) < 262_144
