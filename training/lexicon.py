@@ -22,7 +22,7 @@ from pathlib import Path
 
 from docstokg.domain.answer import lexicon
 from docstokg.domain.text.wording import NEGATIONS, content_stems
-from docstokg.domain.text.words import CLAIM_STOP_WORDS
+from docstokg.domain.text.words import STOP_WORDS
 
 SETS = ("scifact_train", "pubmedqa", "medquad_rare")
 CLAIMS = ("wice_dev", "expertqa_val")
@@ -124,7 +124,7 @@ def verbs(
     """Return the words that are used as verbs, sorted."""
     found: set[str] = set()
     for word, seen in words.items():
-        if seen < LEAST_SEEN or len(word) < 3 or word in NEGATIONS | CLAIM_STOP_WORDS:
+        if seen < LEAST_SEEN or len(word) < 3 or word in NEGATIONS | STOP_WORDS:
             continue
         is_led = led[word] >= SHARE_OF_LEADS * seen and modal[word] >= LEAST_MODAL
         is_noun = named[word] > MOST_AFTER_ARTICLES * seen
