@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from docstokg.domain.answer.lexicon import lexicon
@@ -13,8 +13,9 @@ from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS, Quantity, quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.wording import IRREGULAR, NEGATIONS, stem
-from docstokg.domain.text.words import CLAIM_STOP_WORDS, normalise
+from docstokg.domain.text.stemming import stem
+from docstokg.domain.text.wording import IRREGULAR, NEGATIONS
+from docstokg.domain.text.words import STOP_WORDS, normalise
 
 _AUXILIARIES_TEXT: Final = (
     "is are was were be been being has have had do does did can could may might must shall should "
@@ -26,7 +27,7 @@ _DETERMINERS_TEXT: Final = (
     "of in on at by with from for as into during after before"
 )
 _DETERMINERS: Final = frozenset(_DETERMINERS_TEXT.split())
-_SMALL: Final = CLAIM_STOP_WORDS | _DETERMINERS
+_SMALL: Final = STOP_WORDS | _DETERMINERS
 _PRONOUNS: Final = frozenset(("it", "they", "he", "she", "which", "who", "its", "their"))
 _UNCHANGED: Final = frozenset(("put", "set", "read", "cut", "found", "left", "let", "shut", "hit"))
 _ADVERBS: Final = frozenset(("also", "always", "never", "often", "usually", "only", "then", "now"))
@@ -35,7 +36,6 @@ _PREPOSITIONS_TEXT: Final = (
     "through during within"
 )
 PREPOSITIONS: Final = frozenset(_PREPOSITIONS_TEXT.split())
-MONTHS: Final = frozenset(map(stem, MONTH_WORDS))
 _LONG: Final = 5
 _ARTICLES: Final = frozenset(("a", "an", "the", "its", "their", "his", "her"))
 _OBJECTS: Final = _ARTICLES | {"it", "them"}
@@ -46,6 +46,12 @@ _BORDER: Final = re.compile(
     r"|(?<=\s)(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
 )
+
+
+@cache
+def months() -> frozenset[str]:
+    """Return the stems of the names of months."""
+    return frozenset(map(stem, MONTH_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +220,7 @@ def _subject_end(words: Sequence[str]) -> int:
     At its first preposition or number, or at an article behind a noun ("Ann the engine").
     """
     for at, word in enumerate(words):
-        named = at > 0 and words[at - 1] not in CLAIM_STOP_WORDS
+        named = at > 0 and words[at - 1] not in STOP_WORDS
         if word in PREPOSITIONS or _is_number(word) or (named and word in _ARTICLES):
             return at
     return len(words)
@@ -253,7 +259,7 @@ def _is_told(words: Sequence[str], place: int) -> bool:
     return (
         place > 0
         and word.endswith("s")
-        and words[place - 1] not in CLAIM_STOP_WORDS
+        and words[place - 1] not in STOP_WORDS
         and not _is_number(words[place - 1])
         and any(other in _OBJECTS or _is_number(other) for other in behind)
     )
@@ -346,7 +352,7 @@ def _verb_end(words: Sequence[str], at: int) -> int:
         words[end] in AUXILIARIES or words[end] in _ADVERBS or is_denial(words[end])
     ):
         end += 1
-    is_verb = end < len(words) and words[end] not in CLAIM_STOP_WORDS
+    is_verb = end < len(words) and words[end] not in STOP_WORDS
     return end + 1 if is_verb and is_participle(words[end]) else end
 
 

@@ -12,9 +12,9 @@ from docstokg.contracts.response import Conflict, ConflictKind, Span
 from docstokg.contracts.state import Block, Disputed
 from docstokg.domain.answer.claims import rarities, share
 from docstokg.domain.answer.clauses import (
-    MONTHS,
     Clause,
     is_denial,
+    months,
     read_clauses,
     stems_of,
     words_of,
@@ -23,7 +23,7 @@ from docstokg.domain.answer.contradictions import closest_words
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.text.quantities import Quantity, is_stated, quantities
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.domain.text.wording import OPPOSITES, content_stems
+from docstokg.domain.text.wording import content_stems, opposites
 from docstokg.domain.text.words import normalise
 
 Cited = Sequence[tuple[int, StoredChunk]]
@@ -58,7 +58,7 @@ class _Sentence:
     @cached_property
     def is_turned(self) -> bool:
         """Tell whether it denies, or has a word that has an opposite."""
-        return any(map(is_denial, words_of(self.text))) or not OPPOSITES.keys().isdisjoint(
+        return any(map(is_denial, words_of(self.text))) or not opposites().keys().isdisjoint(
             self.stems
         )
 
@@ -171,7 +171,7 @@ def _differ(
     opposed = {
         (name, partner)
         for name in extra & (one.verb | one.rest)
-        for partner in OPPOSITES.get(name, frozenset()) & missing & (other.verb | other.rest)
+        for partner in opposites().get(name, frozenset()) & missing & (other.verb | other.rest)
     }
     extra -= {name for name, _ in opposed}
     missing -= {name for _, name in opposed}
@@ -193,7 +193,7 @@ def _differ(
 
 
 def _plain(stems: Set[str]) -> set[str]:
-    return {name.removesuffix("'s") for name in stems if name[0] != "#"} - MONTHS
+    return {name.removesuffix("'s") for name in stems if name[0] != "#"} - months()
 
 
 def _in_other_places(one: Clause, other: Clause) -> bool:

@@ -17,15 +17,16 @@ from docstokg.domain.answer.claims import (
     sides,
 )
 from docstokg.domain.answer.clauses import (
-    MONTHS,
     Clause,
     is_denial,
     is_participle,
+    months,
     values_of,
     words_of,
 )
 from docstokg.domain.text.quantities import Quantity, is_stated
-from docstokg.domain.text.wording import OPPOSITES, stem
+from docstokg.domain.text.stemming import stem
+from docstokg.domain.text.wording import opposites
 
 Difference = Literal["contradicted", "subject_mismatch", "restriction_mismatch"]
 Doubt = Literal["negation_mismatch", "contradiction_suspected"]
@@ -94,7 +95,7 @@ def is_opposed(claim: Clause, source: Clause) -> bool:
     if there < 0 and "default" in claim.words and "default" in source.words:
         return not any(map(is_denial, claim.words))
     return any(
-        name in OPPOSITES and name not in source.stems and OPPOSITES[name] & source.own - claim.own
+        name not in source.stems and opposites().get(name, frozenset()) & source.own - claim.own
         for name in claim.own
     )
 
@@ -240,7 +241,7 @@ def is_misplaced_number(alignment: Alignment) -> bool:
 
 
 def _is_elsewhere(number: Quantity, clause: Clause, places: Sequence[Place]) -> bool:
-    own = values_of(number) | (MONTHS if number.date is not None else frozenset())
+    own = values_of(number) | (months() if number.date is not None else frozenset())
     subject, rest = sides(clause)
     subject = {name: value for name, value in subject.items() if name not in own}
     rest = {name: value for name, value in rest.items() if name not in own}

@@ -24,8 +24,8 @@ from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.wording import stem
-from docstokg.domain.text.words import CLAIM_STOP_WORDS, FOREIGN, WORD
+from docstokg.domain.text.stemming import stem
+from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD
 
 MIN_COVERAGE: Final = 0.7
 MOST_STATEMENTS: Final = 100
@@ -209,11 +209,11 @@ def is_english(text: str) -> bool:
     if letters and sum(char.isascii() and char.isalpha() for char in text) < letters / 2:
         return False
     words, known = WORD.findall(text.casefold()), lexicon().rarities
-    own, strange = (sum(word in some for word in words) for some in (CLAIM_STOP_WORDS, FOREIGN))
+    own, strange = (sum(word in some for word in words) for some in (STOP_WORDS, FOREIGN))
     if len(small) < _LEAST_FOREIGN and strange <= own:
         return True
     mine = [word for word in small if word not in FOREIGN]
-    return sum(w in CLAIM_STOP_WORDS or stem(w) in known for w in mine) >= _KNOWN * len(small)
+    return sum(w in STOP_WORDS or stem(w) in known for w in mine) >= _KNOWN * len(small)
 
 
 def report(
