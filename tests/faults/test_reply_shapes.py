@@ -33,9 +33,12 @@ def client(models, small_store: Path, cache_dir: Path, server: ModelServer) -> I
 
     url = f"sqlite:///{small_store}"
     settings = Settings(
-        index_url=url, graph_url=url, cache_dir=str(cache_dir), llm_base_url=server.url,
+        index_url=url,
+        graph_url=url,
+        cache_dir=str(cache_dir),
+        llm_base_url=server.url,
         models=("gateway/m",),
-    )  # fmt: skip
+    )
     with opened(settings, models) as made, made:
         yield made
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from docstokg.domain.text.query_terms import MAX_WORDS, content_words
-from docstokg.domain.text.words import QUERY_STOP_WORDS, compatible, visible
+from docstokg.domain.text.words import STOP_WORDS, compatible, visible
 
 # Letters and digits, with the marks that belong to words of Hebrew, Arabic, Indic and Thai.
 _WORD = re.compile(
@@ -41,7 +41,7 @@ class Analysis(NamedTuple):
     stop_words: frozenset[str]
 
 
-ENGLISH = Analysis("en", str, QUERY_STOP_WORDS)
+ENGLISH = Analysis("en", str, STOP_WORDS)
 """Its words are stemmed by the indexes."""
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Final
 
+from docstokg.domain.text.other_words import in_pairs
 from docstokg.domain.text.quantities import Quantity, quantities
-from docstokg.domain.text.words import CLAIM_STOP_WORDS, ID_IN_CLAIM, WORD, normalise
+from docstokg.domain.text.stemming import stem
+from docstokg.domain.text.words import ID_IN_CLAIM, STOP_WORDS, WORD, normalise
 
 _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 _NEGATIONS_TEXT: Final = (
@@ -48,16 +51,6 @@ _OPPOSITES_TEXT: Final = (
     "ascending/descending synchronous/asynchronous"
 )
 _OPPOSITES: Final = _OPPOSITES_TEXT.split()
-_ENDINGS: Final = (
-    "ivities|ivity|izations|isations|ization|isation|fulness|ousness|iveness|ational|ations|ically|"
-    "ities|ation|ments|ating|ators|ement|ingly|edly|ator|ates|ated|ness|ment|ible|able|ical|ance|"
-    "ence|ency|ancy|ives|ions|ings|ally|ity|ize|ise|ied|ies|ive|ion|ing|ant|ent|ous|ate|ers|est|"
-    "ed|es|ly|al|er|ic|or|iv|(?<!s)s|e|y"
-)
-_SHORTEST_STEM: Final = 3
-_ENDED: Final = re.compile(rf"(.{{{_SHORTEST_STEM},}}?)(?:{_ENDINGS})")
-"""What is left of a word without its longest ending: the shortest of at least three letters."""
-
 _IRREGULAR_TEXT: Final = (
     "rise/rose/risen fall/fell/fallen take/took/taken give/gave/given begin/began/begun keep/kept "
     "make/made write/wrote/written run/ran hold/held send/sent build/built lose/lost win/won "
@@ -91,29 +84,9 @@ class Wording:
     ids: frozenset[str]
 
 
-def stem(word: str) -> str:
-    """Return a crude English stem of a folded word; equal for most inflections, never empty.
-
-    Cruder than `folding.singular`, which only undoes plurals: a name must stay one.
-
-    Longest suffix first, at least three letters stay; applied twice, so that `activations`,
-    `activated` and `active` meet. Words with digits are left as they are.
-    """
-    return _stem(word) if word.isalpha() and word.isascii() else word
-
-
-@lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    word = IRREGULAR.get(word, word)
-    for _ in range(2):
-        if ended := _ENDED.fullmatch(word):
-            word = ended[1]
-    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
-        word = word[:-1]
-    return word
-
-
-def _pairs() -> dict[str, frozenset[str]]:
+@cache
+def opposites() -> dict[str, frozenset[str]]:
+    """Map the stem of each word that has opposites to their stems."""
     table: dict[str, set[str]] = {}
     for pair in _OPPOSITES:
         left, right = (stem(word) for word in pair.split("/"))
@@ -122,25 +95,20 @@ def _pairs() -> dict[str, frozenset[str]]:
     return {key: frozenset(partners) for key, partners in table.items()}
 
 
-OPPOSITES: Final = _pairs()
-
-
 @lru_cache(maxsize=8192)
 def content_stems(text: str) -> tuple[str, ...]:
-    """Return the stems of all words that are no stop words, in order."""
-    return tuple(
-        stem(word) for word in WORD.findall(normalise(text)) if word not in CLAIM_STOP_WORDS
+    """Return the stems of all words but stop words, in order; two letters each of solid scripts."""
+    words = chain.from_iterable(
+        (run,) if run.isascii() else in_pairs(run) for run in WORD.findall(normalise(text))
     )
+    return tuple(stem(word) for word in words if word not in STOP_WORDS)
 
 
 # As many sentences as a few hundred answers hold: a server meets new questions without end.
 @lru_cache(maxsize=4096)
 def read(text: str) -> Wording:
     """Read one sentence."""
-    folded = normalise(text)
-    words = WORD.findall(folded)
-    stems = tuple(stem(word) for word in words if word not in CLAIM_STOP_WORDS)
-    return Wording(stems=stems, quantities=quantities(text), names=names(text), ids=ids(text))
+    return Wording(content_stems(text), quantities(text), names(text), ids(text))
 
 
 def ids(text: str) -> frozenset[str]:
@@ -161,7 +129,7 @@ def names(text: str) -> frozenset[str]:
         inner = any(char.isupper() or char.isdigit() for char in word[1:])
         if len(word) > 1 and (inner or (word[0].isupper() and not first)):
             folded = normalise(word)
-            if folded not in CLAIM_STOP_WORDS:
+            if folded not in STOP_WORDS:
                 folded_names.add(folded)
         first = False
     return frozenset(folded_names)
