@@ -13,9 +13,8 @@ from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS, Quantity, quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.stemming import stem
 from docstokg.domain.text.wording import IRREGULAR, NEGATIONS
-from docstokg.domain.text.words import STOP_WORDS, normalise
+from docstokg.domain.text.words import STOP_WORDS, normalise, stem
 
 _AUXILIARIES_TEXT: Final = (
     "is are was were be been being has have had do does did can could may might must shall should "

@@ -25,8 +25,8 @@ from docstokg.domain.answer.clauses import (
     words_of,
 )
 from docstokg.domain.text.quantities import Quantity, is_stated
-from docstokg.domain.text.stemming import stem
 from docstokg.domain.text.wording import opposites
+from docstokg.domain.text.words import stem
 
 Difference = Literal["contradicted", "subject_mismatch", "restriction_mismatch"]
 Doubt = Literal["negation_mismatch", "contradiction_suspected"]
@@ -37,7 +37,7 @@ _MOST: Final = 0.6
 _SOME: Final = 0.35
 _HARDLY: Final = 0.1
 _UNDIRECTED: Final = frozenset(
-    stem(word) for word in ("include", "show", "remain", "contain", "form", "serve", "be", "have")
+    ("includ", "show", "remain", "contain", "form", "serv", "be", "have")
 )
 _PART: Final = 0.4
 _LEAST: Final = 2

@@ -24,8 +24,7 @@ from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.stemming import stem
-from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD
+from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, stem
 
 MIN_COVERAGE: Final = 0.7
 MOST_STATEMENTS: Final = 100
