@@ -3,8 +3,8 @@
 import pytest
 
 from docstokg.domain.text import words
-from docstokg.domain.text.stemming import stem
 from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import stem
 
 
 def test_stop_words_are_function_words_and_no_names_or_subjects() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 from docstokg.domain.text import other_words
 from docstokg.domain.text.other_words import Analysis
 from docstokg.domain.text.spoken import ENGLISH
-from docstokg.domain.text.stemming import stemmer
-from docstokg.domain.text.words import WORD, english_share
+from docstokg.domain.text.words import WORD, english_share, stemmer
 
 ENGLISH_SHARE = 0.1
 """Of function words in an English passage: 99 of 100 of four English sets have more."""

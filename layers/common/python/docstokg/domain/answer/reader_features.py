@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.units import Unit, borders, units
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS
-from docstokg.domain.text.stemming import stem
 from docstokg.domain.text.wording import content_stems
-from docstokg.domain.text.words import WORD, normalise
+from docstokg.domain.text.words import WORD, normalise, stem
 
 # A capital A that is no article: behind a word ("Model A"), or nothing follows that it could be of.
 _NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from docstokg.domain.text.stemming import stem
 from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import stem
 
 Spans = Sequence[tuple[int, int]]
 STEPS = (400, 200, 100)

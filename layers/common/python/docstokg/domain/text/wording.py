@@ -8,10 +8,8 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Final
 
-from docstokg.domain.text.other_words import in_pairs
 from docstokg.domain.text.quantities import Quantity, quantities
-from docstokg.domain.text.stemming import stem
-from docstokg.domain.text.words import ID_IN_CLAIM, STOP_WORDS, WORD, normalise
+from docstokg.domain.text.words import ID_IN_CLAIM, STOP_WORDS, WORD, in_pairs, normalise, stem
 
 _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 _NEGATIONS_TEXT: Final = (

@@ -1,13 +1,21 @@
-"""The word pattern, the stop words, and the normal forms in which texts are compared."""
+"""The text analyser: word pattern, stop words, stemmers, and normal forms of texts."""
 
 import re
+import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Final, Literal
 
 WORD: Final = re.compile(r"[^\W_]+")
 """A run of letters and digits of any script."""
+
+# Written without spaces, or (Korean) with particles glued to the words.
+SOLID = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
 
 CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 """A whole id in a file: any prefix, anything behind it but an address."""
@@ -67,6 +75,39 @@ def is_compatible(text: str) -> bool:
     if _SIGNS.search(text) is not None:
         return compatible(text) == text
     return unicodedata.is_normalized("NFKC", text)
+
+
+@cache
+def stemmer(algorithm: str) -> Callable[[str], str]:
+    """Return the stemming function of a Snowball algorithm ("english"), cached per word.
+
+    `KeyError` for an unknown algorithm. The package is imported by the first call (14 ms).
+    """
+    import snowballstemmer
+
+    snowball, lock = snowballstemmer.stemmer(algorithm), threading.Lock()
+
+    @lru_cache(maxsize=100_000)
+    def stem(word: str) -> str:
+        with lock:  # the object holds the state of one word
+            return str(snowball.stemWord(word))
+
+    return stem
+
+
+def stem(word: str) -> str:
+    """Return the English stem of a folded word; words with digits or accents are their own stem."""
+    return stemmer("english")(word) if word.isascii() and word.isalpha() else word
+
+
+def in_pairs(word: str) -> Iterator[str]:
+    """Yield a word, or each pair of neighbouring characters of scripts without spaces."""
+    at = 0
+    for run in SOLID.finditer(word):
+        yield from filter(None, (word[at : run.start()],))
+        solid, at = run.group(), run.end()
+        yield from (solid[i : i + 2] for i in range(max(1, len(solid) - 1)))
+    yield from filter(None, (word[at:],))
 
 
 def english_share(words: Sequence[str]) -> float:
