@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import (
+    RULES,
     Citation,
     KgEvidence,
     RAGResponse,
@@ -35,7 +36,6 @@ from docstokg.loading.read.staging import Staging
 from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.stores import readers_of
 from docstokg.ports import DocumentRegister, SearchIndex
-from docstokg.usecases.check_answer import RULES
 from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 

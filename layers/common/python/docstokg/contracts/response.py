@@ -20,6 +20,7 @@ DegradedReason = Literal[
     "kg_timeout",
     "kg_plan_rejected",
     "reranker_unavailable",
+    "verifier_unavailable",
     "deadline_exceeded",
     "llm_timeout",
     "llm_quota_exceeded",
@@ -39,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "kg_timeout": "the knowledge graph took too long",
     "kg_plan_rejected": "the graph refused the query plan",
     "reranker_unavailable": "the reranker could not be used",
+    "verifier_unavailable": "the verifier did not answer",
     "deadline_exceeded": "the time for this question ran out",
     "llm_timeout": "the language model took too long",
     "llm_quota_exceeded": "the language model's quota is used up",
@@ -238,6 +240,10 @@ class SentenceVerdict(Contract):
     """the stretch of a source that supports it best"""
     reasons: tuple[str, ...] = ()
     """observations, such as a number that no cited source contains; or why it is not checked"""
+
+
+RULES = "rules"
+"""`decided_by` and `name` of the check by rules."""
 
 
 class CheckedBy(Contract):
