@@ -8,6 +8,7 @@ from docstokg.errors import Unavailable, cause
 from docstokg.usecases.run import Run
 from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize.condense import condense
 from docstokg_functions.synthesize.synthesize import synthesize
 
 
@@ -25,6 +26,8 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
+        if event.get("mode") == "condense":
+            return condense(run, wiring.language_model).model_dump(mode="json")
         listener = getattr(context, "written", None)  # who ran the step may listen
         synthesis = synthesize(
             run,

@@ -148,16 +148,14 @@ def _completed(
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
     model = language_model()
-    room = plan.budget_limits.max_tokens_context
-    rules = prompt.messages(plan.query, (), max_tokens_context=0, style_hint=chosen.style_hint)
+    room = plan.budget_limits.max_tokens_context - tokens(prompt.conversation(plan.turns))
+    ask = partial(prompt.messages, plan.query, style_hint=chosen.style_hint, turns=plan.turns)
+    rules = ask((), max_tokens_context=0)
     if (context := model.context_tokens(name)) is not None:
         spent = chosen.max_tokens + sum(tokens(message["content"]) for message in rules)
         room = max(0, min(room, int(context * CONTEXT_SHARE) - spent))
-    messages = prompt.messages(
-        plan.query, blocks, max_tokens_context=room, style_hint=chosen.style_hint
-    )
     completion = model.complete(
-        messages,
+        ask(blocks, max_tokens_context=room),
         model=name,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
