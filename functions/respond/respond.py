@@ -136,9 +136,9 @@ def _checked(
         return None
     if synthesis is None or synthesis.outcome == "failed":
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
-        run.warnings.extend(synthesis.warnings if synthesis is not None else ())
+    run.warnings.extend(synthesis.warnings if synthesis is not None else ())
+    if synthesis is None or synthesis.outcome in ("failed", "no_room"):
         return None
-    run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         return check_written(run, grounded, synthesis, checks, comparison)

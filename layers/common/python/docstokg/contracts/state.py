@@ -391,12 +391,13 @@ class Grounded(Contract):
 class Synthesis(StepResult):
     """The model's raw words; markers are parsed and checked in respond.
 
-    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`.
+    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`;
+    no_room = no sentence fits into the token budget.
     `block_count`: how many blocks, from the first, the model that answered was given; None for all.
     `probability`: how likely the built-in model's choice is right; None for another model.
     """
 
-    outcome: Literal["answered", "abstained", "failed"]
+    outcome: Literal["answered", "abstained", "failed", "no_room"]
     answer: str = ""
     model: str | None = None
     provider: str = ""
