@@ -46,9 +46,10 @@ _LEANING: Final = re.compile(
 
 
 class Answer(NamedTuple):
-    """What is said, with its markers, and how likely it is right; the abstention sentence if not.
+    """The quotation with its markers, and the probability that it is right.
 
-    `probability` is that of the choice also where it was too low to be said.
+    `text`: the abstention sentence if no block answers; "" if the quotation is longer than the
+    token budget. `probability` is that of the choice also where it was too low to be quoted.
     """
 
     text: str
@@ -67,8 +68,9 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     if best is None:
         return Answer(ABSTENTION, 0.0)
     text = cited(best.candidate)
-    said = best.answerable >= least and text and tokens(text) < max_tokens
-    return Answer(text if said else ABSTENTION, best.probability)
+    if best.answerable < least or not text:
+        return Answer(ABSTENTION, best.probability)
+    return Answer(text if tokens(text) < max_tokens else "", best.probability)
 
 
 def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
