@@ -9,6 +9,7 @@ from docstokg.ports import Pair, Verifier
 from docstokg.usecases.run import Run
 from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize.condense import condense
 from docstokg_functions.synthesize.synthesize import synthesize
 
 
@@ -28,6 +29,8 @@ def build(wiring: Wiring) -> Handler:
         if event.get("mode") == "verify":
             return _verified(event, wiring.verifier())
         run = Run.of(event, wiring.telemetry)
+        if event.get("mode") == "condense":
+            return condense(run, wiring.language_model).model_dump(mode="json")
         listener = getattr(context, "written", None)  # who ran the step may listen
         synthesis = synthesize(
             run,

@@ -31,9 +31,12 @@ GIVEN = {
     "kg_boost_value": 0.2, "rag_log_snippets": False, "verifier": "llm:bedrock/meta.llama3-8b-v1:0",
 }  # fmt: skip
 MODELS = (
-    "house-model", "openai/gpt-6-luna", "bedrock/eu.amazon.nova-lite-v1:0",
-    "bedrock/amazon.nova-micro-v1:0", "extractive",
-)  # fmt: skip
+    "house-model",
+    "openai/gpt-6-luna",
+    "bedrock/eu.amazon.nova-lite-v1:0",
+    "bedrock/amazon.nova-micro-v1:0",
+    "extractive",
+)
 
 
 @pytest.fixture(scope="module")

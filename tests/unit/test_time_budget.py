@@ -14,6 +14,7 @@ ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
 CALLS = {
     "retrieve": [budget.RETRIEVE], "route": [budget.EXPAND], "expand": [budget.EXPAND],
+    "condense": [budget.CONDENSE],
     "ground": [budget.HYDRATE, budget.RERANK], "traverse": [budget.GRAPH_VIEW],
     "respond": [budget.CHECK_ANSWER, budget.VERIFY, budget.FULL_TEXT],
 }  # fmt: skip

@@ -56,6 +56,7 @@ MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 ConflictKind = Literal["superseded"]
+QueryUsedBy = Literal["as_sent", "rule", "model"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -449,6 +450,8 @@ class Timings(Contract):
 
     validation: float = 0.0
     """reading the request"""
+    condensing: float = 0.0
+    """rewriting a follow-up by the language model"""
     routing: float = 0.0
     """choosing what the graph is asked"""
     hybrid_retrieval: float = 0.0
@@ -546,6 +549,8 @@ class RAGResponse(Contract):
     """the question"""
     query_used: str = ""
     """a follow-up as understood from its history"""
+    query_used_by: QueryUsedBy = "as_sent"
+    """who made `query_used` of the question: nobody, a rule, or the language model"""
     answer: str = ""
     """with markers [n]; "" where none was asked for"""
     citations: tuple[Citation, ...] = ()

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 
-from docstokg.domain.text.quantities import quantities
+from docstokg.domain.text.numbers import numbers
 from docstokg.domain.text.words import WORD, normalise
 from docstokg.domain.vectors import matrix
 
@@ -44,4 +44,4 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list
 
 def _values(text: str) -> Counter[object]:
     denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
-    return Counter([*quantities(text), *denials])
+    return Counter([*numbers(text), *denials])

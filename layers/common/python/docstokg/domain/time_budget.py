@@ -24,6 +24,7 @@ class Timeouts(NamedTuple):
     function_s: int
 
 
+CONDENSE: Final = CallBudget(1.5, 2.5)
 RETRIEVE: Final = CallBudget(3.0, 0.25)
 VECTOR_HEAD_START_S: Final = 0.025
 """What the question's vector may take and still go with the words, in one round trip."""
@@ -76,6 +77,7 @@ ROUTE_S: Final = 29
 NETS: Final[dict[str, Timeouts]] = {
     "validate": Timeouts(3, 4),
     "recall": Timeouts(2, 6),
+    "condense": Timeouts(2, 28),
     "route": Timeouts(2, 4),
     "retrieve": Timeouts(4, 6),
     "expand": Timeouts(2, 4),
@@ -92,7 +94,7 @@ NETS: Final[dict[str, Timeouts]] = {
     "page": Timeouts(None, 3),
 }
 """By state, in lower case, which is also the function's name; `route` is the function expand,
-`recall` the function retrieve."""
+`recall` the function retrieve, `condense` the function synthesize."""
 
 
 def net(name: str) -> Timeouts:

@@ -16,7 +16,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.reader_features import Candidate, Features, candidates, folded, stems
+from docstokg.domain.answer.reader_features import Candidate, Features, candidates, stems
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import sentence_spans
@@ -46,9 +46,10 @@ _LEANING: Final = re.compile(
 
 
 class Answer(NamedTuple):
-    """What is said, with its markers, and how likely it is right; the abstention sentence if not.
+    """The quotation with its markers, and the probability that it is right.
 
-    `probability` is that of the choice also where it was too low to be said.
+    `text`: the abstention sentence if no block answers; "" if the quotation is longer than the
+    token budget. `probability` is that of the choice also where it was too low to be quoted.
     """
 
     text: str
@@ -67,8 +68,9 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     if best is None:
         return Answer(ABSTENTION, 0.0)
     text = cited(best.candidate)
-    said = best.answerable >= least and text and tokens(text) < max_tokens
-    return Answer(text if said else ABSTENTION, best.probability)
+    if best.answerable < least or not text:
+        return Answer(ABSTENTION, best.probability)
+    return Answer(text if tokens(text) < max_tokens else "", best.probability)
 
 
 def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
@@ -130,16 +132,17 @@ def model() -> dict[str, Any]:
 
 
 def names_only(query: str, blocks: Sequence[Block]) -> bool:
-    """Tell whether the blocks hold the names and numbers of a question, if it is in English.
+    """Return whether the blocks contain the names and numbers of an English question, or aliases.
 
-    Or what they call them. Elsewhere other words have capitals, too.
+    Only for English: other languages capitalise common nouns.
     """
     if not _ENGLISH.search(query):
         return True
     said = (f"{block.document_name} {block.subject} {block.text}" for block in blocks)
     called = (other.in_question for block in blocks for other in block.other_names)
-    held = folded(" ".join((*said, *called)))
-    return all(stem in held for name in _NAME.findall(query) for stem in stems(name))
+    held = {stem for text in (*said, *called) for stem in stems(text)}
+    asked = {stem for name in _NAME.findall(query) for stem in stems(name)}
+    return all(stem in held for stem in asked if len(stem) > 1 or stem.isdecimal())
 
 
 def cited(one: Candidate) -> str:

@@ -16,10 +16,11 @@ _MONTHS_TEXT: Final = (
 )
 _ONES: Final = {word: value for value, word in enumerate(_ONES_TEXT.split())}
 _TENS: Final = {word: value for value, word in enumerate(_TENS_TEXT.split(), start=2)}
-_OTHERS: Final = {
-    **{month: place for place, month in enumerate(_MONTHS_TEXT.split(), start=1)},
-    **{"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 100, "thousand": 1000},
-}
+_MONTHS: Final = {month: place for place, month in enumerate(_MONTHS_TEXT.split(), start=1)}
+_SCALES: Final = {"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 100, "thousand": 1000}
+_OTHERS: Final = {**_MONTHS, **_SCALES}
+NUMBER_WORDS: Final = frozenset((*_ONES, *_TENS, *_SCALES, "million", "billion"))
+MONTH_WORDS: Final = frozenset((*_MONTHS, *(month[:3] for month in _MONTHS)))
 # Digits that are part of a name (p53, HP:0001250) are not a number.
 _DIGITS: Final = re.compile(
     r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
