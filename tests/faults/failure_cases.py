@@ -208,7 +208,7 @@ def _model_failures() -> Iterator[Case]:
         "uncited, dropped",
         written,
         row=row,
-        model={"answer": answer},
+        model={"answer": "Tungsten boils at 5555 degrees. So it is hot."},
         settings={"repair": "drop"},
     )
 
