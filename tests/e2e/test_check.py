@@ -28,7 +28,7 @@ def cited(client):
 
 def test_a_draft_with_citations(client, cited) -> None:
     text = (
-        "Seizures are sudden, uncontrolled electrical events in the brain [1]. "
+        "A seizure may follow a high fever in young children [1]. "
         "Anticonvulsants reduce the frequency of seizures by 80 percent [1]. "
         "Dravet syndrome begins with prolonged febrile seizures [2]. It is rare [7]."
     )

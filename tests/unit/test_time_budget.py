@@ -45,6 +45,8 @@ def test_respond_has_time_for_all_its_calls() -> None:
 @pytest.mark.parametrize(("left_s", "kept_s"), [(12.0, 3.0), (4.0, 3.0), (3.9, 1.0), (0.5, 1.0)])
 def test_an_earlier_step_leaves_time_to_the_verifier(left_s: float, kept_s: float) -> None:
     assert budget.kept_for_verifier_s(left_s) == kept_s
+    # What synthesize leaves is what the verifier may take.
+    assert budget.VERIFY.reserve_s == budget.SYNTHESIZE.reserve_s
 
 
 def test_the_deadline_ends_before_the_execution_and_that_before_the_route() -> None:

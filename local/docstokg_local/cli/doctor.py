@@ -16,7 +16,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import encoder_of
 from docstokg.settings import PARTS, SECRETS, Settings, variable
-from docstokg.usecases.run import Call
+from docstokg.usecases.run import beginning
 from docstokg.usecases.verification import Claim, verify
 from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.cli.local_models import LocalServer, local_servers
@@ -176,12 +176,8 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
     """Send a true and a false claim to the verifier, if there is one."""
     if (verifier := wiring.verifier()) is None:
         return []
-    call = Call(
-        request_id="doctor",
-        deadline_ms=(time.time() + REACH_S) * 1000,
-        scope=Scope(namespace="default", groups=None),
-        telemetry=wiring.telemetry,
-    )
+    begin = beginning(wiring.telemetry, REACH_S)
+    call = begin("doctor", Scope(namespace="default", groups=None))
     claims = [Claim(claim, (KNOWN_SOURCE,)) for claim in KNOWN_CLAIMS]
     made = verify(call, verifier, claims, REACH_S)
     found = [

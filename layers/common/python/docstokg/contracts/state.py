@@ -210,7 +210,7 @@ class Retrieval(StepResult):
     `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
     220. `ranks`: which channels found them; read for what is cited, one in ten, so that no model
     is made for the others. `query_vector`: base64 of the float32 unit vector, or None without an
-    embedder.
+    embedder. `absent`: words of the question that no passage of the namespace holds.
     """
 
     selected: tuple[str, ...] = ()
@@ -223,6 +223,7 @@ class Retrieval(StepResult):
     index_model: str | None = None
     route_ms: float = 0.0
     mmr_ms: float = 0.0
+    absent: tuple[str, ...] = ()
     failed: bool = False
     expected: Followed | None = None
     trail: tuple[ExplainStage, ...] = ()

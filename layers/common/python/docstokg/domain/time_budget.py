@@ -35,7 +35,7 @@ SENTENCES: Final = CallBudget(0.5, 0.4)
 GRAPH_VIEW: Final = CallBudget(2.0, 0.5)
 SYNTHESIZE: Final = CallBudget(float("inf"), 0.3)
 CHECK_ANSWER: Final = CallBudget(0.5, 0.05)
-VERIFY: Final = CallBudget(3.0, 0.1)
+VERIFY: Final = CallBudget(3.0, 0.3)
 VERIFY_LATE_S: Final = 1.0
 """What is kept for the verifier where less than `VERIFY.cap_s` and this are left."""
 CONSISTENCY: Final = CallBudget(0.5, 0.05)

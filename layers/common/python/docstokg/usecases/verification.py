@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from docstokg.contracts.response import CheckedBy
-from docstokg.domain.answer.judge import is_verbatim
+from docstokg.domain.answer.prompt import defused
 from docstokg.domain.answer.windows import best_windows
 from docstokg.domain.time_budget import VERIFY
 from docstokg.errors import WrongAnswer
@@ -124,7 +124,7 @@ def _decision(opinion: Opinion | None, pair: Pair, threshold: float) -> Decision
     if opinion is None:
         return None
     support, contradicted, quote = opinion
-    if quote is not None and not any(is_verbatim(quote, source) for source in pair.sources):
+    if quote is not None and not any(_contains(source, quote) for source in pair.sources):
         return None
     if support >= threshold:
         return Decision("supported", support, None, quote)
@@ -132,3 +132,8 @@ def _decision(opinion: Opinion | None, pair: Pair, threshold: float) -> Decision
     return Decision(
         "unsupported", support, "contradicted" if is_contradicted else "not_stated", quote
     )
+
+
+def _contains(source: str, quote: str) -> bool:
+    """Return whether a source contains a quote, up to white space and the prompt's `defused`."""
+    return " ".join(defused(quote).split()) in " ".join(defused(source).split())

@@ -80,8 +80,3 @@ def read(reply: str, count: int, sender: str) -> tuple[Judgement | None, ...]:
     if len(found) != len(rows) or not found.keys() <= set(range(1, count + 1)):
         raise WrongAnswer(f"{sender} judged statements that it was not given")
     return tuple(found.get(n) for n in range(1, count + 1))
-
-
-def is_verbatim(quote: str, source: str) -> bool:
-    """Return whether a source contains a quote, up to white space and fencing (`defused`)."""
-    return " ".join(defused(quote).split()) in " ".join(defused(source).split())
