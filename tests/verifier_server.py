@@ -35,12 +35,16 @@ def supports(claim: str, source: str) -> bool:
 
 @dataclass
 class VerifierServer:
-    """`mode`: "ok", "slow" (after `delay_s`), or a lie; `asked`: path and body of each request."""
+    """`mode`: "ok", "slow" (after `delay_s`), or a lie; `asked`: path and body of each request.
+
+    `script`: the label that `/predict` returns for a claim with score 0.9, whatever its source.
+    """
 
     mode: str = "ok"
     delay_s: float = 0.0
     port: int = 0
     asked: list[tuple[str, Any]] = field(default_factory=list)
+    script: dict[str, str] = field(default_factory=dict)
     released: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -93,7 +97,7 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
             else:
                 if mode == "slow":
                     state.released.wait(state.delay_s)
-                data = json.dumps(answer(self.path, body, mode)).encode()
+                data = json.dumps(answer(self.path, body, mode, state.script)).encode()
                 if mode != "drip":
                     self._send(200, data)
                     return
@@ -121,9 +125,11 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
             state.released.set()
 
 
-def answer(path: str, body: Any, mode: str) -> Any:
+def answer(path: str, body: Any, mode: str, script: dict[str, str] | None = None) -> Any:
     """Return the payload for a path: TEI, OpenAI chat, a Lambda invocation, or a guardrail."""
     if path.endswith("/predict"):
+        if script:
+            return [_scripted(script[claim]) for _, claim in body["inputs"]]
         return _lied([_row(claim, source, mode) for source, claim in body["inputs"]], mode)
     if path.endswith("/chat/completions"):
         return _chat(body, mode)
@@ -152,6 +158,11 @@ def _row(claim: str, source: str, mode: str) -> list[dict[str, Any]]:
     contradiction = 0.8 if "never" in source else 0.05
     found = {label: _score(supports(claim, source), mode), "CONTRADICTION": contradiction}
     return [{"label": name, "score": score} for name, score in found.items()]
+
+
+def _scripted(label: str) -> list[dict[str, Any]]:
+    labels = ("ENTAILMENT", "NEUTRAL", "CONTRADICTION")
+    return [{"label": one, "score": 0.9 if one == label else 0.05} for one in labels]
 
 
 def _opinion(claim: str, sources: Sequence[str], mode: str) -> list[Any]:

@@ -21,7 +21,7 @@ from docstokg.contracts.response import (
     Span,
 )
 from docstokg.domain.answer.citations import find_markers, ranks_within
-from docstokg.domain.answer.quotation import find_quotation
+from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import Statement, statements
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span as Place
@@ -354,9 +354,7 @@ def _check_sentence(
     if sentence.quote is not None and not any(sentence.quote in text for text in texts):
         yield "quote", "is not in the sources that the sentence cites"
     elif sentence.decided_by == RULES and not any(
-        find_quotation(claim, text, ())
-        for claim in (statement.text, statement.claim)
-        for text in texts
+        find_statement(statement, text) for text in texts
     ):
         yield "verdict", "says supported, but the sentence is not a quotation of its sources"
 

@@ -21,7 +21,7 @@ from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices
 from docstokg.domain.answer.confidence import bounded, confidence, confidence_parts, level
 from docstokg.domain.answer.observations import observations
-from docstokg.domain.answer.quotation import find_quotation
+from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import (
     Statement,
     has_content,
@@ -379,11 +379,10 @@ def _value(support: Support) -> float:
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
     """Return rank, span and words of the first passage that a statement quotes."""
     for block in blocks:
-        for text in dict.fromkeys((statement.text, statement.claim)):
-            found = find_quotation(text, block.text, block.sentences)
-            if found is not None:
-                span = _span(block, found.start, found.end)
-                return block.rank, span, block.text[found.start : found.end]
+        found = find_statement(statement, block.text, block.sentences)
+        if found is not None:
+            span = _span(block, found.start, found.end)
+            return block.rank, span, block.text[found.start : found.end]
     return None
 
 
