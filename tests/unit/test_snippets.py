@@ -1,3 +1,5 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ SENTENCES = [(0, 22), (23, 74), (75, 99), (100, 131)]
 
 
 def choose(question: str, limit: int, text: str = TEXT, sentences=SENTENCES) -> str:
-    found = snippets.pattern(snippets.question_stems(question))
+    found = snippets.question_stems(question)
     start, end = snippets.best_window(text, sentences, found, limit)
     return text[start:end]
 
@@ -21,6 +23,13 @@ def test_whole_sentences_as_long_as_they_fit() -> None:
     assert choose("seizure fever", 80) == (
         "Seizures are sudden electrical events in the brain. They may follow a fever."
     )
+
+
+def test_a_word_is_found_by_its_stem() -> None:
+    text = "Nothing here. " * 9 + "A study of it. " + "Nothing here. " * 9
+    spans = [(m.start(), m.end()) for m in re.finditer(r"[^.]+\.", text)]
+    assert "study" in choose("studies", 40, text, spans)
+    assert "student" not in choose("studies", 40, text.replace("study", "student"), spans)
 
 
 def test_a_long_sentence_is_cut_at_words_around_the_match() -> None:
@@ -41,7 +50,7 @@ def test_always_an_exact_piece_within_the_limit(parts, limit, question) -> None:
         sentence = " ".join(words) + ". "
         sentences.append((len(text), len(text) + len(sentence)))
         text += sentence
-    found = snippets.pattern(snippets.question_stems(question))
+    found = snippets.question_stems(question)
     start, end = snippets.best_window(text, sentences, found, limit)
     assert 0 <= start <= end <= len(text)
     assert end - start <= limit

@@ -1,15 +1,30 @@
-"""The word lists differ on purpose."""
+"""Stop words, stems and the forms in which texts are compared."""
 
 import pytest
 
 from docstokg.domain.text import words
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import stem
 
 
-def test_the_lists_differ_where_their_jobs_do() -> None:
-    assert {"no", "not", "without", "cannot"}.isdisjoint(words.CLAIM_STOP_WORDS)  # they deny
-    assert {"may", "one", "two", "use"}.isdisjoint(words.QUERY_STOP_WORDS)  # they are asked about
-    assert {"t", "ll", "isn"} <= words.QUERY_STOP_WORDS  # halves of contractions
-    assert {"against", "down", "above"}.isdisjoint(words.NAME_STOP_WORDS)  # they begin names
+def test_stop_words_are_function_words_and_no_names_or_subjects() -> None:
+    assert {"the", "of", "not", "whether", "t", "ll", "isn"} <= words.STOP_WORDS
+    # All of these are in stopwordsiso, but a question can ask about them.
+    assert {"may", "us", "one", "use", "back", "computer", "fire"}.isdisjoint(words.STOP_WORDS)
+
+
+def test_stems_are_those_of_porter2() -> None:
+    # Published vectors: snowballstem.org/algorithms/english/stemmer.html.
+    published = {"consistency": "consist", "consisting": "consist", "knightly": "knight"}
+    assert {word: stem(word) for word in published} == published
+    assert [stem(word) for word in ("studies", "study", "p53", "caf\u00e9s")] == [
+        "studi", "studi", "p53", "caf\u00e9s",
+    ]  # fmt: skip
+
+
+def test_content_stems_leave_stop_words_out_and_cut_solid_scripts_in_pairs() -> None:
+    assert content_stems("The Studies of it") == ("studi",)
+    assert content_stems("\u6771\u4eac\u90fd") == ("\u6771\u4eac", "\u4eac\u90fd")
 
 
 def test_names_and_sentences_are_compared_in_forms_of_their_own() -> None:

@@ -4,7 +4,7 @@ import { drawGraph } from "./graph.js";
 import { curlOf } from "./curl.js";
 import { signIn } from "./sign-in.js";
 import { paper } from "./paper.js";
-import { inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
+import { groundedIn, inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
 import { ended, everyDocument, loaded, picked, refusal } from "./library.js";
 
 const $ = (id) => document.getElementById(id);
@@ -23,6 +23,7 @@ const REASONS = {
   kg_timeout: "the knowledge graph took too long",
   kg_plan_rejected: "the graph refused the query plan",
   reranker_unavailable: "the reranker could not be used",
+  verifier_unavailable: "the verifier did not answer",
   deadline_exceeded: "the time for this question ran out",
   llm_timeout: "the language model took too long",
   llm_quota_exceeded: "the language model's quota is used up",
@@ -30,22 +31,16 @@ const REASONS = {
   payload_trimmed: "the response was cut to the allowed size",
 };
 const VERDICTS = {
-  supported: "supported by", weak: "only similar to", unsupported: "not supported by",
+  supported: "supported by", unsupported: "not supported by", unverified: "not verified, cites",
   uncited: "without a source", not_checked: "not checked",
 };
 const WHY = {
-  no_claim: "it states nothing", other_language: "it is in a language the check does not read",
-  too_long: "the answer is too long to check whole",
-  relation_not_found: "the graph has both names and no such relation",
-  number_not_in_source: "a number the source does not have",
-  name_not_in_source: "a name the source does not have",
-  id_not_in_source: "an identifier the source does not have",
+  no_claim: "no claim", too_long: "the text is too long to check completely",
+  number_not_in_source: "a number that no cited source contains",
+  name_not_in_source: "a name that no cited source contains",
+  id_not_in_source: "an identifier that no cited source contains",
   id_label_mismatch: "identifier and label do not belong together",
-  negation_mismatch: "one denies what the other states",
-  contradiction_suspected: "the source does not say it plainly",
-  contradicted: "the source says otherwise",
-  subject_mismatch: "the source speaks of something else",
-  restriction_mismatch: "“only”, “never” or “all” is not in the source",
+  contradicted: "the source contradicts it", not_stated: "the source does not state it",
   marker_added: "the marker was added by the check",
 };
 const FIELDS = {
@@ -226,6 +221,7 @@ async function ask(event) {
   const started = performance.now(), sentences = [];
   const told = (name, value) => {
     if (name === "citations") Object.assign(state, { request, response: soFar(request, value.citations, sentences) });
+    else if (name === "verdicts") for (const one of value.changes) Object.assign(sentences[one.index], one);
     else sentences[value.index] = value;
     state.response = soFar(request, state.response.citations, sentences);
     if (name === "citations") { show(state.response); showThread(); } else showAnswer(state.response);
@@ -256,7 +252,7 @@ async function ask(event) {
 function soFar(request, citations, sentences) {
   const judged = sentences.filter((one) => one.text && one.verdict).map((one) => {
     const gap = length(one.text) - length(one.text.trimStart());
-    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: [], span: null };
+    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: one.reasons ?? [], span: null };
   });
   const answer = sentences.map((one) => one.text).join("");
   return { query: request.query, answer, citations, grounding: null, judged, under_way: true, warnings: [], results_count: citations.length };
@@ -358,10 +354,9 @@ function showAnswer(response) {
   if (checked.length && !response.under_way) box.append(verdictList(response, checked));
   $("confidence").replaceChildren();
   if (response.grounding) {
-    const grounded = response.grounding.grounded ? "grounded" : "not grounded";
     $("confidence").append(
       element("strong", { class: `level ${response.confidence_level}` }, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
-      `, ${grounded}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
+      `, ${groundedIn(response.grounding)}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
   }
   $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
 }

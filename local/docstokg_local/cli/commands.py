@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
+from docstokg_local.cli.ending import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.entities import entities
 from docstokg_local.cli.options import (
     Graph,
     Index,
     Namespace,
     NamespaceNamed,
+    NamespaceOrNone,
     argument,
     check_namespace,
     flag,
@@ -337,7 +338,9 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 
 @app.command(name="eval")
 def evaluate(  # noqa: PLR0913 - one parameter an option
-    folder: Annotated[Path, argument("FOLDER", "Holds questions*.jsonl or answers*.jsonl.")],
+    folder: Annotated[
+        Path, argument("FOLDER", "Holds questions*.jsonl, answers*.jsonl or claims*.jsonl.")
+    ],
     namespace: Namespace = "default",
     limit: int | None = option("--limit", "Only the first N questions.", "N", min=1),
     ablate: str | None = option(
@@ -350,24 +353,36 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     model: str = option(
         "--model", "Which model answers, for --answers.", "MODEL", default="extractive"
     ),
+    verifier: str | None = option(
+        "--verifier",
+        "Measure a verifier (`support` or a value of DOCSTOKG_VERIFIER) on claims*.jsonl.",
+        "NAME",
+    ),
     json_file: Path | None = option("--json", "Write the report there.", "FILE"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
     """Measure retrieval against gold documents.
 
-    With --answers: answers against written ones.
+    With --answers: answers against written ones. With --verifier: verdicts against labels.
     """
     from docstokg_local.evaluation import answers as answer_evaluation
+    from docstokg_local.evaluation import claims as claim_evaluation
     from docstokg_local.evaluation import retrieval as evaluation
 
     settings = settings_of(index, graph)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
-    if answers and names:
-        raise typer.BadParameter("goes without --ablate", param_hint="--answers")
-    if answers:
+    if (answers or verifier) and names:
+        raise typer.BadParameter("cannot be combined with --answers or --verifier")
+    show = evaluation.show_report
+    if verifier:
+        labelled = claim_evaluation.read_claims(folder, limit)
+        report = claim_evaluation.evaluate_claims(folder, labelled, verifier, settings)
+        show = claim_evaluation.show_claims
+    elif answers:
         written = answer_evaluation.read_answers(folder, limit)
         report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
+        show = answer_evaluation.show_answers
     else:
         questions = evaluation.read_questions(folder, limit)
         report = evaluation.evaluate(folder, questions, namespace, names, settings)
@@ -376,8 +391,9 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
             json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as broken:
             raise LoadError(f"{json_file}: {broken.strerror}") from broken
-    (answer_evaluation.show_answers if answers else evaluation.show_report)(report)
-    raise typer.Exit(NOT_GOOD if report["runs"][0]["errors"] else DONE)
+    show(report)
+    errors = report["errors"] if verifier else report["runs"][0]["errors"]
+    raise typer.Exit(NOT_GOOD if errors else DONE)
 
 
 @app.command()
@@ -404,11 +420,14 @@ app.add_typer(entities, name="entities")
 
 
 @app.command()
-def check(
+def check(  # noqa: PLR0913 - the command line is the signature
     draft: Annotated[Path, argument("DRAFT.txt", "A text; `-` reads a pipe.")],
-    namespace: Namespace = "default",
+    namespace: NamespaceOrNone = None,
     citations: Path | None = option(
-        "--citations", "What its markers mean: a RAGResponse.", "RESPONSE.json"
+        "--citations", "The RAGResponse whose citations its markers mean.", "RESPONSE.json"
+    ),
+    source: list[Path] | None = option(
+        "--source", "Check against this text file, not the store; repeatable.", "FILE"
     ),
     json_output: bool = flag("--json", "The CheckResponse."),
     index: Index = None,
@@ -416,21 +435,25 @@ def check(
 ) -> None:
     """Check a draft, sentence by sentence.
 
-    Each sentence against its sources, ids and relations against the graph.
+    Exit code 0: every sentence is supported; 1: one is not, a marker is invalid or the draft is
+    inconsistent with the graph; 3: not verified.
     """
     from docstokg_local.cli.checking import check_file, show_check
     from docstokg_local.cli.display import print_json
 
     cited = json_file(citations) if citations is not None else None
     text, status, body = check_file(
-        draft, namespace, cited, wiring_of(index, graph, aloud=not json_output)
+        draft, namespace, cited, source or (), wiring_of(index, graph, aloud=not json_output)
     )
     if json_output:
         print_json(body)
     else:
         show_check(text, status, body)
-    good = status == 200 and body["grounding"]["grounded"] and body["consistency"]["ok"]
-    raise typer.Exit(DONE if good else NOT_GOOD)
+    if status != 200 or body["grounding"]["grounded"] is False:
+        raise typer.Exit(NOT_GOOD)
+    if body["consistency"] is not None and not body["consistency"]["ok"]:
+        raise typer.Exit(NOT_GOOD)
+    raise typer.Exit(DONE if body["grounding"]["grounded"] else NOT_VERIFIED)
 
 
 @app.command()

@@ -16,7 +16,7 @@ EXTRAS = {
     "neo4j": ("neo4j",),
     "ocr": ("rapidocr",),
     "opensearch": ("opensearchpy",),
-    "words": ("snowballstemmer", "stopwordsiso"),
+    "words": ("stopwordsiso",),
 }  # fmt: skip
 _BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 _BROUGHT_BY["numpy"] = "local"

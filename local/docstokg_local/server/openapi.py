@@ -14,8 +14,9 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from docstokg import __version__, contracts
 from docstokg.contracts import chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
+from docstokg.contracts.health import Health
 from docstokg.contracts.request import NAMESPACE_PATTERN
-from docstokg.contracts.response import Health, Problem
+from docstokg.contracts.response import Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.usecases.live import EVENTS
 
@@ -145,12 +146,13 @@ _PARAMETERS: dict[str, Json] = {
     name: {"in": "path", "required": True, "description": text, "schema": _SEGMENT}
     for name, text in (
         ("doc_id", "percent-encoded as one segment, `/` as `%2F`"),
-        ("id", "the `job_id`"), ("n", "the page, from 1"),
+        ("id", "the `job_id`"),
+        ("n", "the page, from 1"),
     )
 } | {
     "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the page before"},
     "namespace": {"in": "query", "schema": _NAMESPACE, "description": "where it is"},
-}  # fmt: skip
+}
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
     documents.Job, documents.DocumentPage, documents.NamespaceList, JsonRpcResponse,

@@ -1,14 +1,13 @@
 """Stemmers, stop words and the recognition of languages, for every store and for loads alike."""
 
-import threading
 from collections.abc import Iterable
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 from docstokg.domain.text import other_words
 from docstokg.domain.text.other_words import Analysis
 from docstokg.domain.text.spoken import ENGLISH
-from docstokg.domain.text.words import WORD, english_share
+from docstokg.domain.text.words import WORD, english_share, stemmer
 
 ENGLISH_SHARE = 0.1
 """Of function words in an English passage: 99 of 100 of four English sets have more."""
@@ -66,8 +65,7 @@ class Recogniser:
 
 @cache
 def analysis_of(language: str) -> Analysis:
-    """Give what a language's words are analysed by: without a stemmer they stay whole."""
-    import snowballstemmer
+    """Return the stemmer and the stop words of a language; words without a stemmer stay whole."""
     import stopwordsiso
 
     stops = frozenset(
@@ -78,14 +76,7 @@ def analysis_of(language: str) -> Analysis:
     name = STEMMERS.get(language)
     if name is None:
         return Analysis(language, str, stops)
-    stemmer, lock = snowballstemmer.stemmer(name), threading.Lock()
-
-    @lru_cache(maxsize=100_000)
-    def stem(word: str) -> str:
-        with lock:  # a stemmer keeps its place in the word
-            return str(stemmer.stemWord(word))
-
-    return Analysis(language, stem, stops)
+    return Analysis(language, stemmer(name), stops)
 
 
 def indexed(text: str, language: str) -> str:

@@ -20,6 +20,7 @@ DegradedReason = Literal[
     "kg_timeout",
     "kg_plan_rejected",
     "reranker_unavailable",
+    "verifier_unavailable",
     "deadline_exceeded",
     "llm_timeout",
     "llm_quota_exceeded",
@@ -39,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "kg_timeout": "the knowledge graph took too long",
     "kg_plan_rejected": "the graph refused the query plan",
     "reranker_unavailable": "the reranker could not be used",
+    "verifier_unavailable": "the verifier did not answer",
     "deadline_exceeded": "the time for this question ran out",
     "llm_timeout": "the language model took too long",
     "llm_quota_exceeded": "the language model's quota is used up",
@@ -51,7 +53,7 @@ Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
 OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
-Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
+Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 ConflictKind = Literal["superseded"]
 QueryUsedBy = Literal["as_sent", "rule", "model"]
@@ -218,7 +220,7 @@ class Citation(Contract):
 
 
 class SentenceVerdict(Contract):
-    """What the cited sources say of one sentence: answer[start:end]."""
+    """The check of one sentence against the sources it cites: answer[start:end]."""
 
     start: int
     """where it begins in the answer"""
@@ -227,13 +229,37 @@ class SentenceVerdict(Contract):
     citations: tuple[int, ...] = ()
     """the ranks it cites"""
     verdict: Verdict
-    """what the cited sources say of it"""
+    """supported: a quotation, or the verifier says so; unsupported: the verifier says so;
+    unverified: cited, but nobody decided; uncited; not_checked"""
+    decided_by: str | None = None
+    """name of the check that decided, as in `checked_by`; null: undecided"""
     support: float = Field(ge=0, le=1)
-    """how well the span supports it, 0 to 1"""
+    """fitted score of how well the cited sources support it, 0 to 1; it decides nothing"""
+    quote: str | None = None
+    """words of the source that the sentence quotes, or that the verifier names"""
     span: Span | None = None
     """the stretch of a source that supports it best"""
     reasons: tuple[str, ...] = ()
-    """what speaks against it"""
+    """observations, such as a number that no cited source contains; or why it is not checked"""
+
+
+RULES = "rules"
+"""`decided_by` and `name` of the check by rules."""
+
+
+class CheckedBy(Contract):
+    """A check that took part in the verdicts."""
+
+    name: str
+    """rules, onnx:MODEL, http:HOST, llm:MODEL or bedrock-guardrail"""
+    kind: Literal["rules", "model"]
+    """rules prove quotations; a model decides the other sentences"""
+    self_check: bool = False
+    """whether the same model also wrote the answer"""
+    took_ms: float = 0.0
+    """milliseconds it took"""
+    degraded: bool = False
+    """whether it failed or was late"""
 
 
 class Grounding(Contract):
@@ -249,8 +275,11 @@ class Grounding(Contract):
     """passages given to the model"""
     invalid_citations: tuple[str, ...] = ()
     """markers that mean no passage"""
-    grounded: bool
-    """every factual sentence is cited, nothing speaks against one, no marker is invalid"""
+    grounded: bool | None
+    """true: every factual sentence is supported; false: one is unsupported or uncited, a marker is
+    invalid, coverage is below 0.7, or text was removed for safety; null: not verified"""
+    checked_by: tuple[CheckedBy, ...] = ()
+    """the checks that took part"""
     sentences: tuple[SentenceVerdict, ...] = ()
     """the verdict on each sentence"""
 
@@ -615,23 +644,3 @@ class Problem(Contract):
     """of this request, as in the logs"""
     errors: tuple[FieldProblem, ...] = ()
     """everything that is wrong with the request"""
-
-
-class DependencyHealth(Contract):
-    """One dependency's state and how long it took to say so, in milliseconds."""
-
-    state: Literal["up", "down", "open", "off"]
-    """`open`: failed often and is left alone for a while; `off`: not configured"""
-    ms: float | None = None
-    """milliseconds until it answered; null: it was not asked, or did not answer"""
-
-
-class Health(Contract):
-    """`GET /v1/health`."""
-
-    status: Literal["ok", "degraded", "down"]
-    """`degraded`: answers come, with a part missing"""
-    version: str
-    """of the service"""
-    dependencies: dict[str, DependencyHealth]
-    """each dependency by name"""

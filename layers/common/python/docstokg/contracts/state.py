@@ -100,7 +100,8 @@ class Plan(Contract):
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
     them may explain or answer better, `functions/ground/ground.py`), if the best of all scores
     `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
-    switched off. `told`: somebody hears of the steps through the store of responses.
+    switched off. `told`: somebody hears of the steps through the store of responses. `verifies`:
+    respond asks a verifier, for which synthesize leaves time.
     """
 
     request_id: str
@@ -138,6 +139,7 @@ class Plan(Contract):
     validation_ms: float = 0.0
     expect: Expected | None = None
     told: bool = False
+    verifies: bool = False
 
 
 class Condensed(Contract):

@@ -13,9 +13,10 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.state import Grounded, Synthesis
+from docstokg.contracts.streaming import AnswerVerdicts
 from docstokg.domain import time_budget
 from docstokg.domain.answer import reply as replies
-from docstokg.domain.answer.live import LiveAnswer
+from docstokg.domain.answer.live import LiveAnswer, changes
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
@@ -109,20 +110,25 @@ class LiveReply:
         if self._answer is None:  # an answer that was kept
             self._answer = LiveAnswer(lambda text: (text, None))
             self._tell("citations", {"citations": evidence["citations"]})
-        report = evidence["grounding"]
+        sent = evidence["grounding"]
+        report = Grounding.model_validate_json(json.dumps(sent)) if sent else None
         text = value["choices"][0]["delta"]["content"] if "choices" in value else value["answer"]
-        sentences, repairs = self._answer.end(
-            text, Grounding.model_validate_json(json.dumps(report)) if report else None
-        )
+        sentences, repairs = self._answer.end(text, report)
         for sentence in sentences:
             self._tell("sentence", sentence)
         for repair in repairs:
             self._tell("repair", repair)
+        if verified := changes(report):
+            self._tell("verdicts", AnswerVerdicts(changes=verified))
         self._tell("response", value)
         self._telemetry.log(
-            "INFO", "streamed", request_id=self._request_id,
-            first_ms=self._told_ms, repairs=len(repairs), left=not self._is_heard,
-        )  # fmt: skip
+            "INFO",
+            "streamed",
+            request_id=self._request_id,
+            first_ms=self._told_ms,
+            repairs=len(repairs),
+            left=not self._is_heard,
+        )
 
     def _tell(self, name: str, value: Any) -> None:
         self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))

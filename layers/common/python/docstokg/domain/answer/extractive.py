@@ -16,7 +16,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.reader_features import Candidate, Features, candidates, folded, stems
+from docstokg.domain.answer.reader_features import Candidate, Features, candidates, stems
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import sentence_spans
@@ -132,16 +132,17 @@ def model() -> dict[str, Any]:
 
 
 def names_only(query: str, blocks: Sequence[Block]) -> bool:
-    """Tell whether the blocks hold the names and numbers of a question, if it is in English.
+    """Return whether the blocks contain the names and numbers of an English question, or aliases.
 
-    Or what they call them. Elsewhere other words have capitals, too.
+    Only for English: other languages capitalise common nouns.
     """
     if not _ENGLISH.search(query):
         return True
     said = (f"{block.document_name} {block.subject} {block.text}" for block in blocks)
     called = (other.in_question for block in blocks for other in block.other_names)
-    held = folded(" ".join((*said, *called)))
-    return all(stem in held for name in _NAME.findall(query) for stem in stems(name))
+    held = {stem for text in (*said, *called) for stem in stems(text)}
+    asked = {stem for name in _NAME.findall(query) for stem in stems(name)}
+    return all(stem in held for stem in asked if len(stem) > 1 or stem.isdecimal())
 
 
 def cited(one: Candidate) -> str:

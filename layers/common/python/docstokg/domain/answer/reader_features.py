@@ -9,35 +9,25 @@ from typing import Final, NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.units import Unit, borders, units
-from docstokg.domain.text.other_words import in_pairs
-from docstokg.domain.text.words import normalise
+from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import WORD, normalise, stem
 
-_STOP_TEXT: Final = (
-    "a an and are as at be been by can could did do does for from had has have how i if in into is "
-    "it its may me must not of on one or should that the their them there they this to under was "
-    "we were what when where which who whom whose why will with would you your my"
-)
-_STOP: Final = frozenset(_STOP_TEXT.split())
-_WORD: Final = re.compile(r"[^\W_]+")
 # A capital A that is no article: behind a word ("Model A"), or nothing follows that it could be of.
 _NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
-_LONGEST_STEM: Final = 6
-_IN_WORDS: Final = (
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
-    r"|sixty|seventy|eighty|ninety|hundred|thousand|million|half|twice|once|none|zero|dozen)\b"
-)
+_IN_WORDS: Final = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
+_MONTHS: Final = "|".join(sorted(MONTH_WORDS))
 # What a question asks for, and what then stands in an answer beside the question's own words.
 _KINDS: Final = (
     (
         r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
         r"|\b(?:what|which) (?:percent\w*|number|amount|size|share|port|age)\b",
-        rf"\d|(?i:{_IN_WORDS})",
+        rf"\d|(?i:\b(?:{_IN_WORDS})\b)",
     ),
     (
         r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|century|time)\b",
-        r"\b\d{3,4}\b|(?i:\b(?:january|february|march|april|may|june|july|august|september|october"
-        r"|november|december|morning|evening|night|day|week|month|year|century|hour|minute)s?\b"
-        r"|\b(?:after|before|until|when|while)\b)",
+        rf"\b\d{{3,4}}\b|(?i:\b(?:{_MONTHS}|morning|evening|night|day|week|month|year|century|hour"
+        r"|minute)s?\b|\b(?:after|before|until|when|while)\b)",
     ),
     (r"\bwho(?:m|se)?\b", r"(?<=[^.!?] )[A-Z][a-z]+|\b(?:he|she|man|woman|people|king)\b"),
     (r"\bwhere\b", r"(?i:\b(?:in|at|on|near|under|into|to|from|below|above|behind)\b)"),
@@ -83,15 +73,9 @@ class Candidate:
     features: Features
 
 
-def folded(text: str) -> str:
-    """Fold a text; a capital A that is no article becomes a word of its own."""
-    return normalise(_NAMED_A.sub("a0", text))
-
-
-def stems(text: str) -> list[str]:
-    """Give the words that say something, folded, without plural and ending."""
-    found = (w for run in _WORD.findall(folded(text)) for w in in_pairs(run) if w not in _STOP)
-    return [w[:_LONGEST_STEM] if len(w) > _LONGEST_STEM else w.rstrip("s") or w for w in found]
+def stems(text: str) -> tuple[str, ...]:
+    """Return `content_stems` of a text, with a capital A that is no article as a word."""
+    return content_stems(_NAMED_A.sub("a0", text))
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
@@ -153,5 +137,5 @@ def _cosine(unit: Unit, block: Block) -> float:
 
 
 def _beside(text: str, asked: Mapping[str, float]) -> str:
-    """Take the question's words out of a text: what answers is new."""
-    return _WORD.sub(lambda m: "" if any(w in asked for w in stems(m[0])) else m[0], text)
+    """Return the text without the words of the question."""
+    return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

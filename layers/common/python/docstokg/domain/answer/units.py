@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from docstokg.domain.answer import tables
-from docstokg.domain.text.other_words import in_pairs
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.words import in_pairs
 
 Kind = Literal["sentence", "row", "item", "list", "entry", "code"]
 

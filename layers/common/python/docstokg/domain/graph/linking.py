@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.folding import LEGAL_FORM, is_function_word, singular, words
-from docstokg.domain.text.words import NAME_STOP_WORDS, fold
+from docstokg.domain.text.words import STOP_WORDS, fold
 
 Entry = tuple[str, str, bool]
 """A folded key, an entity it names, and whether it is that entity's preferred name."""
@@ -120,7 +120,7 @@ def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
     # `form` is singular: odds are not several ODD.
     if not alone:
         parts = surface.split()
-        return any(part.casefold() not in NAME_STOP_WORDS for part in parts) or all(
+        return any(part.casefold() not in STOP_WORDS for part in parts) or all(
             part[:1].isupper() for part in parts
         )
     if len(surface) < 2 or is_function_word(surface):

@@ -9,7 +9,7 @@ documents, nouns of titles (king, street), words of programming and short verbs 
 from importlib import resources
 
 from docstokg.domain.text.folding import singular
-from docstokg.domain.text.words import NAME_STOP_WORDS
+from docstokg.domain.text.words import STOP_WORDS
 
 EVERYDAY = frozenset(
     resources.files(__package__).joinpath("everyday.txt").read_text("utf-8").split()
@@ -18,4 +18,4 @@ EVERYDAY = frozenset(
 
 def is_everyday(word: str) -> bool:
     """Tell whether a folded word, or its singular, is one that texts of any subject use."""
-    return word in NAME_STOP_WORDS or word in EVERYDAY or singular(word) in EVERYDAY
+    return word in STOP_WORDS or word in EVERYDAY or singular(word) in EVERYDAY

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from docstokg.domain.identity import is_curie
-from docstokg.domain.text.words import NAME_STOP_WORDS, WORD, compatible, fold, is_compatible
+from docstokg.domain.text.words import STOP_WORDS, WORD, compatible, fold, is_compatible
 
 LONGEST_NAME = 8
 """Words of the longest n-gram looked up in a question; longer names link through the automaton."""
@@ -26,7 +26,10 @@ _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
 
 
 def singular(word: str) -> str:
-    """Undo a regular English plural of one folded word; idempotent."""
+    """Return the singular of a folded word by the regular plurals of English; idempotent.
+
+    Stored alias keys depend on this rule, and a stem would join names ("organ", "organization").
+    """
     # Most words, and all numbers, need no place in memory: a server meets new ones without end.
     return _singular(word) if word[-1:] == "s" and word.isalpha() else word
 
@@ -175,4 +178,4 @@ def question_keys(question: str) -> tuple[str, ...]:
 
 def is_function_word(surface: str) -> bool:
     """Tell whether a word as written is a stop word and not an acronym spelt like one."""
-    return surface.casefold() in NAME_STOP_WORDS and not (len(surface) > 1 and surface.isupper())
+    return surface.casefold() in STOP_WORDS and not (len(surface) > 1 and surface.isupper())

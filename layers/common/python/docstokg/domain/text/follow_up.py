@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from docstokg.domain.text.everyday import is_everyday
-from docstokg.domain.text.words import QUERY_STOP_WORDS
+from docstokg.domain.text.words import STOP_WORDS
 
 MOST_ADDED: Final = 12
 """Words that are added to a follow-up."""
@@ -55,14 +55,14 @@ def lacks_subject(question: str) -> bool:
     words = [token.casefold() for token in tokens]
     before = 0
     for at, word in enumerate(words):
-        before += word not in QUERY_STOP_WORDS
+        before += word not in STOP_WORDS
         if before == _FEW or _is_name(tokens, at):
             break
         if word in _ANAPHORA and _refers(words, at):
             return True
     if any(map(_tells, tokens)):
         return False
-    content = [word for word in words if word not in QUERY_STOP_WORDS]
+    content = [word for word in words if word not in STOP_WORDS]
     defined = len(words) > 1 and words[1] in _BE and not {"the", "a", "an"} & {*words}
     if {"a", "an"} & {*words} or (content and defined):
         return False
@@ -87,7 +87,7 @@ def _completed(question: str, before: str, answer: str) -> str:
 def _is_name(tokens: Sequence[str], at: int) -> bool:
     """Tell whether a word is written as names and ids are; the first has its capital anyway."""
     token = tokens[at]
-    if len(token) < 2 or not token[0].isupper() or token.casefold() in QUERY_STOP_WORDS:
+    if len(token) < 2 or not token[0].isupper() or token.casefold() in STOP_WORDS:
         return False
     return at > 0 or any(map(str.isdecimal, token))
 
@@ -105,7 +105,7 @@ def _refers(words: Sequence[str], at: int) -> bool:
     if words[at] == "it":
         return not (around & _BE and _CLAUSE.intersection(words[at + 1 :]))
     before = words[at - 1] if at else ""
-    return words[at] != "that" or not before or (before != "it" and before in QUERY_STOP_WORDS)
+    return words[at] != "that" or not before or (before != "it" and before in STOP_WORDS)
 
 
 def _names(text: str) -> list[str]:
@@ -115,4 +115,4 @@ def _names(text: str) -> list[str]:
 
 
 def _content(text: str) -> list[str]:
-    return [token for token in _TOKEN.findall(text) if token.casefold() not in QUERY_STOP_WORDS]
+    return [token for token in _TOKEN.findall(text) if token.casefold() not in STOP_WORDS]

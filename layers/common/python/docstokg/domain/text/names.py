@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.manual_pages import page_name
-from docstokg.domain.text.words import NAME_STOP_WORDS, fold
+from docstokg.domain.text.words import STOP_WORDS, fold
 
 LONGEST_NAME = 60
 """Characters, and eight words: longer "names" are sentences."""
@@ -98,7 +98,7 @@ def is_name(text: str) -> bool:
         and not _CODE.search(text)
         and not _FILE.search(text)
         and not _SENTENCE_END.search(text)
-        and not all(word in NAME_STOP_WORDS or word.isdecimal() for word in words)
+        and not all(word in STOP_WORDS or word.isdecimal() for word in words)
     )
 
 
@@ -141,7 +141,7 @@ def heading_name(heading: str) -> str | None:
     words = fold(name).split()
     if not is_name(name) or is_generic(" ".join(words)) or words[0] in _ASKING:
         return None
-    if words[0] in NAME_STOP_WORDS or (len(words) == 1 and is_everyday(words[0])):
+    if words[0] in STOP_WORDS or (len(words) == 1 and is_everyday(words[0])):
         return None
     if name.isupper() and len(words) > 1:  # WINDOWS AND PANES is the label of a part
         return None

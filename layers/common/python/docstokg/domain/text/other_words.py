@@ -12,18 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from docstokg.domain.text.query_terms import MAX_WORDS, content_words
-from docstokg.domain.text.words import QUERY_STOP_WORDS, compatible, visible
+from docstokg.domain.text.words import SOLID, STOP_WORDS, compatible, in_pairs, visible
 
 # Letters and digits, with the marks that belong to words of Hebrew, Arabic, Indic and Thai.
 _WORD = re.compile(
     r"(?:[^\W_]|[\u0300-\u036f\u0591-\u05bd\u05c1-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u0f71-\u0f84"
     r"\u102b-\u103e\u17b4-\u17d3])+"
-)
-# Written without spaces, or (Korean) with particles glued to the words.
-_SOLID = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 _ACCENT = re.compile("[\u0300-\u036f]")
 _LATIN = re.compile("[a-z]")
@@ -41,7 +36,7 @@ class Analysis(NamedTuple):
     stop_words: frozenset[str]
 
 
-ENGLISH = Analysis("en", str, QUERY_STOP_WORDS)
+ENGLISH = Analysis("en", str, STOP_WORDS)
 """Its words are stemmed by the indexes."""
 
 
@@ -55,16 +50,6 @@ def folded_words(text: str, language: str) -> Iterator[str]:
     text = text.translate(_DOTTED) if language in _TURKIC else text
     for match in _WORD.finditer(text.casefold().replace("\u0451", "\u0435")):
         yield from in_pairs(match.group())
-
-
-def in_pairs(word: str) -> Iterator[str]:
-    """Yield a word, or of what is written without spaces every two neighbours."""
-    at = 0
-    for run in _SOLID.finditer(word):
-        yield from filter(None, (word[at : run.start()],))
-        solid, at = run.group(), run.end()
-        yield from (solid[i : i + 2] for i in range(max(1, len(solid) - 1)))
-    yield from filter(None, (word[at:],))
 
 
 def written(word: str, language: str) -> str:
@@ -96,7 +81,7 @@ def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
         *(one.stop_words for one, count in zip(spoken, counts, strict=True) if count == max(counts))
     )
     words = dict.fromkeys(
-        word for word in content_words(text) if word not in silent and not _SOLID.search(word)
+        word for word in content_words(text) if word not in silent and not SOLID.search(word)
     )
     for one in others:
         words |= dict.fromkeys(

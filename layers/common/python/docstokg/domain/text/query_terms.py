@@ -3,7 +3,7 @@
 import math
 import re
 
-from docstokg.domain.text.words import QUERY_STOP_WORDS, WORD
+from docstokg.domain.text.words import STOP_WORDS, WORD
 
 MAX_WORDS = 64
 MAX_WORD_CHARACTERS = 64
@@ -19,7 +19,7 @@ def content_words(text: str) -> tuple[str, ...]:
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
         for word in (match.group().casefold() for match in WORD.finditer(text))
-        if word not in QUERY_STOP_WORDS
+        if word not in STOP_WORDS
     )
     if len(words) <= MAX_WORDS:
         return tuple(words)

@@ -19,7 +19,10 @@ _ABBREVIATIONS: Final = frozenset(
     Path(__file__).with_name("abbreviations.txt").read_text("utf-8").casefold().split()
 )
 # Abbreviations that often end a sentence: a border when what follows looks like a beginning.
-_MAY_END_TEXT: Final = "al co corp etc inc jr ltd sp spp sr st max min no ex"
+_MAY_END_TEXT: Final = (
+    "al co corp etc inc jr ltd sp spp sr st max min no ex jan feb mar jun jul aug sep sept oct nov "
+    "dec mon tue tues wed thu thurs fri kr"
+)
 _MAY_END: Final = frozenset(_MAY_END_TEXT.split())
 _CLOSERS: Final = "\"'”’»)]}›】」』*_"
 _OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
@@ -121,7 +124,8 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
     if token[0].islower() and not _mixed(token):
         return False
     if not match["close"]:
-        if len(word) == 1 and word.isupper():
+        is_degree = text[match.start() - 2 : match.start() - 1] == "\u00b0"
+        if len(word) == 1 and word.isupper() and not is_degree:
             return not token[0].isupper() or _common_start(token)
         if "." in word and all(len(part) <= 1 for part in word.split(".")):
             return token[0].isupper() and _common_start(token)

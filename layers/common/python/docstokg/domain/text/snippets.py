@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import stem
 
 Spans = Sequence[tuple[int, int]]
 STEPS = (400, 200, 100)
@@ -12,28 +14,37 @@ STEPS = (400, 200, 100)
 
 
 def question_stems(question: str) -> frozenset[str]:
-    """Give the stems a snippet is chosen by."""
+    """Return the stems by which a snippet is chosen."""
     return frozenset(content_stems(question))
 
 
-def pattern(stems: frozenset[str]) -> re.Pattern[str] | None:
-    """Compile what finds the words of these stems in a text, in one pass; None for no stems."""
-    if not stems:
-        return None
-    return re.compile(r"(?<![^\W_])(?:" + "|".join(map(re.escape, sorted(stems))) + ")", re.I)
+@lru_cache(maxsize=64)
+def _pattern(stems: frozenset[str]) -> re.Pattern[str]:
+    # Porter2 changes at most the last letters of a word: the beginning finds the candidates.
+    ascii_stems = sorted({stem[: max(2, len(stem) - 2)] for stem in stems if stem.isascii()})
+    others = sorted(filter(lambda stem: not stem.isascii(), stems))
+    begun = rf"(?<![^\W_])(?:{'|'.join(ascii_stems)})[^\W_]*" if ascii_stems else None
+    return re.compile("|".join(filter(None, (begun, *map(re.escape, others)))), re.I)
+
+
+def _found(text: str, stems: frozenset[str], start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the place and the stem of each word of `text[start:end]` that has one of the stems."""
+    for match in _pattern(stems).finditer(text, start, end) if stems else ():
+        if (own := stem(match[0].casefold())) in stems:
+            yield match.start(), own
 
 
 def coverage(stems: frozenset[str], text: str) -> float:
-    """Give the share of `stems` found among the words of `text`, in [0, 1]; 0 without stems."""
+    """Return the share of `stems` found in `text`, in [0, 1]; 0 without stems."""
     if not stems:
         return 0.0
     return len(stems & frozenset(content_stems(text))) / len(stems)
 
 
-def best_window(
-    text: str, sentences: Spans, query_pattern: re.Pattern[str] | None, limit: int
-) -> tuple[int, int]:
+def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) -> tuple[int, int]:
     """Choose text[start:end], at most `limit` code points, that says most about the question.
+
+    `stems`: `question_stems` of the question.
 
     Runs of whole sentences compete: a run's worth is the number of distinct question words in it,
     then the number of all their occurrences, then being earlier. A sentence longer than `limit`
@@ -46,7 +57,7 @@ def best_window(
     if spans[-1][1] - spans[0][0] <= limit:
         # No run of sentences can say more than all of them together.
         return _stripped(text, spans[0][0], spans[-1][1])
-    hits = _hits(text, spans, query_pattern)
+    hits = _hits(text, spans, stems)
     best: tuple[tuple[int, int, int], int, int] | None = None
     # The run slides: a text of a thousand one-word sentences must not cost their square.
     run: Counter[str] = Counter()
@@ -57,7 +68,7 @@ def best_window(
             run.update(hits[last])
             last += 1
         if last == first:
-            window = _cut(text, spans[first], query_pattern, limit)
+            window = _cut(text, spans[first], stems, limit)
             worth = (len(hits[first]), sum(hits[first].values()), -first)
             last += 1
         else:
@@ -71,29 +82,24 @@ def best_window(
     return _stripped(text, best[1], best[2])
 
 
-def _hits(text: str, spans: Spans, query_pattern: re.Pattern[str] | None) -> list[dict[str, int]]:
+def _hits(text: str, spans: Spans, stems: frozenset[str]) -> list[dict[str, int]]:
     hits: list[dict[str, int]] = [{} for _ in spans]
-    if query_pattern is None:
-        return hits
     at = 0
-    for match in query_pattern.finditer(text):
-        while at < len(spans) and spans[at][1] <= match.start():
+    for place, word in _found(text, stems, 0, len(text)):
+        while at < len(spans) and spans[at][1] <= place:
             at += 1
         if at == len(spans):
             break
-        if spans[at][0] <= match.start():
-            word = match.group().casefold()
+        if spans[at][0] <= place:
             hits[at][word] = hits[at].get(word, 0) + 1
     return hits
 
 
-def _cut(
-    text: str, span: tuple[int, int], query_pattern: re.Pattern[str] | None, limit: int
-) -> tuple[int, int]:
+def _cut(text: str, span: tuple[int, int], stems: frozenset[str], limit: int) -> tuple[int, int]:
     start, end = span
-    match = query_pattern.search(text, start, end) if query_pattern is not None else None
-    if match is not None and match.start() - start > limit // 2:
-        lead = min(match.start() - limit // 4, end - limit)
+    place, _ = next(_found(text, stems, start, end), (start, ""))
+    if place - start > limit // 2:
+        lead = min(place - limit // 4, end - limit)
         space = text.rfind(" ", start, lead + 1)
         begin = space + 1 if space >= 0 and lead - space < limit // 8 else lead
     else:

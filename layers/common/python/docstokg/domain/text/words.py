@@ -1,17 +1,21 @@
-"""What a word is, in which forms texts are compared, and which words count for nothing where.
-
-Three jobs leave words out, each its own: the lists differ on purpose, and the measured numbers of
-linking, search and verdicts depend on them.
-"""
+"""The text analyser: word pattern, stop words, stemmers, and normal forms of texts."""
 
 import re
+import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Final, Literal
 
 WORD: Final = re.compile(r"[^\W_]+")
 """A run of letters and digits of any script."""
+
+# Written without spaces, or (Korean) with particles glued to the words.
+SOLID = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
 
 CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 """A whole id in a file: any prefix, anything behind it but an address."""
@@ -31,44 +35,14 @@ _INVISIBLE: Final = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
-_FUNCTION_WORDS: Final = frozenset(
-    """
-    a about after all also an and any are as at be because been before being between both but by
-    can could did do does during each for from had has have he her his how i if in into is it its
-    me might more most must my nor of off on only or other our out over own same she should so
-    some such than that the their them then there these they this those through to too under
-    until up very was we were what when where which while who whom why will with would you your
-    """.split()  # noqa: SIM905  # a list of quoted words would be harder to read
+STOP_WORDS: Final = frozenset(
+    resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
+"""English function words, written by `python -m training.stop_words`.
 
-NAME_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
-    "may no not one per shall two use used whose within without".split()  # noqa: SIM905
-)
-"""No name by themselves. Kept short: `against` or `down` may begin a name that a list brings."""
-
-QUERY_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
-    """
-    above again against am aren below cannot couldn didn doesn doing don down few further hadn
-    hasn haven having here hers herself him himself isn itself just ll m myself no not now once
-    ours ourselves re s shall shan shouldn t theirs themselves ve wasn weren won wouldn yours
-    yourself yourselves
-    """.split()  # noqa: SIM905
-)
-"""Never searched for: every match of a word costs time, and these match everywhere.
-
-With the halves of contractions, which a word index splits at the apostrophe; without `may`,
-`one`, `two` and `use`, which questions do ask about.
+Search terms, names and features leave the same words out. Halves of contractions are among them,
+because a word ends at the apostrophe; "may" and "us" are not, because of the month and the country.
 """
-
-CLAIM_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
-    """
-    above again although am below doing either few further having here hers him however itself
-    just may much now once per rather since theirs thus toward upon us use used using via whether
-    within yet
-    """.split()  # noqa: SIM905
-)
-"""Say nothing that a source could support. `no`, `not` and `without` do: they are counted."""
-
 
 FOREIGN: Final = frozenset(
     resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
@@ -103,9 +77,42 @@ def is_compatible(text: str) -> bool:
     return unicodedata.is_normalized("NFKC", text)
 
 
+@cache
+def stemmer(algorithm: str) -> Callable[[str], str]:
+    """Return the stemming function of a Snowball algorithm ("english"), cached per word.
+
+    `KeyError` for an unknown algorithm. The package is imported by the first call (14 ms).
+    """
+    import snowballstemmer
+
+    snowball, lock = snowballstemmer.stemmer(algorithm), threading.Lock()
+
+    @lru_cache(maxsize=100_000)
+    def stem(word: str) -> str:
+        with lock:  # the object holds the state of one word
+            return str(snowball.stemWord(word))
+
+    return stem
+
+
+def stem(word: str) -> str:
+    """Return the English stem of a folded word; words with digits or accents are their own stem."""
+    return stemmer("english")(word) if word.isascii() and word.isalpha() else word
+
+
+def in_pairs(word: str) -> Iterator[str]:
+    """Yield a word, or each pair of neighbouring characters of scripts without spaces."""
+    at = 0
+    for run in SOLID.finditer(word):
+        yield from filter(None, (word[at : run.start()],))
+        solid, at = run.group(), run.end()
+        yield from (solid[i : i + 2] for i in range(max(1, len(solid) - 1)))
+    yield from filter(None, (word[at:],))
+
+
 def english_share(words: Sequence[str]) -> float:
-    """Give the share of folded words that are English function words; 0 of none."""
-    return sum(word in _FUNCTION_WORDS for word in words) / (len(words) or 1)
+    """Return the share of folded words that are English function words; 0 for no words."""
+    return sum(word in STOP_WORDS for word in words) / (len(words) or 1)
 
 
 def fold(text: str) -> str:

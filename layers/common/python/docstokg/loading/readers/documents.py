@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES, id_problem
+from docstokg.contracts.documents import id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES
 from docstokg.domain.layout import packed
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
@@ -155,9 +156,18 @@ def _documents(
         check_text([own, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
-        document = Document(own, filled, 0, fields, outline.metadata, None, bool(outline.doc_id),
-                            made_by, kind.removesuffix(".gz") in NAMELESS,
-                            original=original)  # fmt: skip
+        document = Document(
+            own,
+            filled,
+            0,
+            fields,
+            outline.metadata,
+            None,
+            bool(outline.doc_id),
+            made_by,
+            kind.removesuffix(".gz") in NAMELESS,
+            original=original,
+        )
         documents.append(document)
     return tuple(documents)
 

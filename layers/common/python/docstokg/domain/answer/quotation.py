@@ -1,0 +1,308 @@
+"""Whether a sentence of an answer is a quotation: whole sentences, rows or items of a passage."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.answer.statements import Statement, read_row
+from docstokg.domain.answer.tables import cells, is_rule
+from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.words import WORD, compatible, in_pairs, visible
+
+LEAST_WORDS: Final = 3
+"""Words of the shortest quotation; a row's key with its value may be shorter."""
+
+_LINK: Final = re.compile(
+    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
+    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+)
+# Only the elements of a text: `<LOD and >` compares numbers, `<FILE>` is an argument.
+_ELEMENTS: Final = (
+    "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
+    "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
+)
+_TAG: Final = re.compile(
+    rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
+)
+_RAISED_TAG: Final = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
+# `> 5 mg` at the start of a line is a comparison, not a block quote.
+_LINE_MARKUP: Final = re.compile(
+    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
+    re.MULTILINE,
+)
+# `2**3` and `a_b` are no emphasis, and text that is struck out is not stated.
+_EMPHASIS: Final = re.compile(
+    r"(?<![^\W_])(?:(?<!\*)\*{1,3}+|(?<!_)_{1,2}+)(?=\S)"
+    r"|(?:(?<=[^\s*])\*{1,3}+|(?<=[^\s_])_{1,2}+)(?![^\W_])|`"
+)
+_QUOTES: Final = re.compile("(?<!\\d)[\"']|[\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
+_BRACKETS: Final = str.maketrans("[]{}\u3010\u3011", "()()()")
+_DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
+# NFKC writes a raised digit as a plain one: 10 to the power of 2 would equal 102.
+_RAISED: Final = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
+_LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
+_AROUND: Final = re.compile(r"\A(?:[.!\u2026;,:|\u3002]+(?![^\W_])\s*)+|[\s.!\u2026;,:|\u3002]+\Z")
+_SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
+_SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_STOPPED: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]*(?:\s?\[[\d\s,]+\])*\Z")
+_LIST_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
+_AT_ITEM: Final = re.compile(rf"([^\S\n]*){_LIST_MARK}")
+_ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_LIST_MARK}")
+_COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_COMMENT_MARK: Final = re.compile(r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)", re.MULTILINE)
+_CODE_LINE: Final = re.compile(r"(?:[^\n]*\\\n)*[^\n]+")
+_FRAGMENT: Final = re.compile(r"[a-z]+\b")
+_BREAK: Final = "\n"
+
+
+class Quotation(NamedTuple):
+    """A quotation found in a passage: `start` and `end` in code points of its text."""
+
+    start: int
+    end: int
+
+
+class _Piece(NamedTuple):
+    """A stretch to quote, `passage[start:end]`.
+
+    `is_short`: whether it may be shorter than `LEAST_WORDS`. `is_lead`: it announces a list, and is
+    a quotation only where the quoting text ends with a colon. `is_fragment`: the passage may begin
+    within this sentence, so it is a quotation only in small letters.
+    """
+
+    start: int
+    end: int
+    is_short: bool = False
+    is_lead: bool = False
+    is_fragment: bool = False
+
+
+class _Pieces(NamedTuple):
+    """Quotable stretches of a passage by their comparable form, and its sentences in a row.
+
+    `rows`: by the form without separators. `joined`: the forms of the sentences, one after the
+    other, with a line break where one is missing; `starts` and `ends`: their borders in it.
+    """
+
+    single: dict[str, _Piece]
+    rows: dict[str, _Piece]
+    joined: str
+    starts: dict[int, int]
+    ends: dict[int, int]
+
+
+def comparable(text: str) -> str:
+    """Return the form in which quotations are compared.
+
+    NFKC and case folding, without markers, links, markup, quotation marks, white space (but between
+    two digits) and the stop at the end. A question mark stays.
+    """
+    return _squeezed(_folded(text))
+
+
+def _folded(text: str) -> str:
+    plain = _LINE_MARKUP.sub("", strip_markers(visible(text)))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", _LINK.sub(r"\1", plain)))
+    plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
+    folded = compatible(plain).casefold().translate(_BRACKETS)
+    return _QUOTES.sub("", _DASHES.sub("-", folded))
+
+
+def _squeezed(folded: str, *, is_open: bool = False) -> str:
+    ended = folded.strip() if is_open else _AROUND.sub("", folded.strip())
+    return re.sub(r"\s+", " ", _SPACE.sub("", ended))
+
+
+def _of_row(text: str) -> str:
+    return _squeezed(_SEPARATOR.sub(" ", _folded(text)))
+
+
+def find_statement(
+    statement: Statement, passage: str, sentences: tuple[tuple[int, int], ...] = ()
+) -> Quotation | None:
+    """Return where a passage has a statement of an answer as a quotation, or None.
+
+    A row below column names must have its values under the same names in the passage; an item below
+    an announcement is a quotation if the passage has the announcement, too.
+    """
+    found = [find_quotation(text, passage, sentences) for text in statement.quotable]
+    return found[-1] if found and all(found) else None
+
+
+def find_quotation(
+    text: str, passage: str, sentences: tuple[tuple[int, int], ...]
+) -> Quotation | None:
+    """Return where a passage has `text` as whole sentences, rows, list items or lines of code.
+
+    `sentences`: spans of the passage's sentences; found here if empty. None where the text is cut
+    at either end, is shorter than three words and no row, or is not in the passage.
+    """
+    wanted = comparable(text)
+    if not wanted:
+        return None
+    pieces = _pieces(passage, borders(passage, sentences))
+    words = [pair for word in WORD.findall(text) for pair in in_pairs(word)]
+    is_short = len(words) < LEAST_WORDS
+    one = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
+    if one is not None and _is_quoted(one, text, is_short=is_short):
+        return Quotation(one.start, one.end)
+    return None if is_short else _in_a_row(wanted, pieces)
+
+
+def _is_quoted(one: _Piece, text: str, *, is_short: bool) -> bool:
+    if one.is_lead:
+        return text.rstrip().endswith(":")
+    if one.is_fragment and (first := WORD.search(text)) is not None and first[0][0].isupper():
+        return False
+    return one.is_short or not is_short
+
+
+def _in_a_row(wanted: str, pieces: _Pieces) -> Quotation | None:
+    """Find several whole sentences that follow each other."""
+    at = pieces.joined.find(wanted)
+    while at >= 0:
+        start, end = pieces.starts.get(at), pieces.ends.get(at + len(wanted))
+        if start is not None and end is not None:
+            return Quotation(start, end)
+        at = pieces.joined.find(wanted, at + 1)
+    return None
+
+
+# The passages of a question are compared with every sentence of its answer.
+@lru_cache(maxsize=256)
+def _pieces(passage: str, spans: tuple[tuple[int, int], ...]) -> _Pieces:
+    read = units(passage, spans)
+    code = [(unit.start, unit.end) for unit in read if unit.kind == "code"]
+    made = _Pieces({}, {}, "", {}, {})
+    joined: list[str] = []
+    size = 0
+    for piece in _sentences(passage, spans):
+        text = passage[piece.start : piece.end]
+        form = comparable(text)
+        if not form or any(start < piece.end and piece.start < end for start, end in code):
+            continue
+        made.single.setdefault(form, piece)
+        if piece.is_lead or piece.is_fragment:
+            joined.append(_BREAK)
+            size += len(_BREAK)
+            continue
+        whole = _squeezed(_folded(text), is_open=True)
+        made.starts[size] = piece.start
+        made.ends[size + whole.find(form) + len(form)] = piece.end
+        joined.append(whole)
+        size += len(whole)
+    for unit in read:
+        for span, text in _of_unit(unit, passage):
+            is_short = unit.kind in ("row", "code")
+            is_lead = unit.kind == "item" and _announces(passage, unit.start, unit.end)
+            piece = _Piece(*span, is_short, is_lead)
+            if unit.kind == "row":
+                made.rows.setdefault(_of_row(text), piece)
+            else:
+                made.single.setdefault(comparable(text), piece)
+    for span, text in _rows(passage):
+        made.rows.setdefault(_of_row(text), _Piece(*span, is_short=True))
+    made.single.pop("", None)
+    made.rows.pop("", None)
+    return made._replace(joined="".join(joined))
+
+
+def _sentences(passage: str, spans: tuple[tuple[int, int], ...]) -> Iterator[_Piece]:
+    """Yield the sentences of a passage, but one that the end of the passage cuts."""
+    for place, (start, end) in enumerate(spans):
+        is_fragment = place == 0 and _FRAGMENT.match(passage, start) is not None
+        is_last = place == len(spans) - 1
+        if is_last and place > 0 and _is_cut(passage, spans[place - 1], (start, end)):
+            continue
+        is_lead = _announces(passage, start, end)
+        yield _Piece(start, end, is_lead=is_lead, is_fragment=is_fragment and not is_lead)
+
+
+def _is_cut(passage: str, before: tuple[int, int], last: tuple[int, int]) -> bool:
+    """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
+    return (
+        "\n\n" not in passage[before[1] : last[0]]
+        and _STOPPED.search(passage[slice(*before)]) is not None
+        and _STOPPED.search(passage[slice(*last)]) is None
+        and _AT_ITEM.match(passage, last[0]) is None
+        and passage[last[0]] not in "|#`"
+    )
+
+
+def _announces(passage: str, start: int, end: int) -> bool:
+    """Return whether text without a stop is followed by a list, of its own items for an item."""
+    text = passage[start:end].rstrip()
+    if text.endswith((":", "\uff1a")):
+        return True
+    below = _ITEM_BELOW.match(passage, end)
+    if below is None or _STOPPED.search(text) is not None:
+        return False
+    own = _AT_ITEM.match(passage, passage.rfind("\n", 0, start) + 1)
+    return own is None or len(own[1]) < len(below[1])
+
+
+def _of_unit(unit: Unit, passage: str) -> Iterator[tuple[Span, str]]:
+    """Yield span and text of each quotation that a unit is."""
+    span = Span(unit.start, unit.end)
+    if unit.kind == "code":
+        yield from _lines_of_code(passage, span)
+    elif unit.kind != "sentence":
+        yield span, unit.shown
+        if unit.kind in ("item", "list"):
+            yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
+        lines = list(re.finditer(r"[^\n]+", passage[unit.start : unit.end]))
+        if unit.kind == "row" and len(lines) > 1:
+            for line in lines:
+                yield Span(unit.start + line.start(), unit.start + line.end()), line[0]
+
+
+def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
+    """Yield each line of code, but whole sentences where comments or text are wrapped."""
+    at = span.start
+    for comment in (*_COMMENTS.finditer(passage, span.start, span.end), None):
+        code = Span(at, comment.start() if comment is not None else span.end)
+        text = passage[slice(*code)]
+        wrapped = [
+            own
+            for own in sentence_spans(text)
+            if "\n" in text[slice(*own)] and _STOPPED.search(text[slice(*own)])
+        ]
+        yield from _shifted(wrapped, text, code.start)
+        whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]
+        free = [one for one in whole if not any(a < one.end and one.start < b for a, b in wrapped)]
+        yield from _shifted(free, text, code.start)
+        if comment is not None:
+            # Same length, so that the places of the sentences are those of the comment.
+            bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), comment[0])
+            yield from _shifted(sentence_spans(bare), bare, comment.start())
+            at = comment.end()
+
+
+def _shifted(spans: Iterable[Span], text: str, by: int) -> Iterator[tuple[Span, str]]:
+    for start, end in spans:
+        yield Span(by + start, by + end), text[start:end]
+
+
+def _rows(passage: str) -> Iterator[tuple[Span, str]]:
+    """Yield the readings of each row of a drawn table: whole, with column names, key and value."""
+    columns: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    for line in re.finditer(r"[^\n]+", passage):
+        parts = cells(line[0])
+        if not parts:
+            columns = before = ()
+        elif is_rule(parts):
+            columns = before
+        elif parts[0] and len(parts) > 1:
+            span = Span(*line.span())
+            yield span, " ".join(parts)
+            yield span, read_row(parts, ())
+            if len(columns) == len(parts):
+                yield span, read_row(parts, columns)
+                for name, value in zip(columns[1:], parts[1:], strict=True):
+                    if value:
+                        yield span, f"{parts[0]} {name} {value}"
+        before = parts

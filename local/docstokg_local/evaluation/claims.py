@@ -1,0 +1,245 @@
+"""Measures of a verifier and of the score `support` on claims that people labelled."""
+
+import random
+import statistics
+from collections.abc import Sequence
+from itertools import batched, islice
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, ValidationError
+
+from docstokg.contracts.model import Many
+from docstokg.contracts.records import Scope
+from docstokg.domain.answer import support
+from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.vectors import Floats, unpack
+from docstokg.errors import LoadError, Misconfigured
+from docstokg.loading.readers.lines import Line
+from docstokg.observability import Telemetry
+from docstokg.ports import Embedder, Verifier
+from docstokg.settings import VERIFIERS, Settings
+from docstokg.usecases.run import beginning
+from docstokg.usecases.verification import Claim, verify
+from docstokg.wiring import Wiring
+from docstokg_local.cli.printing import counted, say
+from docstokg_local.evaluation.calibration import roc_area
+from docstokg_local.evaluation.retrieval import read_lines
+
+SUPPORTED = ("supported", "complete")
+EMBEDDED_AT_ONCE = 512
+DRAWS = 500
+SEED = 20261125
+SUPPORT = "support"
+SUPPORTED_FROM = 0.5
+"""Where the score `support` is cut for its balanced accuracy."""
+CLAIM_S = 60.0
+"""Seconds for one claim; a measurement may wait longer than a request."""
+
+
+class _Row(Line):
+    id: Annotated[str, Field(min_length=1)]
+    claim: Annotated[str, Field(min_length=1)]
+    evidence: Many[str]
+    supported: bool | None = None
+    label: str | None = None
+    support: str | None = None
+    set: str | None = None
+
+
+class LabelledClaim(NamedTuple):
+    """A claim, the texts that it cites, and whether people found it supported by them."""
+
+    id: str
+    set: str
+    claim: str
+    evidence: tuple[str, ...]
+    supported: bool
+
+
+class Measured(NamedTuple):
+    """AUC, its bootstrap standard error, and mean scores of supported and unsupported claims."""
+
+    claims: int
+    auc: float
+    error: float
+    supported: float
+    unsupported: float
+
+
+def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
+    """Read `claims*.jsonl` of a folder (SPEC 6.3); `set` defaults to the folder's name.
+
+    Raise `LoadError` for a wrong line, a claim without a label, and a folder without claims.
+    """
+
+    def read(value: dict[str, Any]) -> LabelledClaim:
+        row = _Row.model_validate(value)
+        label = row.label or row.support
+        if row.supported is None and label is None:
+            raise LoadError(f"{folder}: claim {row.id!r} has neither supported, label nor support")
+        supported = row.supported
+        if supported is None:
+            supported = (label or "").casefold() in SUPPORTED
+        return LabelledClaim(row.id, row.set or folder.name, row.claim, row.evidence, supported)
+
+    claims = list(islice(read_lines(sorted(folder.glob("claims*.jsonl")), read), limit))
+    if not claims:
+        raise LoadError(f"{folder} contains no claims (claims*.jsonl)")
+    return claims
+
+
+def balanced_accuracy(called: Sequence[bool], supported: Sequence[bool]) -> float | None:
+    """Return the mean of the shares of supported and of unsupported claims called correctly.
+
+    None if all claims have the same label.
+    """
+    shares = []
+    for label in (True, False):
+        own = [call for call, is_true in zip(called, supported, strict=True) if is_true == label]
+        if not own:
+            return None
+        shares.append(sum(call == label for call in own) / len(own))
+    return statistics.fmean(shares)
+
+
+def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | None:
+    """Return the AUC of scores with its standard error; None if all claims have the same label.
+
+    The error is the standard deviation over 500 samples with replacement, seeded; samples with one
+    label are left out.
+    """
+    area = roc_area(scores, supported)
+    if area is None:
+        return None
+    rng = random.Random(SEED)  # noqa: S311 - a bootstrap, not a secret
+    pairs = list(zip(scores, supported, strict=True))
+    areas = [
+        drawn
+        for _ in range(DRAWS)
+        for sample in (rng.choices(pairs, k=len(pairs)),)
+        if (drawn := roc_area(*zip(*sample, strict=True))) is not None
+    ]
+    means = [
+        statistics.fmean(score for score, is_true in pairs if is_true == label)
+        for label in (True, False)
+    ]
+    return Measured(len(pairs), area, statistics.pstdev(areas), *means)
+
+
+def examine(
+    claims: Sequence[LabelledClaim], embedder: Embedder | None
+) -> list[support.Features | None]:
+    """Return the features of `support` for each claim; without an embedder, no cosines."""
+    texts = [strip_markers(one.claim) for one in claims]
+    evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
+    windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
+    if embedder is None:
+        return [support.features(*own) for own in zip(texts, evidence, windows, strict=True)]
+    vectors = _embedded(embedder, [*texts, *(one.text for own in windows for one in own)])
+    return [
+        support.features(
+            text, sources, own, [float(vectors[text] @ vectors[one.text]) for one in own]
+        )
+        for text, sources, own in zip(texts, evidence, windows, strict=True)
+    ]
+
+
+def support_scores(claims: Sequence[LabelledClaim], embedder: Embedder | None) -> list[float]:
+    """Return the score `support` of each claim, in [0, 1]."""
+    return [support.score(values) for values in examine(claims, embedder)]
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Floats]:
+    wanted = sorted(set(texts), key=len)
+    return {
+        text: unpack(vector)
+        for batch in batched(wanted, EMBEDDED_AT_ONCE, strict=False)
+        for text, vector in zip(batch, embedder.embed(batch, None), strict=True)
+    }
+
+
+def evaluate_claims(
+    folder: Path, claims: Sequence[LabelledClaim], name: str, settings: Settings
+) -> dict[str, Any]:
+    """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
+
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without an opinion count as
+    `undecided` and are left out of the measures; `errors`: failed calls.
+    """
+    if name == SUPPORT:
+        scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())
+        shown, threshold, errors = SUPPORT, SUPPORTED_FROM, 0
+    else:
+        verifier = verifier_named(name, settings)
+        scores, errors = verifier_scores(claims, verifier)
+        shown, threshold = verifier.name, verifier.threshold
+    scored = [(c, s) for c, s in zip(claims, scores, strict=True) if s is not None]
+    names = sorted({claim.set for claim in claims})
+    parts = {"all": scored}
+    if len(names) > 1:
+        parts |= {own: [row for row in scored if row[0].set == own] for own in names}
+    return {
+        "set": folder.resolve().name,
+        "verifier": shown,
+        "threshold": threshold,
+        "undecided": len(claims) - len(scored),
+        "errors": errors,
+        "runs": [_run(own, rows, threshold) for own, rows in parts.items()],
+    }
+
+
+def verifier_named(name: str, settings: Settings) -> Verifier:
+    """Return the verifier of a value of DOCSTOKG_VERIFIER; `Misconfigured` for any other name."""
+    values = {**settings.model_dump(), "verifier": name}
+    try:
+        made = Wiring(Settings.model_validate(values)).verifier()
+    except ValidationError as wrong:
+        raise Misconfigured(f"--verifier {name!r} must be {SUPPORT}, {VERIFIERS}") from wrong
+    assert made is not None
+    return made
+
+
+def verifier_scores(
+    claims: Sequence[LabelledClaim], verifier: Verifier
+) -> tuple[list[float | None], int]:
+    """Return the probability of support of each claim, and the number of failed calls.
+
+    Each claim is a call of its own, with the windows that `respond` would send.
+    """
+    begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
+    for one in claims:
+        call = begin(one.id, Scope(namespace="default", groups=None))
+        made = verify(call, verifier, [Claim(one.claim, one.evidence)], CLAIM_S)
+        (decision,), errors = made.decisions, errors + made.degraded
+        scores.append(None if decision is None else decision.support)
+    return scores, errors
+
+
+def _run(
+    name: str, rows: Sequence[tuple[LabelledClaim, float]], threshold: float
+) -> dict[str, Any]:
+    truth = [claim.supported for claim, _ in rows]
+    measured = measure([score for _, score in rows], truth)
+    return {
+        "name": name,
+        "n": len(rows),
+        "supported": sum(truth),
+        "auc": measured and round(measured.auc, 4),
+        "auc_error": measured and round(measured.error, 4),
+        "balanced_accuracy": balanced_accuracy([s >= threshold for _, s in rows], truth),
+    }
+
+
+def show_claims(report: dict[str, Any]) -> None:
+    """Print the report as a table."""
+    say(
+        f"{report['set']}: {report['verifier']}, supported from {report['threshold']:g}, "
+        f"{counted(report['undecided'], 'claim')} without an opinion"
+    )
+    for run in report["runs"]:
+        auc, accuracy = (
+            "-" if run[key] is None else f"{run[key]:.3f}" for key in ("auc", "balanced_accuracy")
+        )
+        error = "" if run["auc_error"] is None else f" +- {run['auc_error']:.3f}"
+        say(f"{run['name']:<24} n {run['n']:>5}  AUC {auc}{error}  balanced accuracy {accuracy}")
