@@ -8,7 +8,7 @@ the paragraphs of that language (`--prepare` writes them as passages to load). A
 language of the questions and the namespace. Prints how often the right paragraph is first and
 among five: each channel alone, and /v1/search; with `--answers` also how often the built-in
 model's answer contains the gold one, how often it abstains, and the area under the ROC curve of the
-confidence, answers with the gold one against the other answers. `--costs` loads each language of
+confidence: of all questions, where an abstention is not right and has confidence 0, and of answers. `--costs` loads each language of
 the pairs into a store of its own, with and without the extra `languages`, in a process each.
 """
 
@@ -73,7 +73,9 @@ def main() -> None:
     url = f"sqlite:///{options.store.resolve()}"
     wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
-    print("| questions:passages | words | dense | search | ms | gold said | silent | AUC |")
+    print(
+        "| questions:passages | words | dense | search | ms | gold said | silent | AUC, questions | AUC, answers |"
+    )
     for pair in options.pairs:
         language, _, namespace = pair.partition(":")
         every = questions(options.folder / f"xquad.{language}.json")
@@ -99,16 +101,17 @@ def main() -> None:
                 request["budget"] = {"max_tokens_gen": 256}
                 body = ask(workflow, request).body
                 answer = body.get("answer", "")
-                if not any(character == "[" for character in answer):
-                    silent += 1
-                else:
-                    values.append(body["confidence"])
-                    right.append(any(one.casefold() in answer.casefold() for one in answers))
+                silent += not any(character == "[" for character in answer)
+                values.append(body.get("confidence", 0.0))
+                right.append(any(one.casefold() in answer.casefold() for one in answers))
                 row = [pair, text, answers, answer, body.get("confidence")]
                 print(json.dumps(row, ensure_ascii=False), flush=True)
         shares = [f"{share(r, 1)} / {share(r, 5)}" for r in ranks.values()]
         rest = [f"{took_ms:.0f}", f"{sum(right) / len(asked):.2f}", f"{silent / len(asked):.2f}"]
-        rest.append(area(values, right))
+        answered = [
+            (value, is_right) for value, is_right in zip(values, right, strict=True) if value
+        ]
+        rest += [area(values, right), area(*zip(*answered, strict=True)) if answered else "-"]
         print(f"| {' | '.join([pair, *shares, *rest])} |", flush=True)
 
 
