@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.answer.statements import Statement, read_row
 from docstokg.domain.answer.tables import cells, is_rule
-from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.answer.units import AT_ITEM, STOPPED, Unit, announces, borders, units
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, in_pairs, visible
 
@@ -47,10 +47,6 @@ _LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
 _AROUND: Final = re.compile(r"\A(?:[.!\u2026;,:|\u3002]+(?![^\W_])\s*)+|[\s.!\u2026;,:|\u3002]+\Z")
 _SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
-_STOPPED: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]*(?:\s?\[[\d\s,]+\])*\Z")
-_LIST_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
-_AT_ITEM: Final = re.compile(rf"([^\S\n]*){_LIST_MARK}")
-_ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_LIST_MARK}")
 _COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _COMMENT_MARK: Final = re.compile(r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)", re.MULTILINE)
 _CODE_LINE: Final = re.compile(r"(?:[^\n]*\\\n)*[^\n]+")
@@ -197,8 +193,7 @@ def _pieces(passage: str, spans: tuple[tuple[int, int], ...]) -> _Pieces:
     for unit in read:
         for span, text in _of_unit(unit, passage):
             is_short = unit.kind in ("row", "code")
-            is_lead = unit.kind == "item" and _announces(passage, unit.start, unit.end)
-            piece = _Piece(*span, is_short, is_lead)
+            piece = _Piece(*span, is_short)
             if unit.kind == "row":
                 made.rows.setdefault(_of_row(text), piece)
             else:
@@ -217,7 +212,7 @@ def _sentences(passage: str, spans: tuple[tuple[int, int], ...]) -> Iterator[_Pi
         is_last = place == len(spans) - 1
         if is_last and place > 0 and _is_cut(passage, spans[place - 1], (start, end)):
             continue
-        is_lead = _announces(passage, start, end)
+        is_lead = announces(passage, start, end)
         yield _Piece(start, end, is_lead=is_lead, is_fragment=is_fragment and not is_lead)
 
 
@@ -225,23 +220,11 @@ def _is_cut(passage: str, before: tuple[int, int], last: tuple[int, int]) -> boo
     """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
     return (
         "\n\n" not in passage[before[1] : last[0]]
-        and _STOPPED.search(passage[slice(*before)]) is not None
-        and _STOPPED.search(passage[slice(*last)]) is None
-        and _AT_ITEM.match(passage, last[0]) is None
+        and STOPPED.search(passage[slice(*before)]) is not None
+        and STOPPED.search(passage[slice(*last)]) is None
+        and AT_ITEM.match(passage, last[0]) is None
         and passage[last[0]] not in "|#`"
     )
-
-
-def _announces(passage: str, start: int, end: int) -> bool:
-    """Return whether text without a stop is followed by a list, of its own items for an item."""
-    text = passage[start:end].rstrip()
-    if text.endswith((":", "\uff1a")):
-        return True
-    below = _ITEM_BELOW.match(passage, end)
-    if below is None or _STOPPED.search(text) is not None:
-        return False
-    own = _AT_ITEM.match(passage, passage.rfind("\n", 0, start) + 1)
-    return own is None or len(own[1]) < len(below[1])
 
 
 def _of_unit(unit: Unit, passage: str) -> Iterator[tuple[Span, str]]:
@@ -268,7 +251,7 @@ def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
         wrapped = [
             own
             for own in sentence_spans(text)
-            if "\n" in text[slice(*own)] and _STOPPED.search(text[slice(*own)])
+            if "\n" in text[slice(*own)] and STOPPED.search(text[slice(*own)])
         ]
         yield from _shifted(wrapped, text, code.start)
         whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]

@@ -38,7 +38,7 @@ _PARAGRAPH: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
 _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the claim before it.
-_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+(?=\s|$)")
+_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
 _WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
 _TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
