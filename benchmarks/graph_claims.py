@@ -1,15 +1,12 @@
-"""What the graph says of itself, and where passages disagree: read again and counted.
+"""Graph evidence read again and counted, and gold documents that are missed.
 
     python -m benchmarks.graph_claims evidence FOLDER=STORE[:NAMESPACE] ... [--questions N]
     python -m benchmarks.graph_claims missed FOLDER=STORE[:NAMESPACE] ... [--questions N]
-    python -m benchmarks.graph_claims pairs
-    python -m benchmarks.graph_claims claims FOLDER
 
 `evidence`: every edge of every `kg_evidence` is looked for in the store (a stored relation, or a
 chunk whose text names both ends); questions with evidence, direct and by a path; gold passages
 that the graph brought. `missed`: gold documents behind the tenth place, by the stage that lost
-them. `pairs`: the eighty pairs of `disagreements.jsonl`. `claims`: SciFact's claims, each a
-passage beside its abstract, contradicted against supported.
+them.
 """
 
 import argparse
@@ -22,9 +19,7 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
-from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.routes import RouteName
-from docstokg.domain.answer.conflicts import conflicts
 from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import fold
 from docstokg.observability import Telemetry
@@ -33,27 +28,20 @@ from docstokg_local.cli.asking import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
-PAIRS = Path(__file__).with_name("disagreements.jsonl")
-
 
 def main() -> None:
     """Measure one thing and print it."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("what", choices=("evidence", "missed", "pairs", "claims"))
+    options.add_argument("what", choices=("evidence", "missed"))
     options.add_argument("sets", nargs="*", metavar=WRITTEN)
     options.add_argument("--questions", type=int, default=100)
     chosen = options.parse_args()
-    if chosen.what == "pairs":
-        disagreeing((row["a"], row["b"], "", row["disagree"]) for row in rows_of(PAIRS))
-    elif chosen.what == "claims":
-        disagreeing(claims(Path(chosen.sets[0])))
-    else:
-        measure = evidence if chosen.what == "evidence" else missed
-        for one in map(LoadedSet.read, chosen.sets):
-            (file,) = [*one.folder.glob("questions.jsonl"), *one.folder.glob("answers.jsonl")]
-            measure(one, rows_of(file)[: chosen.questions])
+    measure = evidence if chosen.what == "evidence" else missed
+    for one in map(LoadedSet.read, chosen.sets):
+        (file,) = [*one.folder.glob("questions.jsonl"), *one.folder.glob("answers.jsonl")]
+        measure(one, rows_of(file)[: chosen.questions])
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -165,31 +153,6 @@ def missed(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
     print(one.namespace, len(lost), "missed")
     for (stage, helps), count in stages.most_common():
         print(f"{count:5} {stage}: {helps}")
-
-
-def claims(folder: Path) -> Iterator[tuple[str, str, str, bool]]:
-    """Give each claim with its abstract, title, and whether that contradicts it."""
-    read = {row["doc_id"]: row for row in rows_of(folder / "passages.jsonl")}
-    for row in rows_of(folder / "questions.jsonl"):
-        for doc, label in {e["doc_id"]: e["label"] for e in row["evidence"]}.items():
-            yield row["question"], read[doc]["text"], read[doc]["title"], label == "CONTRADICT"
-
-
-def disagreeing(pairs: Iterable[tuple[str, str, str, bool]]) -> None:
-    """Print precision and recall over pairs of texts; the second one has a title."""
-    right = told = all_ = 0
-    for one, other, title, disagree in pairs:
-        chunks = [
-            StoredChunk(
-                uuid=name, chunk_id=name, doc_id=name, text=text, title=head,
-                text_sha256="", run_id="r",
-            )
-            for name, text, head in (("1", one, ""), ("2", other, title))
-        ]  # fmt: skip
-        found = bool(conflicts(list(enumerate(chunks, 1)), ""))
-        told, all_, right = told + found, all_ + disagree, right + (found and disagree)
-    print(f"{right} of {told} told are right, {right / max(1, told):.2f}; ", end="")
-    print(f"{right} of {all_} found, {right / max(1, all_):.2f}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from infra.functions import Function
 from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.page import PATHS
 from infra.removal import RETAIN, log_group
-from infra.specs import BODY_BYTES, ROOT, gateway_path
+from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
 # 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
@@ -222,12 +222,12 @@ class Api(Construct):
                 timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
                 response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
             )
-        most = BODY_BYTES.get(route.name, templates.MAX_BYTES)
         return apigateway.LambdaIntegration(
             self._functions[route.function].live,
             proxy=False,
             **_asking(
-                route, templates.request_function(route.name, caller, route.parameters, most)
+                route,
+                templates.request_function(route.name, caller, route.parameters, route.body_bytes),
             ),
             integration_responses=[
                 _mapped("200", None, templates.response("function"), self._cors),

@@ -1,10 +1,8 @@
 """What each function needs, may reach and serves: the tables that CDK, packaging and tests read."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.routes import Route
 from docstokg.domain.time_budget import net
 
@@ -148,9 +146,6 @@ FUNCTIONS = (*SPECS, *STAGES)
 """Of every environment."""
 PACKAGED = (*FUNCTIONS, PAGE)
 """Everything that is built into a zip, also what not every environment has."""
-
-BODY_BYTES: Mapping[str, int] = {"load": MAX_DOCUMENTS_BYTES}
-"""What a body may have, by route; 64 KiB where none is named."""
 
 
 def gateway_path(route: Route) -> str:

@@ -1,6 +1,6 @@
 """Check a draft: markers and sentences against sources, ids and relations against the graph."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from docstokg.contracts.check import (
@@ -8,22 +8,25 @@ from docstokg.contracts.check import (
     CheckDiagnostics,
     CheckRequest,
     CheckResponse,
+    CheckSource,
     Consistency,
     Source,
 )
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Scope, StoredChunk
+from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.contracts.routes import MAX_CHECK_BYTES
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
-from docstokg.domain.answer.grounding import statements
-from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
+from docstokg.domain.answer.citations import find_markers
+from docstokg.domain.answer.statements import statements
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.intake import parse_body
+from docstokg.usecases.intake import not_granted, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 
@@ -32,18 +35,8 @@ MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
 
 
-@dataclass(frozen=True, slots=True)
-class AgainstGraph:
-    """What the graph is asked about a draft in a scope, for so many seconds.
-
-    `consistency`: its ids, labels and relations between ids. `facts`: what is known of the
-    relations that its sentences state between names.
-    """
-
-    consistency: Callable[[str, Scope, float], Consistency]
-    facts: Callable[[Sequence[str], Scope, float], Facts]
-
-
+CheckConsistency = Callable[[str, Scope, float], Consistency]
+"""Compares a draft with the subject domain, in a scope, within some seconds."""
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
 """The report, the passages it rests on, and the cited passages that cannot be read."""
 
@@ -55,29 +48,37 @@ def check(
     index: SearchIndex,
     embedder: Embedder | None,
     compare: Callable[[Call, float], Comparison],
-    graph: AgainstGraph | None,
+    check_consistency: CheckConsistency | None,
 ) -> Reply:
-    """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
+    """Return the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
 
-    With citations each sentence is held against what its markers mean; without, against the
-    passages found for it. A lost graph (None, or failing) or embedder is a reason,
-    a lost index is 503, a late one 504. `compare`: makes what compares texts for so many seconds.
+    Each sentence is compared with the passages or texts that its markers mean; without citations
+    and texts, with the passages retrieved for it. A lost graph (None, or failing) or embedder is a
+    reason, a lost index is 503, a late one 504. `compare`: returns a comparison of texts for some
+    seconds.
     """
-    request = parse_body(envelope, CheckRequest)
+    request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
         return request
-    call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
-    draft = _Draft(call, request, index, embedder, compare, graph)
+    scope = envelope.caller.scope(request.namespace or DEFAULT_NAMESPACE)
+    if request.sources is None:
+        refused = not_granted(envelope, scope.namespace)
+        if refused is not None:
+            return refused
+    call = begin(envelope.request_id, scope)
+    draft = _Draft(call, request, index, embedder, compare)
     with call.timed("total"):
         try:
-            grounding, sources, missing = draft.grounded(draft.facts())
+            grounding, sources, missing = draft.grounded()
         except DocsToKGError as error:
             call.log("check", error, level="ERROR")
             late, detail = isinstance(error, Timeout), "The sources could not be read."
             failed = (504, "deadline_exceeded") if late else (503, "nothing_to_cite")
             return problem_reply(*failed, detail, envelope.request_id)
-        with call.timed("consistency"):
-            report = draft.consistency()
+        report = None
+        if request.sources is None or request.namespace is not None:
+            with call.timed("consistency"):
+                report = _consistency(call, request.text, check_consistency)
     response = CheckResponse(
         grounding=grounding,
         consistency=report,
@@ -91,47 +92,63 @@ def check(
         ),
     )
     call.telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
-    told = {"grounded": grounding.grounded, "consistent": report.ok}
-    call.answered("check", **told, timings_ms=call.timings_ms)
+    outcome = {"grounded": grounding.grounded, "consistent": report is None or report.ok}
+    call.answered("check", **outcome, timings_ms=call.timings_ms)
     return json_reply(response)
+
+
+def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consistency:
+    """Compare ids, labels and relations with the graph; a lost graph finds nothing."""
+    if check is None:
+        call.mark_degraded("kg_unavailable")
+        return Consistency(ok=True)
+    time_s = call.left_s(*time_budget.CHECK_GRAPH)
+    report = call.attempt("consistency", lambda: check(text, call.scope, time_s), graph_reason)
+    return report if report is not None else Consistency(ok=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A draft under check, and what it is held against."""
+    """A draft under check, and the means to find and read its sources."""
 
     _call: Call
     _request: CheckRequest
     _index: SearchIndex
     _embedder: Embedder | None
     _compare: Callable[[Call, float], Comparison]
-    _graph: AgainstGraph | None
 
-    def grounded(self, facts: Facts) -> Checked:
-        """Hold each sentence against what its markers mean, or against what is found for it."""
+    def grounded(self) -> Checked:
+        """Check each sentence against its sources; raises errors of the index."""
         call, request = self._call, self._request
-        cited, sources, missing = request.citations, list[list[Block]](), tuple[str, ...]()
+        blocks, per_sentence, missing = list[Block](), list[list[Block]](), tuple[str, ...]()
         with call.timed("retrieval"):
-            if cited is None:
-                sources = self._sources()
-                blocks = [block for found in sources for block in found]
+            if request.sources is not None:
+                blocks = [_sent_block(n, one) for n, one in enumerate(request.sources, 1)]
+                if not find_markers(request.text):
+                    per_sentence = [blocks for _ in self._claims()]
+            elif request.citations is None:
+                per_sentence = self._retrieved()
             else:
-                chunks = self._read(citation.uuid for citation in cited)
-                blocks = [_cited_block(c, chunks[c.uuid]) for c in cited if c.uuid in chunks]
-                uuids = dict.fromkeys(citation.uuid for citation in cited)
+                chunks = self._read(one.uuid for one in request.citations)
+                blocks = [
+                    _cited_block(c, chunks[c.uuid]) for c in request.citations if c.uuid in chunks
+                ]
+                uuids = dict.fromkeys(one.uuid for one in request.citations)
                 missing = tuple(uuid for uuid in uuids if uuid not in chunks)
         with call.timed("grounding"):
             compare = self._compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-            if cited is None:
-                grounding = ground_sentences(request.text, sources, compare, facts)
-                blocks = sorted({one.rank: one for one in blocks}.values(), key=lambda b: b.rank)
+            if per_sentence or (request.citations is None and request.sources is None):
+                grounding = ground_sentences(request.text, per_sentence, compare)
+                found = {block.rank: block for own in per_sentence for block in own}
+                blocks = [found[rank] for rank in sorted(found)]
             else:
-                grounding = ground_text(request.text, blocks, compare, facts)
+                grounding = ground_text(request.text, blocks, compare)
         named = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
         return grounding, named, missing
 
     def _claims(self) -> list[str]:
-        return [one.claim for one in statements(self._request.text) if one.factual]
+        claims = [one.claim for one in statements(self._request.text) if one.factual]
+        return claims[:MOST_SENTENCES]
 
     def _left_s(self) -> float:
         return self._call.left_s(time_budget.CHECK_S)
@@ -146,10 +163,10 @@ class _Draft:
             self._call.mark_degraded("hydration_incomplete")
         return hydrated.chunks
 
-    def _sources(self) -> list[list[Block]]:
+    def _retrieved(self) -> list[list[Block]]:
         """Find the passages of each sentence: the first three of every channel, read in one go."""
         query = self._request.query
-        claims = self._claims()[:MOST_SENTENCES]
+        claims = self._claims()
         texts = [f"{claim} {query}" if query else claim for claim in claims]
         hit_lists = self._searched(texts, self._vectors(texts))
         uuids = dict.fromkeys(uuid for hits in hit_lists for uuid in hits)
@@ -195,26 +212,16 @@ class _Draft:
             "embed", lambda: embed_questions(encoder, texts, time_s), "embedding_unavailable"
         )
 
-    def facts(self) -> Facts:
-        """Read what the graph says of the relations a draft states; a lost one says nothing."""
-        call, graph = self._call, self._graph
-        if graph is None:
-            return NO_FACTS
-        claims, time_s = self._claims(), call.left_s(*time_budget.CHECK_GRAPH)
-        found = call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason)
-        return NO_FACTS if found is None else found
 
-    def consistency(self) -> Consistency:
-        """Hold ids, labels and relations against the graph; a lost one finds nothing."""
-        call, graph, text = self._call, self._graph, self._request.text
-        if graph is None:
-            call.mark_degraded("kg_unavailable")
-            return Consistency(ok=True)
-        time_s = call.left_s(*time_budget.CHECK_GRAPH)
-        report = call.attempt(
-            "consistency", lambda: graph.consistency(text, call.scope, time_s), graph_reason
-        )
-        return report if report is not None else Consistency(ok=True)
+def _sent_block(rank: int, source: CheckSource) -> Block:
+    """Return a text that was sent along as a passage."""
+    return Block(
+        rank=rank,
+        uuid=source.id or f"source-{rank}",
+        text=source.text,
+        document_name=source.title,
+        relevance=10,
+    )
 
 
 def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
@@ -229,10 +236,12 @@ def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
 
 
 def _block(rank: int, chunk: StoredChunk, start: int, end: int) -> Block:
+    inside = [(a - start, b - start) for a, b in chunk.sentences if start <= a < b <= end]
     return Block(
         rank=rank,
         uuid=chunk.uuid,
         text=chunk.text[start:end],
+        sentences=tuple(inside),
         start=start,
         char_start=chunk.char_start or 0,
         document_name=chunk.document_name or chunk.title or chunk.doc_id,

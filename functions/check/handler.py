@@ -2,24 +2,28 @@
 
 from typing import Any
 
+from docstokg.contracts.check import Consistency
 from docstokg.contracts.envelope import Envelope
+from docstokg.contracts.records import Scope
 from docstokg.domain import time_budget
 from docstokg.entry import entry_point
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
-from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.check.check import AgainstGraph, check
+from docstokg_functions.check.check import check
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
-    graph = _against_graph(wiring)
+    graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
+
+    def consistency(draft: str, scope: Scope, time_s: float) -> Consistency:
+        return domain.check_consistency(draft, graph, scope, time_s)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         envelope = Envelope.model_validate(event)
@@ -29,20 +33,12 @@ def build(wiring: Wiring) -> Handler:
             index=index,
             embedder=embedder,
             compare=lambda call, time_s: Comparison(call, embedder, time_s),
-            graph=graph if wiring.current_settings().kg_enabled else None,
+            check_consistency=consistency if wiring.current_settings().kg_enabled else None,
         )
         tell_refusal(wiring.telemetry, envelope, reply)
         return reply.model_dump(mode="json")
 
     return handler
-
-
-def _against_graph(wiring: Wiring) -> AgainstGraph:
-    graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
-    return AgainstGraph(
-        lambda draft, scope, time_s: domain.check_consistency(draft, graph, scope, time_s),
-        lambda claims, scope, time_s: facts_of(claims, graph, scope, time_s),
-    )
 
 
 __getattr__ = entry_point(build, globals())

@@ -9,7 +9,6 @@ from typing import Any
 from docstokg.contracts.documents import (
     CANCELLED,
     MAX_DOCUMENTS,
-    MAX_DOCUMENTS_BYTES,
     MAX_QUEUED,
     DocumentName,
     DocumentsRequest,
@@ -20,6 +19,7 @@ from docstokg.contracts.documents import (
 )
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES
 from docstokg.ports import DocumentRegister, JobQueue
 from docstokg.usecases.intake import decode_body, invalid, not_granted, parse, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
@@ -89,7 +89,7 @@ def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
 def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
     request_id = envelope.request_id
-    body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES, f"over 4 MiB: {MORE}.")
+    body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES)
     if isinstance(body, Reply):
         return body
     if _many(body) > MAX_DOCUMENTS:

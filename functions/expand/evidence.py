@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from docstokg.contracts.graph import SliceRelation
-from docstokg.contracts.response import EdgeEvidence, EvidenceEdge, MatchType, Source
+from docstokg.contracts.response import (
+    CO_MENTIONED,
+    EdgeEvidence,
+    EvidenceEdge,
+    MatchType,
+    Source,
+)
 from docstokg.contracts.state import EntityRef, EvidencePointer, Ranked, RelatedEntity
 from docstokg.domain.graph.pagerank import Vector
 from docstokg.domain.graph.paths import most_probable
 from docstokg.domain.graph.slice_graph import SliceGraph
 from docstokg.domain.identity import prefix_of
-
-CO_MENTIONED = "CO_MENTIONED"
-"""Type of an edge whose two entities are named by one chunk, without a stated relation."""
 
 MAX_CONCEPTS = 5
 MAX_RELATED = 3
@@ -29,7 +32,7 @@ entity that the question names comes first."""
 MAX_BYTES = 65_000
 
 # Rough JSON bytes of each part, keys and escapes included.
-_RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 110, 130, 240, 50, 5
+_RANKED, _POINTER, _EDGE, _RELATED, _ENTITY, _NUMBER = 110, 130, 240, 100, 50, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,7 @@ class EvidenceTable:
             for entity in mentioned:
                 mentioning[entity].append(uuid)
         self._mentioning = mentioning
-        self._relations: dict[str, dict[str, str]] = {}
-        self._ties: dict[str, list[int]] = {}
+        self._relations: dict[str, dict[str, SliceRelation]] = {}
         self._doc_ids: dict[str, set[str]] = {}
 
     def _score(self, name: str) -> float:
@@ -236,33 +238,28 @@ class EvidenceTable:
         return self._doc_ids[entity]
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
-        """Name what else the graph ties to an entity: the seed first, then by relation."""
-        types, places = self._types(matched), self._tied(matched)
-        first = self._place[seed]
-        if seed != matched and first in places:
-            places = [first, *(place for place in places[:MAX_RELATED] if place != first)]
-        others = [self._by_place[place] for place in places[:MAX_RELATED]]
+        """Return the strongest relations of an entity, that with the seed first."""
+        relations = self._relations_of(matched)
+        others = sorted(relations, key=lambda other: (other != seed, self._place[other]))
+        found = [(other, relations[other]) for other in others[:MAX_RELATED]]
+        self._bytes += _RELATED * len(found)
         return tuple(
-            RelatedEntity(entity=self._entity(other), type=types.get(other)) for other in others
+            RelatedEntity(
+                entity=self._entity(other),
+                type=relation.type,
+                incoming=relation.target == matched,
+                evidence=relation.evidence_uuid,
+            )
+            for other, relation in found
         )
 
-    def _tied(self, entity: str) -> list[int]:
-        """List places of what shares a relation, then a chunk with `entity`, best first."""
-        if entity not in self._ties:
-            mentions, related = self._graph.mentions, self._types(entity).keys()
-            near = set[str]().union(*(mentions[uuid] for uuid in self._mentioning[entity]))
-            near -= {entity, *related}
-            place = self._place.__getitem__
-            self._ties[entity] = [*sorted(map(place, related)), *sorted(map(place, near))]
-        return self._ties[entity]
-
-    def _types(self, entity: str) -> dict[str, str]:
-        """Map the entities with a relation to `entity` to the type of the strongest."""
+    def _relations_of(self, entity: str) -> dict[str, SliceRelation]:
+        """Map the entities with a relation to `entity` to the strongest one."""
         if not self._relations:
             self._relations = {name: {} for name in self._graph.entities}
             for (one, two), relations in self._graph.relations.items():
                 best = min(relations, key=_strength) if len(relations) > 1 else relations[0]
-                self._relations[one][two] = self._relations[two][one] = best.type
+                self._relations[one][two] = self._relations[two][one] = best
         return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:

@@ -3,7 +3,7 @@
 import base64
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePath
@@ -30,8 +30,8 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import budget, mmr, near_duplicates, time_budget
-from docstokg.domain.answer import conflicts, extractive, prompt, relevance
+from docstokg.domain import budget, mmr, near_duplicates, supersedes, time_budget
+from docstokg.domain.answer import extractive, prompt, relevance
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text import snippets
@@ -43,6 +43,7 @@ from docstokg_functions.ground import knowledge
 from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
+from docstokg_functions.ground.superseded import conflicts, marked, replacements
 
 BLOCK_CHARACTERS = 4000
 SURE_READING = 0.97
@@ -88,10 +89,11 @@ def ground(
     if hydrated.failed:
         run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
-    order, chunks = _unique(read, hydrated)
+    order, chunks, replaced_by = _unique(plan, read, hydrated)
     dedup_ms = (time.perf_counter() - started) * 1000
     kept = len({ranked.uuid for ranked in order} & {ranked.uuid for ranked in ranking})
     reranker_name, places = _reranked(run, chunks, rerankers)
+    places = _placed(places, chunks, replaced_by)
     ordered = [chunks[i] for i in places]
     explained = explain(run, retrieval, expansion, hydrated, ordered, kept)
     places = places[:kept][: plan.budget_limits.max_chunks]
@@ -103,11 +105,8 @@ def ground(
     blocks = _blocks(plan, expansion, citations[:most], chunks[:most])
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
-    texts = {chunk.uuid: chunk for chunk in chunks}
-    found = conflicts.conflicts([(block.rank, texts[block.uuid]) for block in blocks], plan.query)
-    if found:
-        blocks = conflicts.marked(blocks, texts, found)
-        run.warnings.append(conflicts.warning(found))
+    if replaced_by:
+        blocks = marked(blocks, replaced_by)
     most = room(run)
     citations, blocks, trimmed = fitted(citations, blocks, chunks, most)
     citations = located(citations, blocks, chunks, most)
@@ -130,7 +129,7 @@ def ground(
         citations=tuple(citations),
         blocks=tuple(blocks),
         relevant=any(one.score >= plan.min_score for one in citations if one.rank in ranks),
-        conflicts=found,
+        conflicts=conflicts(citations, chunks, replaced_by),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
         report=report.model_copy(update=spent),
@@ -149,14 +148,35 @@ def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
 
 
 def _unique(
-    ranking: Sequence[Ranked], hydrated: Hydrated
-) -> tuple[list[Ranked], list[StoredChunk]]:
-    """Give what was read in its order, without repeats and near-repeats."""
+    plan: Plan, ranking: Sequence[Ranked], hydrated: Hydrated
+) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
+    """Return the hydrated passages in order, without repeats and near-repeats.
+
+    Of two that repeat each other the superseded one is left out. Third: uuids of superseded
+    passages, each with the one that replaces it.
+    """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
-    read = [(chunk.uuid, chunk.text_sha256, chunk.vector, chunk.text) for chunk in chunks]
-    places = near_duplicates.without_repeats(read)
-    return [order[i] for i in places], [chunks[i] for i in places]
+    replaced_by = replacements(chunks, partial(_home, plan))
+    last = sorted(range(len(chunks)), key=lambda i: chunks[i].uuid in replaced_by)
+    read = [
+        (one.uuid, one.text_sha256, one.vector, one.text) for one in map(chunks.__getitem__, last)
+    ]
+    places = sorted(last[i] for i in near_duplicates.without_repeats(read))
+    return [order[i] for i in places], [chunks[i] for i in places], replaced_by
+
+
+def _placed(
+    places: list[int], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
+) -> list[int]:
+    """Put each superseded passage behind the one that replaces it, if both are among `places`."""
+    place = {chunks[i].uuid: i for i in places}
+    pairs = {
+        place[older]: place[newer]
+        for older, newer in replaced_by.items()
+        if older in place and newer in place
+    }
+    return supersedes.placed(places, pairs) if pairs else places
 
 
 def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrated:
@@ -280,6 +300,8 @@ def _citations(
 def _home(plan: Plan, chunk: StoredChunk) -> str:
     """Say which of the namespaces a passage is of: its uuid is made of that and of its id."""
     names = (plan.namespace, *plan.others)
+    if not plan.others:
+        return plan.namespace
     return next(name for name in names if chunk_uuid(name, chunk.chunk_id) == chunk.uuid)
 
 
@@ -329,6 +351,7 @@ def _blocks(
     stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     left = plan.budget_limits.max_tokens_context
+    ranks = {citation.uuid: citation.rank for citation in citations}
     blocks: list[Block] = []
     for citation, chunk in zip(citations, chunks, strict=True):
         names = knowledge.other_names(plan.query, knows.get(chunk.uuid), expansion)
@@ -342,7 +365,7 @@ def _blocks(
             page=chunk.page,
             relevance=round(citation.score * 10),
             kg_match=knowledge.match_line(citation.kg_evidence, names),
-            related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
+            related=knowledge.related_facts(knows.get(chunk.uuid), expansion, ranks),
             other_names=names,
         )
         room = left - budget.tokens(prompt.block_text(block))
@@ -356,7 +379,9 @@ def _blocks(
             )
         if end <= start:
             break
-        blocks.append(block.model_copy(update={"text": chunk.text[start:end], "start": start}))
+        whole = tuple((a - start, b - start) for a, b in chunk.sentences if start <= a and b <= end)
+        text = {"text": chunk.text[start:end], "start": start, "sentences": whole}
+        blocks.append(block.model_copy(update=text))
         left -= budget.tokens(prompt.block_text(blocks[-1]))
     return blocks
 

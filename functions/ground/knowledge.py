@@ -1,11 +1,19 @@
 """What the graph knows of a chunk: in its citation, in its score, in its block for the model."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
-from docstokg.contracts.state import Expansion, OtherName, Plan, Ranked, Renaming, Retrieval
+from docstokg.contracts.state import (
+    Expansion,
+    GraphFact,
+    OtherName,
+    Plan,
+    Ranked,
+    Renaming,
+    Retrieval,
+)
 from docstokg.domain.answer import relevance
 from docstokg.domain.text import snippets
 from docstokg.domain.text.wording import content_stems
@@ -124,16 +132,25 @@ def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> 
     return f"{evidence.matched_entity}{kind} - {how}"
 
 
-def related_lines(ranked: Ranked | None, expansion: Expansion | None) -> tuple[str, ...]:
-    """Name what the graph ties to a passage's entity, each with the relation that does it."""
+def related_facts(
+    ranked: Ranked | None, expansion: Expansion | None, ranks: Mapping[str, int]
+) -> tuple[GraphFact, ...]:
+    """Return the relations of a passage's entity in their stored direction.
+
+    `ranks`: the rank of each passage, by uuid.
+    """
     if ranked is None or ranked.evidence is None or expansion is None:
         return ()
     if ranked.evidence.match_type is None:
         return ()
-    return tuple(
-        f"{expansion.entities[item.entity].name} ({item.type or 'via shared documents'})"
-        for item in ranked.evidence.related
-    )
+    entities, own = expansion.entities, ranked.evidence.entity
+    facts = []
+    for item in ranked.evidence.related:
+        ends = (item.entity, own) if item.incoming else (own, item.entity)
+        source, target = (entities[end].name for end in ends)
+        text = f"{source} -{item.type}-> {target}"
+        facts.append(GraphFact(text=text, stated_in=ranks.get(item.evidence or "")))
+    return tuple(facts)
 
 
 def gained(

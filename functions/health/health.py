@@ -8,7 +8,7 @@ from typing import Literal
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
-from docstokg.contracts.response import DependencyHealth, Health
+from docstokg.contracts.health import DependencyHealth, Health
 from docstokg.domain import time_budget
 from docstokg.errors import CircuitOpen, DocsToKGError, cause
 from docstokg.observability import Telemetry

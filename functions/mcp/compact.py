@@ -7,6 +7,8 @@ request, with the route's whole response.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from docstokg.contracts.response import CO_MENTIONED
+
 UNCITED_SHOWN: Final = 2
 """Passages shown beside those an answer cites."""
 
@@ -20,8 +22,12 @@ _CHANNELS: Final = {
 
 def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Give passages in their order, and what went wrong."""
-    citations = [_citation(citation) for citation in document["citations"]]
-    return {"citations": citations, **_graph(document), **_troubles(document)}
+    citations = document["citations"]
+    return {
+        "citations": _citations(citations, citations),
+        **_graph(document),
+        **_troubles(document),
+    }
 
 
 def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,10 +42,10 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
         **_said(
             answer=answer,
             confidence_level=answer and document["confidence_level"],
-            grounded=grounding and grounding["grounded"],
             doubtful=grounding and _doubtful(answer, grounding),
         ),
-        "citations": [_citation(c) for c in sorted(shown, key=lambda c: int(c["rank"]))],
+        **({"grounded": grounding["grounded"]} if grounding else {}),
+        "citations": _citations(sorted(shown, key=lambda c: int(c["rank"])), shown),
         **_said(more=len(citations) - len(shown)),
         **_graph(document),
         **_troubles(document),
@@ -58,7 +64,7 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
         sentences.append({"sentence": text[one["start"] : one["end"]], **said})
     issues = [
         {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
-        for issue in document["consistency"]["issues"]
+        for issue in (document["consistency"] or {"issues": ()})["issues"]
     ]
     reasons = document["diagnostics"]["degraded_reasons"]
     made = {"grounded": grounding["grounded"], "sentences": sentences}
@@ -72,8 +78,11 @@ def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, An
     return _nodes_and_edges(document) | troubles
 
 
-def why(citation: Mapping[str, Any]) -> str:
-    """Say why a passage was found: by which search, and what the graph knows of it."""
+def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
+    """Return which search found a passage, and the graph path to it.
+
+    `ranks`: the rank of each passage that is shown, by uuid.
+    """
     ways = [_CHANNELS[name] for name in _CHANNELS if name in citation["channels"]]
     remarks = ["by " + ", ".join(ways)] if ways else []
     evidence = citation["kg_evidence"]
@@ -82,21 +91,40 @@ def why(citation: Mapping[str, Any]) -> str:
         if evidence["match_type"] == "direct_mention":
             remarks.append(f"names {name}")
         else:
-            steps = (f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"])
-            remarks.append(f"graph: {'; '.join(steps)}")
+            remarks.append(f"graph: {'; '.join(graph_facts(citation, ranks))}")
     elif citation["kg_path"]:
         remarks.append("graph: found by the walk")
     return "; ".join(remarks)
 
 
-def _citation(citation: Mapping[str, Any]) -> dict[str, Any]:
+def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[str]:
+    """Write the edges of a citation's path as `A -type-> B (stated in [n])`, with known names."""
+    evidence, facts = citation["kg_evidence"], []
+    names = {citation["kg_path"][0]: evidence["related_to"]} if citation["kg_path"] else {}
+    names[evidence["entity_id"]] = evidence["matched_entity"]
+    for edge in evidence["path"]:
+        source, target = (names.get(end) or end for end in (edge["src"], edge["dst"]))
+        rank = ranks.get(edge["evidence"]["uuid"]) if edge["evidence"] else None
+        stated = f" (stated in [{rank}])" if rank and edge["type"] != CO_MENTIONED else ""
+        facts.append(f"{source} -{edge['type']}-> {target}{stated}")
+    return facts
+
+
+def _citations(
+    chosen: Iterable[Mapping[str, Any]], shown: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    ranks = {one["uuid"]: int(one["rank"]) for one in shown}
+    return [_citation(one, ranks) for one in chosen]
+
+
+def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> dict[str, Any]:
     return {
         "marker": f"[{citation['rank']}]",
         "passage": citation["full_text"] or citation["snippet"],
         "source": _source(citation),
         "doc_id": citation["doc_id"],
         "uuid": citation["uuid"],
-        "why": why(citation),
+        "why": why(citation, ranks),
         **_said(uri=citation["uri"], namespace=citation["namespace"]),
         **_said(cited=citation["cited"] or None),
     }
@@ -113,7 +141,7 @@ def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]
     return [
         {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
         for one in grounding["sentences"]
-        if one["verdict"] != "supported"
+        if one["verdict"] != "supported" and "no_claim" not in one["reasons"]
     ]
 
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.request import MAX_BODY_BYTES
+from docstokg.contracts.routes import MAX_BODY_BYTES
 from docstokg.usecases.problems import problem_reply
 
 

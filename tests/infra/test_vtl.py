@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.chat import ErrorReply
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope
-from docstokg.contracts.routes import ROUTES
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES, ROUTES
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -19,7 +18,6 @@ from docstokg_functions.authorize.authorize import encode_caller
 from docstokg_functions.stream.request import envelope_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from infra import templates
-from infra.specs import BODY_BYTES
 from tests.infra.gateway import render_request, render_response
 
 ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-dev:live"
@@ -152,7 +150,7 @@ def test_a_document_is_named_by_one_encoded_segment_of_the_path(doc_id: str) -> 
 def test_documents_may_be_four_mib_and_no_more(character: str, more: int) -> None:
     (route,) = (route for route in ROUTES if route.name == "load")
     template = templates.request_function(
-        "load", templates.caller("jwt"), route.parameters, BODY_BYTES[route.name]
+        "load", templates.caller("jwt"), route.parameters, route.body_bytes
     )
     body = character * ((MAX_DOCUMENTS_BYTES + more) // len(character.encode()))
     event = render_request(template, body, context(READER))

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain.answer import notices, verdicts
+from docstokg.domain.answer import notices
 from docstokg.domain.answer.citations import find_markers
-from docstokg.domain.answer.grounding import MOST_STATEMENTS, statements
+from docstokg.domain.answer.statements import MOST_STATEMENTS, statements
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry
-from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
+from docstokg.usecases.check_answer import check_answer, ground_sentences
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Call
 
@@ -85,16 +85,13 @@ def check(answer: str, *, embedder=WORDS, log=None, **more):
     )
 
 
-def test_without_citations_the_weights_for_what_was_found_decide(monkeypatch) -> None:
-    weights = verdicts.weights()
-    strict = weights.searched.model_copy(update={"supported_from": 1.0, "weak_from": 0.0})
-    easy = weights.dense.model_copy(update={"supported_from": 0.0, "weak_from": 0.0})
-    fitted = weights.model_copy(update={"searched": strict, "dense": easy})
-    monkeypatch.setattr(verdicts, "weights", lambda: fitted)
-    claim = "Anticonvulsants lower the frequency of seizures by 50 percent"
-    (cited,) = ground_text(f"{claim} [1].", BLOCKS, comparison()).sentences
-    (found,) = ground_sentences(f"{claim}.", [BLOCKS[:1]], comparison()).sentences
-    assert (cited.verdict, found.verdict) == ("supported", "weak")
+def test_without_markers_a_sentence_cites_its_best_passage() -> None:
+    text = "It begins with febrile seizures. Anticonvulsants lower the frequency of seizures."
+    report = ground_sentences(text, [BLOCKS[:2], BLOCKS[:2]], comparison())
+    quoted, free = report.sentences
+    assert (quoted.verdict, quoted.citations) == ("supported", (2,))
+    assert (free.verdict, free.citations) == ("unverified", (1,))
+    assert report.grounded is None
 
 
 def test_a_good_answer() -> None:
@@ -105,8 +102,13 @@ def test_a_good_answer() -> None:
     report = result.grounding
     assert (report.coverage, report.context_coverage, report.grounded) == (1.0, 0.6667, True)
     assert [verdict.verdict for verdict in report.sentences] == ["supported", "supported"]
-    mean = (0.8 + 0.6 + 0.1) / 3
-    assert 0.4 * mean + 0.3 * 0.6 < result.confidence <= 0.4 * mean + 0.3 * 0.6 + 0.3
+    retrieval = (0.8 + 0.6) / 2
+    parts = result.confidence_parts
+    assert (parts.retrieval, parts.sources) == (pytest.approx(retrieval), 0.6)
+    formula = 0.4 * retrieval + 0.3 * 0.6 + 0.3 * parts.similarity
+    assert result.confidence == pytest.approx(formula, abs=1e-4)
+    assert [one.decided_by for one in report.sentences] == ["rules", "rules"]
+    assert [(one.name, one.kind) for one in report.checked_by] == [("rules", "rules")]
 
 
 def test_spans_count_in_the_offset_base() -> None:
@@ -152,14 +154,6 @@ def test_a_stump_goes_with_its_marker() -> None:
     assert kept.answer.endswith("See below.")
 
 
-def test_a_stump_with_a_good_marker_claims_nothing() -> None:
-    result = check("Seizures are electrical events in the brain [1]. See also [2].")
-    first, second = result.grounding.sentences
-    assert (first.verdict, second.verdict) == ("supported", "not_checked")
-    assert second.reasons == ("no_claim",)
-    assert result.grounding.grounded
-
-
 @pytest.mark.parametrize("answer", ["[1][2]", "[1] [2].", "[9]", "See also [9].", "See also [1]."])
 def test_markers_alone_are_no_answer(answer: str) -> None:
     result = check(answer)
@@ -178,12 +172,9 @@ def test_a_forgotten_marker_is_added_and_said() -> None:
 
 
 def test_no_marker_is_added_without_support() -> None:
-    text = "Anticonvulsants never reduce seizures. It begins with febrile seizures."
+    text = "Bridges rust in salty air. It begins with febrile seizures."
     result = check(text, repair="attribute")
-    assert (
-        result.answer
-        == "Anticonvulsants never reduce seizures. It begins with febrile seizures [2]."
-    )
+    assert result.answer == "Bridges rust in salty air. It begins with febrile seizures [2]."
     first, second = result.grounding.sentences
     assert (first.verdict, second.reasons) == ("uncited", ("marker_added",))
 
@@ -199,7 +190,7 @@ def test_no_valid_marker_at_all() -> None:
 
 
 @pytest.mark.parametrize("embedder", [WORDS, None])
-def test_what_is_carried_is_trusted_above_what_is_forged(embedder: object) -> None:
+def test_a_quotation_is_trusted_above_forged_and_missing_markers(embedder: object) -> None:
     def trust(answer: str) -> float:
         return check(answer, embedder=embedder).confidence
 
@@ -207,8 +198,8 @@ def test_what_is_carried_is_trusted_above_what_is_forged(embedder: object) -> No
     unmarked = trust("Seizures are sudden electrical events in the brain.")
     forged = trust("Seizures are sudden electrical events in the brain [7][9].")
     after_all = trust(f"{notices.ABSTENTION} Seizures are rare in winter.")
-    wrong = trust("Seizures are sudden electrical events in the brain of 75 percent [1].")
-    assert perfect > max(unmarked, forged, after_all, wrong)
+    elsewhere = trust("Seizures are sudden electrical events in the brain [4].")
+    assert perfect > max(unmarked, forged, after_all, elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -236,13 +227,31 @@ def test_one_uncited_sentence_is_a_warning_whatever_the_coverage() -> None:
     assert not result.grounding.grounded
 
 
-def test_a_doubt_is_a_warning_and_not_grounded() -> None:
+def test_a_free_sentence_is_unverified_and_shows_what_no_source_contains() -> None:
     result = check("Seizures are sudden electrical events in the brain of Hippocrates [1].")
-    assert result.grounding.sentences[0].verdict == "weak"
-    assert result.grounding.sentences[0].reasons == ("name_not_in_source",)
-    (warning,) = result.warnings
-    assert warning.startswith("1 statement in this answer: supported only in part")
-    assert not result.grounding.grounded
+    (sentence,) = result.grounding.sentences
+    assert (sentence.verdict, sentence.decided_by) == ("unverified", None)
+    assert sentence.reasons == ("name_not_in_source",)
+    assert sentence.span is not None
+    assert result.grounding.grounded is None
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Anticonvulsants reduce the frequency of seizures by 5",
+        "Anticonvulsants reduce the frequency of seizures",
+        "Anticonvulsants increase the frequency of seizures by 50 percent",
+        "Anticonvulsants do not reduce the frequency of seizures by 50 percent",
+        "A seizure may follow",
+        "seizures",
+    ],
+)
+def test_a_cut_or_changed_quotation_is_not_proved(claim: str) -> None:
+    result = check(f"{claim} [1].")
+    assert [one.verdict for one in result.grounding.sentences] == ["unverified"]
+    assert result.grounding.grounded is None
 
 
 @pytest.mark.parametrize("answer", ["No.", "Hypotonia [9].", "Children are hypotonic [7]."])
@@ -269,26 +278,18 @@ def test_a_short_answer_is_kept_with_the_disclaimer(answer: str) -> None:
 def test_no_form_hides_a_false_statement(text: str) -> None:
     report = check(text).grounding
     assert report is not None
-    assert "unsupported" in [sentence.verdict for sentence in report.sentences]
-    assert not report.grounded
+    assert "unverified" in [sentence.verdict for sentence in report.sentences]
+    assert report.grounded is None
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "grounded"),
-    [
-        ("Epileptische Anf\u00e4lle sind pl\u00f6tzliche elektrische Entladungen im Gehirn [1].",
-         "other_language", False),
-        ("Die Mühle mahlt Roggen [1].", "other_language", False),
-        ("\u764c\u75ab\u53d1\u4f5c\u662f\u653e\u7535 [1]\u3002", "other_language", False),
-        ("What are seizures [1]?", "no_claim", True),
-        ("Here are the findings [1]:", "no_claim", True),
-    ],
-)  # fmt: skip
-def test_what_is_not_checked_says_why(text: str, reason: str, *, grounded: bool) -> None:
-    result = check(f"Seizures are sudden electrical events in the brain [1]. {text}")
+    "text", ["See also [2].", "Here are the findings [1]:", "I hope this helps.", "# Findings"]
+)
+def test_text_that_claims_nothing_is_not_checked(text: str) -> None:
+    result = check(f"Seizures are sudden electrical events in the brain [1].\n\n{text}")
     assert result.grounding.sentences[1].verdict == "not_checked"
-    assert result.grounding.sentences[1].reasons == (reason,)
-    assert result.grounding.grounded == grounded
+    assert result.grounding.sentences[1].reasons == ("no_claim",)
+    assert result.grounding.grounded is True
 
 
 def test_a_long_answer_is_checked_to_a_limit_and_says_so() -> None:
@@ -300,26 +301,25 @@ def test_a_long_answer_is_checked_to_a_limit_and_says_so() -> None:
     assert (rest.verdict, rest.reasons) == ("not_checked", ("too_long",))
     assert rest.end == len(result.answer.rstrip())
     assert len(result.grounding.model_dump_json()) < 32_768
-    assert not result.grounding.grounded
+    assert result.grounding.grounded is None
 
 
-UNSUPPORTED = (
+UNCITED = (
     "Seizures are sudden electrical events in the brain [1]. "
-    "Anticonvulsants reduce the frequency of seizures by 75 percent [1]. "
+    "Anticonvulsants reduce the frequency of seizures by 75 percent. "
     "It begins with febrile seizures [2]."
 )
 
 
-def test_unsupported_is_reported() -> None:
-    result = check(UNSUPPORTED)
-    assert result.answer == UNSUPPORTED
-    assert result.warnings == ("1 statement in this answer: not supported by the sources cited.",)
-    assert not result.grounding.grounded
-    assert result.grounding.sentences[1].reasons == ("number_not_in_source",)
+def test_uncited_sentences_are_reported() -> None:
+    result = check(UNCITED)
+    assert result.answer == UNCITED
+    assert result.warnings == ("1 statement in this answer: without a citation.",)
+    assert result.grounding.grounded is False
 
 
-def test_unsupported_is_dropped_and_said() -> None:
-    result = check(UNSUPPORTED, repair="drop")
+def test_uncited_sentences_are_dropped_with_a_warning() -> None:
+    result = check(UNCITED, repair="drop")
     assert result.answer == (
         "Seizures are sudden electrical events in the brain [1]. "
         "It begins with febrile seizures [2]."
@@ -329,7 +329,7 @@ def test_unsupported_is_dropped_and_said() -> None:
 
 
 def test_dropping_everything_abstains_and_says_so() -> None:
-    result = check("Anticonvulsants reduce seizures by 75 percent [1].", repair="drop")
+    result = check("Anticonvulsants reduce seizures by 75 percent.", repair="drop")
     assert (result.answer, result.confidence) == (notices.ABSTENTION, 0.0)
     assert result.warnings == (notices.DROPPED,)
 
@@ -346,12 +346,12 @@ def test_without_vectors_it_says_so(embedder: object) -> None:
     ("text", "claims"),
     [
         ("# Findings\n\nHere are results:\n\n- Seizures are events [1].\n\nYes [1]. Right. Is it?",
-         [("Seizures are events.", (1,)), ("Yes.", (1,))]),
+         [("Here are results Seizures are events.", (1,)), ("Yes.", (1,))]),
         ("Signs of flu are [1]:\n- fever\n- a cough [2]\n\nRest helps.",
          [("Signs of flu are fever", (1,)), ("Signs of flu are a cough", (2,)),
           ("Rest helps.", ())]),
         ("| City | Rain | Sun |\n| --- | --- | --- |\n| Oslo | 12 days | 9 days [1] |",
-         [("Oslo Rain 12 days; Oslo Sun 9 days", (1,))]),
+         [("Oslo: Rain: 12 days; Sun: 9 days", (1,))]),
     ],
     ids=["no claim needs no citation", "a list's items", "a row with its columns"],
 )  # fmt: skip
@@ -387,7 +387,8 @@ def test_any_model_output_whatever(answer: str, repair: str) -> None:
         return
     report = result.grounding
     assert report.total_citations == 3
-    assert not (report.grounded and (report.invalid_citations or report.coverage < 0.7))
+    wrong = report.invalid_citations or report.coverage < 0.7
+    assert not (report.grounded is not False and wrong)
     for verdict in report.sentences:
         assert 0 <= verdict.start < verdict.end <= len(result.answer)
         assert verdict.citations or verdict.verdict in ("uncited", "not_checked")

@@ -1,4 +1,4 @@
-"""Confidence: a probability, held under what the checks allow."""
+"""Confidence: the seed's formula, and the ceilings that the checks set."""
 
 import pytest
 from hypothesis import given
@@ -19,39 +19,48 @@ def test_the_parts_by_hand(documents: set[str], sources: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(0.8, "high"), (0.7999, "medium"), (0.5, "medium"), (0.4999, "low")]
-)
-def test_levels(value: float, word: str) -> None:
-    assert level(value) == word
+    ("value", "documents", "word"),
+    [
+        (0.8, 2, "high"), (0.8, 1, "medium"), (0.7999, 3, "medium"), (0.5, 1, "medium"),
+        (0.4999, 3, "low"),
+    ],
+)  # fmt: skip
+def test_levels(value: float, documents: int, word: str) -> None:
+    assert level(value, documents) == word
+
+
+def test_the_formula_by_hand() -> None:
+    parts = ConfidenceParts(retrieval=0.5, sources=0.6, similarity=0.8)
+    assert confidence(parts, None) == pytest.approx(0.4 * 0.5 + 0.3 * 0.6 + 0.3 * 0.8)
 
 
 @given(SHARE, SHARE, SHARE)
 def test_a_likelier_quotation_is_trusted_more(low: float, high: float, retrieval: float) -> None:
     parts = ConfidenceParts(retrieval=retrieval, sources=0.3, similarity=0.5)
-    values = [confidence(parts, [1.0], one) for one in sorted((low, high))]
+    values = [confidence(parts, one) for one in sorted((low, high))]
     assert 0 <= values[0] <= values[1] <= 1
 
 
-@given(SHARE, SHARE, st.lists(SHARE, max_size=4))
-def test_another_models_answer_is_trusted_no_more_than_it_is_supported(
-    near: float, far: float, support: list[float]
-) -> None:
-    low, high = (
-        confidence(ConfidenceParts(retrieval=0.5, sources=0.3, similarity=one), support, None)
-        for one in sorted((near, far))
-    )
-    assert 0 <= low <= high <= (sum(support) / len(support) if support else 0) + 1e-3
+@given(st.lists(SHARE, min_size=1, max_size=4), SHARE)
+def test_a_further_source_that_agrees_never_lowers_it(scores: list[float], near: float) -> None:
+    one = confidence_parts(scores, {"a"}, near)
+    two = confidence_parts(scores, {"a", "b"}, near)
+    for probability in (None, 0.3):
+        assert confidence(one, probability) <= confidence(two, probability)
 
 
 @pytest.mark.parametrize(
-    ("value", "verdicts", "invalid", "expected"),
+    ("value", "verdicts", "invalid", "cited", "expected"),
     [
-        (0.1, ["supported", "supported"], False, 0.1), (0.9, ["supported"], False, 0.9),
-        (0.9, ["supported", "unsupported"], False, 0.45), (0.9, ["supported"], True, 0.49),
-        (0.9, ["unsupported"], True, 0.45),
+        (0.1, ["supported", "supported"], False, True, 0.1),
+        (0.9, ["unverified"], False, True, 0.9),
+        (0.9, ["supported", "unsupported"], False, True, 0.45),
+        (0.9, ["supported"], True, True, 0.49),
+        (0.9, ["uncited"], False, False, 0.5),
+        (0.9, ["unsupported"], True, False, 0.45),
     ],
-)  # fmt: skip
+)
 def test_the_checks_bound_it(
-    value: float, verdicts: list[Verdict], invalid: bool, expected: float
+    value: float, verdicts: list[Verdict], invalid: bool, cited: bool, expected: float
 ) -> None:
-    assert bounded(value, verdicts, invalid=invalid) == expected
+    assert bounded(value, verdicts, invalid=invalid, cited=cited) == expected

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.contracts.state import Block
+from docstokg.contracts.state import Block, GraphFact
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.prompt import (
     EXAMPLE,
@@ -28,7 +28,10 @@ BLOCK = Block(
     page=15,
     relevance=9,
     kg_match="NVIDIA (Organization) - direct mention",
-    related=("TSMC (supplies)", "China (via shared documents)"),
+    related=(
+        GraphFact(text="NVIDIA -supplied_by-> TSMC", stated_in=1),
+        GraphFact(text="Taiwan -hosts-> TSMC [7]"),
+    ),
 )
 
 
@@ -36,7 +39,7 @@ def test_a_block_reads_as_the_specification_draws_it() -> None:
     assert block_text(BLOCK).splitlines() == [
         "[1] Source: NVDA_10K_2024, Risks, Page 15 (Relevance: 9/10)",
         "    KG Match: NVIDIA (Organization) - direct mention",
-        "    Related: TSMC (supplies)",
+        "    Related: NVIDIA -supplied_by-> TSMC (stated in [1]), Taiwan -hosts-> TSMC (7)",
         "<<<PASSAGE 1",
         "NVIDIA depends on its suppliers.",
         "PASSAGE 1>>>",
@@ -52,11 +55,24 @@ def test_rules_come_before_the_style_hint() -> None:
 
 
 def test_lines_of_the_graph_that_state_nothing_are_left_out() -> None:
-    bare = BLOCK.model_copy(update={"related": ("China (via shared documents)",)})
+    bare = BLOCK.model_copy(update={"related": ()})
     assert "KG Match" not in block_text(bare)
     assert "Related" not in block_text(bare)
     renamed = "NVIDIA - direct mention, called the chip maker in the question"
     assert renamed in block_text(bare.model_copy(update={"kg_match": renamed}))
+
+
+def test_a_relation_names_its_passage_only_if_the_model_is_given_it() -> None:
+    fact = GraphFact(text="Apple -supplied_by-> TSMC", stated_in=2)
+    first = BLOCK.model_copy(update={"related": (fact,)})
+    second = BLOCK.model_copy(update={"rank": 2, "related": ()})
+    assert "Apple -supplied_by-> TSMC (stated in [2])" in passages_within([first, second], 999)[0]
+    (alone,) = passages_within([first, second], 1)
+    assert "Apple -supplied_by-> TSMC\n" in alone
+
+
+def test_the_prompt_marks_a_superseded_passage() -> None:
+    assert "; superseded by [3])" in block_text(BLOCK.model_copy(update={"superseded_by": 3}))
 
 
 def test_the_example_of_the_rules_obeys_them() -> None:

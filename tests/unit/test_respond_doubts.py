@@ -12,5 +12,7 @@ def test_each_cause_is_named_and_none_without_one() -> None:
     assert doubts(ground_text("The lamp lasts nine years [1][7].", [BLOCK])) == ["orphan_markers"]
     bare = "The lamp lasts nine years. It was made by hand in a small town by the sea."
     assert doubts(ground_text(bare, [BLOCK])) == ["low_coverage"]
-    wrong = ground_text("The lamp lasts eleven hundred and 12 years [1].", [BLOCK])
-    assert doubts(wrong) == ["unsupported"]
+    report = ground_text("The lamp lasts eleven hundred and 12 years [1].", [BLOCK])
+    assert doubts(report) == []
+    refuted = [one.model_copy(update={"verdict": "unsupported"}) for one in report.sentences]
+    assert doubts(report.model_copy(update={"sentences": refuted})) == ["unsupported"]

@@ -12,6 +12,7 @@ from docstokg.domain.answer.prompt import block_text
 from docstokg.wiring import Wiring
 from docstokg_functions.expand import handler as expand
 from docstokg_functions.ground import handler as ground
+from docstokg_functions.mcp.compact import compact_search, graph_facts
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
@@ -216,12 +217,27 @@ def test_what_is_lost_is_said_without_diagnostics(
     assert "Degraded: kg_unavailable." in answer["warnings"]
 
 
+def test_an_agent_reads_relations_in_their_direction(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    found = client_for(small_store).post("/v1/search", json={"query": QUESTION}).json()
+    ranks = {one["doc_id"]: one["rank"] for one in found["citations"]}
+    reasons = {one["doc_id"]: one["why"] for one in compact_search(found, {})["citations"]}
+    fact = f"Dravet syndrome -has_phenotype-> Seizure (stated in [{ranks['d-dravet']}])"
+    assert fact in reasons["d-seizure"]
+    alone = [one for one in found["citations"] if one["doc_id"] == "d-seizure"]
+    assert graph_facts(alone[0], {}) == ["Dravet syndrome -has_phenotype-> Seizure"]
+
+
 def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
     grounded = stepped(wiring, "Which disease has seizures?")["grounded"]
     texts = [block_text(Block.model_validate(block)) for block in grounded["blocks"]]
     direct = next(text for text in texts if "Seizure (Phenotype) - direct mention" in text)
     related = next(line for line in direct.splitlines() if "Related:" in line)
-    assert "Dravet syndrome (has_phenotype)" in related
+    stated = next(
+        block["rank"] for block in grounded["blocks"] if "Dravet" in block["document_name"]
+    )
+    assert f"Dravet syndrome -has_phenotype-> Seizure (stated in [{stated}])" in related
 
 
 def test_a_walk_without_a_question_follows_the_weights_of_edges(

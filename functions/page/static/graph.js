@@ -106,7 +106,7 @@ export function drawGraph(given, path, passage) {
     const line = make("line", { x1: edge.from.x, y1: edge.from.y, x2: edge.to.x, y2: edge.to.y, class: lit ? "edge path" : "edge" });
     line.append(make("title", {}, `${edge.from.title} ${edge.type} ${edge.to.title}`));
     svg.append(line);
-    if ((typed || lit) && edge.type !== "MENTIONS") svg.append(make("text", { x: (edge.from.x + edge.to.x) / 2, y: (edge.from.y + edge.to.y) / 2, class: "type", "text-anchor": "middle" }, edge.type));
+    if ((typed || lit) && edge.type !== "MENTIONS") svg.append(make("text", { x: (edge.from.x + edge.to.x) / 2, y: (edge.from.y + edge.to.y) / 2, class: "type", "text-anchor": "middle" }, edge.to.x < edge.from.x ? `← ${edge.type}` : `${edge.type} →`));
   }
   const taken = [];
   for (const node of nodes) {

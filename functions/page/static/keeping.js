@@ -1,12 +1,19 @@
 // What a reader takes along: an answer with its citations as a file, a passage as an address.
 export function markdownOf(response, address) {
   const place = (one) => [one.document_name ?? one.doc_id, one.section, one.page ? `page ${one.page}` : null].filter(Boolean).join(", ");
-  const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}).`, ""] : [];
+  const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}), ${groundedIn(response.grounding)}.`, ""] : [];
   const sources = response.citations.map((one) => {
     const quoted = one.snippet.split("\n").map((line) => `> ${line}`).join("\n");
     return `**[${one.rank}] ${place(one)}** ${address}${linkTo(response.metadata.namespace, one)}\n\n${quoted}\n`;
   });
   return [`# ${response.query}`, "", response.answer || "No answer was written.", "", ...told, "## Sources", "", ...sources].join("\n");
+}
+
+// Whether an answer is grounded, or how many of its sentences are verified.
+export function groundedIn(grounding) {
+  if (grounding.grounded !== null) return grounding.grounded ? "grounded" : "not grounded";
+  const factual = grounding.sentences.filter((one) => !one.reasons.includes("no_claim"));
+  return `${factual.filter((one) => one.verdict === "supported").length} of ${factual.length} sentences verified`;
 }
 
 export function save(name, type, text) {

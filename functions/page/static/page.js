@@ -4,7 +4,7 @@ import { drawGraph } from "./graph.js";
 import { curlOf } from "./curl.js";
 import { signIn } from "./sign-in.js";
 import { paper } from "./paper.js";
-import { inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
+import { groundedIn, inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
 import { ended, everyDocument, loaded, picked, refusal } from "./library.js";
 
 const $ = (id) => document.getElementById(id);
@@ -30,22 +30,16 @@ const REASONS = {
   payload_trimmed: "the response was cut to the allowed size",
 };
 const VERDICTS = {
-  supported: "supported by", weak: "only similar to", unsupported: "not supported by",
+  supported: "supported by", unsupported: "not supported by", unverified: "not verified, cites",
   uncited: "without a source", not_checked: "not checked",
 };
 const WHY = {
-  no_claim: "it states nothing", other_language: "it is in a language the check does not read",
-  too_long: "the answer is too long to check whole",
-  relation_not_found: "the graph has both names and no such relation",
-  number_not_in_source: "a number the source does not have",
-  name_not_in_source: "a name the source does not have",
-  id_not_in_source: "an identifier the source does not have",
+  no_claim: "no claim", too_long: "the text is too long to check completely",
+  number_not_in_source: "a number that no cited source contains",
+  name_not_in_source: "a name that no cited source contains",
+  id_not_in_source: "an identifier that no cited source contains",
   id_label_mismatch: "identifier and label do not belong together",
-  negation_mismatch: "one denies what the other states",
-  contradiction_suspected: "the source does not say it plainly",
-  contradicted: "the source says otherwise",
-  subject_mismatch: "the source speaks of something else",
-  restriction_mismatch: "“only”, “never” or “all” is not in the source",
+  contradicted: "the source contradicts it", not_stated: "the source does not state it",
   marker_added: "the marker was added by the check",
 };
 const FIELDS = {
@@ -358,10 +352,9 @@ function showAnswer(response) {
   if (checked.length && !response.under_way) box.append(verdictList(response, checked));
   $("confidence").replaceChildren();
   if (response.grounding) {
-    const grounded = response.grounding.grounded ? "grounded" : "not grounded";
     $("confidence").append(
       element("strong", { class: `level ${response.confidence_level}` }, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
-      `, ${grounded}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
+      `, ${groundedIn(response.grounding)}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
   }
   $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
 }
@@ -439,9 +432,11 @@ function choose(rank, focus, support = null) {
 }
 
 function pathWords(citation) {
-  const edges = citation.kg_evidence?.path ?? [];
-  if (!edges.length) return citation.kg_path.join(" → ");
-  return edges.map((edge) => `${edge.src} —${edge.type}→ ${edge.dst}`).join(", ");
+  const evidence = citation.kg_evidence;
+  if (!evidence?.path.length) return citation.kg_path.join(" → ");
+  const names = { [citation.kg_path[0]]: evidence.related_to, [evidence.entity_id]: evidence.matched_entity };
+  const stated = (edge) => edge.type !== "CO_MENTIONED" && state.response.citations.find((one) => one.uuid === edge.evidence?.uuid);
+  return evidence.path.map((edge) => `${names[edge.src] ?? edge.src} -${edge.type}-> ${names[edge.dst] ?? edge.dst}${stated(edge) ? ` (stated in [${stated(edge).rank}])` : ""}`).join(", ");
 }
 
 function showSteps(response) {

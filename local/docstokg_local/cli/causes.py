@@ -1,27 +1,33 @@
 """What went wrong, in words, and what to do about it; a reader never sees a list of codes."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from docstokg.contracts.response import REASONS
 
 VERDICTS: Final = {
-    "no_claim": "it states nothing",
-    "other_language": "it is in a language the check does not read",
-    "too_long": "the answer is too long to check whole",
-    "relation_not_found": "the graph has both names and no such relation",
-    "number_not_in_source": "a number the source does not have",
-    "name_not_in_source": "a name the source does not have",
-    "id_not_in_source": "an identifier the source does not have",
+    "no_claim": "no claim",
+    "too_long": "the text is too long to check completely",
+    "number_not_in_source": "a number that no cited source contains",
+    "name_not_in_source": "a name that no cited source contains",
+    "id_not_in_source": "an identifier that no cited source contains",
     "id_label_mismatch": "identifier and label do not belong together",
-    "negation_mismatch": "one denies what the other states",
-    "contradiction_suspected": "the source does not say it plainly",
-    "contradicted": "the source says otherwise",
-    "subject_mismatch": "the source speaks of something else",
-    "restriction_mismatch": "only, never or all is not in the source",
+    "contradicted": "the source contradicts it",
+    "not_stated": "the source does not state it",
     "marker_added": "the marker was added by the check",
 }
-"""Why a sentence has its verdict, as a person says it; the page has the same words."""
+"""Reasons of verdicts in words; page.js has the same."""
+
+
+def summary(grounding: Mapping[str, Any]) -> str:
+    """Return whether an answer is grounded, or how many of its sentences are verified."""
+    if grounding["grounded"] is not None:
+        return "grounded" if grounding["grounded"] else "not grounded"
+    factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
+    supported = sum(one["verdict"] == "supported" for one in factual)
+    noun = "sentence" if len(factual) == 1 else "sentences"
+    return f"{supported} of {len(factual)} {noun} verified"
+
 
 _DOCTOR = "`docstokg doctor` says what is reachable"
 CURES: Final = {

@@ -1,6 +1,7 @@
 """`docstokg check`: a file through the same function as `/v1/check`, shown for reading."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
 from docstokg_local.cli.asking import envelope_of
-from docstokg_local.cli.causes import VERDICTS, in_words
+from docstokg_local.cli.causes import VERDICTS, in_words, summary
 from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
@@ -17,17 +18,25 @@ Body = dict[str, Any]
 
 
 def check_file(
-    draft: Path, namespace: str, response: Body | None, wiring: Wiring
+    draft: Path,
+    namespace: str | None,
+    response: Body | None,
+    sources: Sequence[Path],
+    wiring: Wiring,
 ) -> tuple[str, int, Body]:
-    """Check a draft against the citations of a response, or what is found; (text, status, body).
+    """Check a draft against the citations of a response, files, or the passages found for it.
 
-    A citation of the response narrows its source only when the response holds its own snippet's
-    place; `LoadError` when a file is not what its name says.
+    Returns the draft, the status and the body of the reply. `LoadError`: a file cannot be read, or
+    `response` has no citations.
     """
     text = text_file(draft)
     request: Body = {"text": text, "namespace": namespace}
     if response is not None:
         request["citations"] = _citations(response)
+    if sources:
+        request["sources"] = [
+            {"id": path.name, "title": path.stem, "text": text_file(path)} for path in sources
+        ]
     event = envelope_of(request, "check").model_dump(mode="json")
     reply = check_step.build(wiring)(event, None)
     return text, reply["statusCode"], json.loads(reply["body"])
@@ -59,12 +68,13 @@ def show_check(text: str, status: int, body: Body) -> None:
         say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:
         say(f"{'invalid':<12}      {marker} means no given citation")
-    for issue in consistency["issues"]:
+    for issue in consistency["issues"] if consistency is not None else ():
         say(f"{'issue':<12}      {issue['code']} at {issue['start']}: {issue['message']}")
-    say(
-        f"coverage {grounding['coverage']:.2f}, "
-        f"{'grounded' if grounding['grounded'] else 'not grounded'}, "
-        f"{'consistent' if consistency['ok'] else 'not consistent'}"
-    )
+    line = f"coverage {grounding['coverage']:.2f}, {summary(grounding)}"
+    if consistency is not None:
+        line += ", consistent" if consistency["ok"] else ", not consistent"
+    say(line)
+    if grounding["grounded"] is None:
+        say("Only quotations are proved without a verifier; see DOCSTOKG_VERIFIER.")
     for reason in body["diagnostics"]["degraded_reasons"]:
         say(f"degraded: {in_words([reason])}")

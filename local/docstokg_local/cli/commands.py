@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
+from docstokg_local.cli.ending import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.entities import entities
 from docstokg_local.cli.options import (
     Graph,
     Index,
     Namespace,
     NamespaceNamed,
+    NamespaceOrNone,
     argument,
     check_namespace,
     flag,
@@ -404,11 +405,14 @@ app.add_typer(entities, name="entities")
 
 
 @app.command()
-def check(
+def check(  # noqa: PLR0913 - the command line is the signature
     draft: Annotated[Path, argument("DRAFT.txt", "A text; `-` reads a pipe.")],
-    namespace: Namespace = "default",
+    namespace: NamespaceOrNone = None,
     citations: Path | None = option(
-        "--citations", "What its markers mean: a RAGResponse.", "RESPONSE.json"
+        "--citations", "The RAGResponse whose citations its markers mean.", "RESPONSE.json"
+    ),
+    source: list[Path] | None = option(
+        "--source", "Check against this text file, not the store; repeatable.", "FILE"
     ),
     json_output: bool = flag("--json", "The CheckResponse."),
     index: Index = None,
@@ -416,21 +420,25 @@ def check(
 ) -> None:
     """Check a draft, sentence by sentence.
 
-    Each sentence against its sources, ids and relations against the graph.
+    Exit code 0: every sentence is supported; 1: one is not, a marker is invalid or the draft is
+    inconsistent with the graph; 3: not verified.
     """
     from docstokg_local.cli.checking import check_file, show_check
     from docstokg_local.cli.display import print_json
 
     cited = json_file(citations) if citations is not None else None
     text, status, body = check_file(
-        draft, namespace, cited, wiring_of(index, graph, aloud=not json_output)
+        draft, namespace, cited, source or (), wiring_of(index, graph, aloud=not json_output)
     )
     if json_output:
         print_json(body)
     else:
         show_check(text, status, body)
-    good = status == 200 and body["grounding"]["grounded"] and body["consistency"]["ok"]
-    raise typer.Exit(DONE if good else NOT_GOOD)
+    if status != 200 or body["grounding"]["grounded"] is False:
+        raise typer.Exit(NOT_GOOD)
+    if body["consistency"] is not None and not body["consistency"]["ok"]:
+        raise typer.Exit(NOT_GOOD)
+    raise typer.Exit(DONE if body["grounding"]["grounded"] else NOT_VERIFIED)
 
 
 @app.command()

@@ -27,7 +27,7 @@ from rich.text import Text
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg_local.cli.causes import in_words
+from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.printing import counted, printable, printable_json, say
 
 STEPS = (
@@ -284,8 +284,7 @@ def _show_written(out: Console, response: dict[str, Any]) -> None:
     grounding = response.get("grounding")
     if grounding:
         line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
-        line += f", coverage {grounding['coverage']:.2f}"
-        line += ", grounded" if grounding["grounded"] else ", not grounded"
+        line += f", coverage {grounding['coverage']:.2f}, {summary(grounding)}"
         out.print(line, style="dim")
 
 

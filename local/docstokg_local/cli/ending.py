@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 from docstokg_local.cli.printing import say
 
-DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
+DONE, NOT_GOOD, WRONG_USAGE, NOT_VERIFIED = 0, 1, 2, 3
 
 
 def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:

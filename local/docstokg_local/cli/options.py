@@ -76,6 +76,17 @@ Namespace = Annotated[
         callback=check_namespace,
     ),
 ]
+NamespaceOrNone = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NS",
+        help="Namespace of the sources.",
+        show_default="default; with --source: none",
+        callback=lambda name: None if name is None else check_namespace(name),
+    ),
+]
 NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_namespace)]
 
 

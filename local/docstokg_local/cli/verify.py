@@ -12,10 +12,16 @@ from pydantic import ValidationError
 
 from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.records import Scope, StoredChunk
-from docstokg.contracts.response import Citation, Grounding, KgEvidence, RAGResponse, Span
-from docstokg.contracts.state import Block
-from docstokg.domain.answer.citations import find_markers
-from docstokg.domain.answer.grounding import statements
+from docstokg.contracts.response import (
+    Citation,
+    KgEvidence,
+    RAGResponse,
+    SentenceVerdict,
+    Span,
+)
+from docstokg.domain.answer.citations import find_markers, ranks_within
+from docstokg.domain.answer.quotation import find_quotation
+from docstokg.domain.answer.statements import Statement, statements
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span as Place
 from docstokg.errors import DocsToKGError, LoadError
@@ -29,11 +35,13 @@ from docstokg.loading.read.staging import Staging
 from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.stores import readers_of
 from docstokg.ports import DocumentRegister, SearchIndex
-from docstokg.usecases.check_answer import ground_text
+from docstokg.usecases.check_answer import RULES
 from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 
 READ_S = 30.0
+_OLD = ("value", "negation")
+"""Kinds of conflict that earlier releases found by wording."""
 
 
 class Finding(NamedTuple):
@@ -151,7 +159,7 @@ def verify_response(
     `tell` is given what a reader should know besides.
     """
     try:
-        response = RAGResponse.model_validate_json(json.dumps(body))
+        response = RAGResponse.model_validate_json(json.dumps(_of_today(body)))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -163,6 +171,27 @@ def verify_response(
         return check_response(response, partial(stored_chunks, *store, asked))
     files = file_sources(source, namespace, readers_of(ports), _stored(ports), tell)
     return check_response(response, files)
+
+
+def _of_today(body: dict[str, object]) -> dict[str, object]:
+    """Return a response saved by 0.x releases in today's contract.
+
+    Their verdict `weak` is `unverified`; conflicts found by wording are left out.
+    """
+    grounding, conflicts = body.get("grounding"), body.get("conflicts")
+    if isinstance(grounding, dict) and isinstance(grounding.get("sentences"), list):
+        sentences = [
+            {**one, "verdict": "unverified"}
+            if isinstance(one, dict) and one.get("verdict") == "weak"
+            else one
+            for one in grounding["sentences"]
+        ]
+        body = {**body, "grounding": {**grounding, "sentences": sentences}}
+    if isinstance(conflicts, list):
+        kinds = (one.get("kind") if isinstance(one, dict) else None for one in conflicts)
+        kept = [one for one, kind in zip(conflicts, kinds, strict=True) if kind not in _OLD]
+        body = {**body, "conflicts": kept}
+    return body
 
 
 def _stored(ports: Wiring) -> Store | None:
@@ -292,43 +321,44 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
     if grounding is None:
         return
     stated = {s.span: s for s in statements(response.answer)}
-    reported = {(sentence.start, sentence.end) for sentence in grounding.sentences}
-    if reported != set(stated):
+    if {(sentence.start, sentence.end) for sentence in grounding.sentences} != set(stated):
         yield Finding("$.grounding.sentences", "are not the sentences of the answer")
         return
+    markers = find_markers(response.answer)
     by_rank = {citation.rank: citation for citation in response.citations}
-    again = {(s.start, s.end): s for s in _judged_again(response, chunks).sentences}
     for place, sentence in enumerate(grounding.sentences):
+        statement = stated[Place(sentence.start, sentence.end)]
+        own = set(ranks_within(markers, sentence.start, sentence.end)) or set(statement.ranks)
+        cited = [by_rank[rank].uuid for rank in sentence.citations if rank in by_rank]
         where = f"$.grounding.sentences[{place}]"
-        span = Place(sentence.start, sentence.end)
-        if set(stated[span].ranks) != set(sentence.citations):
+        if own != set(sentence.citations):
             yield Finding(f"{where}.citations", "are not the markers in the sentence")
-        if sentence.verdict == "supported" and again[span].verdict == "unsupported":
-            reasons = ", ".join(again[span].reasons)
-            yield Finding(f"{where}.verdict", f"says supported, the sources do not: {reasons}")
-        if sentence.span is not None:
-            allowed = {by_rank[rank].uuid for rank in sentence.citations if rank in by_rank}
-            if sentence.span.uuid not in allowed:
-                yield Finding(f"{where}.span", "is in no chunk that the sentence cites")
-            elif not _inside(sentence.span, chunks):
-                yield Finding(f"{where}.span", "is no stretch of its source")
+        for key, what in _check_sentence(sentence, statement, cited, chunks):
+            yield Finding(f"{where}.{key}", what)
 
 
-def _judged_again(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Grounding:
-    """Judge every sentence against the whole chunks it cites, by words alone."""
-    blocks = [
-        Block(
-            rank=citation.rank,
-            uuid=citation.uuid,
-            text=chunk.of.text,
-            char_start=chunk.of.char_start or 0,
-            document_name=chunk.name or chunk.of.doc_id,
-            relevance=0,
-        )
-        for citation in response.citations
-        if (chunk := chunks.get(citation.uuid)) is not None
-    ]
-    return ground_text(response.answer, blocks)
+def _check_sentence(
+    sentence: SentenceVerdict,
+    statement: Statement,
+    cited: Sequence[str],
+    chunks: dict[str, SourceChunk],
+) -> Iterable[tuple[str, str]]:
+    """Compare the span and the quotation of a sentence with the passages that it cites."""
+    span, texts = sentence.span, [chunks[uuid].of.text for uuid in cited if uuid in chunks]
+    if span is not None and span.uuid not in cited:
+        yield "span", "is in no chunk that the sentence cites"
+    elif span is not None and not _inside(span, chunks):
+        yield "span", "is no stretch of its source"
+    if sentence.verdict != "supported" or not texts:
+        return
+    if sentence.quote is not None and not any(sentence.quote in text for text in texts):
+        yield "quote", "is not in the sources that the sentence cites"
+    elif sentence.decided_by == RULES and not any(
+        find_quotation(claim, text, ())
+        for claim in (statement.text, statement.claim)
+        for text in texts
+    ):
+        yield "verdict", "says supported, but the sentence is not a quotation of its sources"
 
 
 def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:

@@ -12,10 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from docstokg.contracts.chat import CHAT_ROUTES
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.routes import Route, RouteName
 from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
@@ -34,7 +32,6 @@ from docstokg_local.server.admission import (
 )
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.exchange import (
-    LARGE,
     Refused,
     RequestOptions,
     caller_of,
@@ -64,7 +61,6 @@ LOOPBACK_ONLY = (
 OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
 TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job", "cancel")
-LARGE_DOCUMENTS = "The body is over 4 MiB: more goes by `docstokg load`."
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -143,7 +139,6 @@ class Endpoints:
         return endpoint
 
     def _by_function(self, route: Route, function: Handler) -> Endpoint:
-        most = (MAX_DOCUMENTS_BYTES, LARGE_DOCUMENTS) if route.changes else (MAX_BODY_BYTES, LARGE)
         options = RequestOptions(self._settings.max_timeout_s)
 
         async def endpoint(request: Request) -> Response:
@@ -151,7 +146,11 @@ class Endpoints:
                 self._refuse_strangers(request, route)
             caller = caller_of(request, self._authentication)
             posted = route.method == "POST"
-            body = await json_body(request, *most) if posted else parameters_of(route, request)
+            body = (
+                await json_body(request, route.body_bytes)
+                if posted
+                else parameters_of(route, request)
+            )
 
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(route.name, request.state.request_id, caller, body)

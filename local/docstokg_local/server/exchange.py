@@ -16,16 +16,15 @@ from ulid import ULID
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import MAX_BODY_BYTES
-from docstokg.contracts.routes import route_of
+from docstokg.contracts.routes import MAX_BODY_BYTES, route_of
 from docstokg.usecases.chat import error_reply
+from docstokg.usecases.intake import too_large
 from docstokg.usecases.problems import problem_reply
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.guards import host_of, is_own
 
 BODY_S = 10.0
 CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
-LARGE = "The body is over 64 KiB."
 
 
 class Refused(Exception):
@@ -118,7 +117,7 @@ def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
-async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:
+async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
     """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
@@ -130,7 +129,7 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str
             async for part in request.stream():
                 body += part
                 if len(body) > most:
-                    raise Refused(413, "body_too_large", too_large, {"Connection": "close"})
+                    raise Refused(413, "body_too_large", too_large(most), {"Connection": "close"})
     except TimeoutError as exc:
         detail = f"The body did not arrive within {BODY_S:g} s."
         raise Refused(400, "body_too_slow", detail, {"Connection": "close"}) from exc

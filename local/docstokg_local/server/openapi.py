@@ -14,8 +14,9 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from docstokg import __version__, contracts
 from docstokg.contracts import chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
+from docstokg.contracts.health import Health
 from docstokg.contracts.request import NAMESPACE_PATTERN
-from docstokg.contracts.response import Health, Problem
+from docstokg.contracts.response import Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.usecases.live import EVENTS
 

@@ -25,8 +25,9 @@ from docstokg import __version__
 from docstokg.adapters.http.exchange import UNREAD, NeverSent, exchanged, host_of
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
+from docstokg.contracts.health import Health
 from docstokg.contracts.request import RAGRequest, SearchRequest
-from docstokg.contracts.response import Health, Problem, RAGResponse
+from docstokg.contracts.response import Problem, RAGResponse
 from docstokg.contracts.routes import Route, RouteName, route_of
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer

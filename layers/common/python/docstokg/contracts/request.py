@@ -29,7 +29,7 @@ Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 QUERY_CHARACTERS = (3, 4096)
-MAX_BODY_BYTES = 64 * 1024
+DEFAULT_NAMESPACE = "default"
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20

@@ -1,7 +1,7 @@
 """What a caller gets back, field by field."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -51,9 +51,9 @@ Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
 OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
-Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
+Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
-ConflictKind = Literal["value", "negation", "superseded"]
+ConflictKind = Literal["superseded"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -78,18 +78,14 @@ class Span(Contract):
 
 
 class Conflict(Contract):
-    """Two cited passages that disagree, the newer first where it is known which one that is.
-
-    `value`: they state other numbers or dates of one thing. `negation`: one denies what the other
-    says, or says the opposite. `superseded`: the second one's document is replaced by the first's.
-    """
+    """Two citations, of which the first one's document declares that it supersedes the second's."""
 
     ranks: tuple[int, int]
-    """the two citations, the newer first where that is known"""
+    """ranks of the newer and of the superseded citation"""
     spans: tuple[Span, Span]
-    """the two sentences"""
+    """the two passages"""
     kind: ConflictKind
-    """other values, a denial, or a replaced document"""
+    """reason of the entry"""
 
 
 class EdgeEvidence(Contract):
@@ -103,6 +99,10 @@ class EdgeEvidence(Contract):
     """where the stretch that states the edge begins in the passage; null: not known"""
     end: int | None = None
     """where the stretch ends in the passage; null: not known"""
+
+
+CO_MENTIONED: Final = "CO_MENTIONED"
+"""Type of an edge whose two entities are named by one chunk, without a stated relation."""
 
 
 class EvidenceEdge(Contract):
@@ -217,7 +217,7 @@ class Citation(Contract):
 
 
 class SentenceVerdict(Contract):
-    """What the cited sources say of one sentence: answer[start:end]."""
+    """The check of one sentence against the sources it cites: answer[start:end]."""
 
     start: int
     """where it begins in the answer"""
@@ -226,13 +226,33 @@ class SentenceVerdict(Contract):
     citations: tuple[int, ...] = ()
     """the ranks it cites"""
     verdict: Verdict
-    """what the cited sources say of it"""
+    """supported: a quotation, or the verifier says so; unsupported: the verifier says so;
+    unverified: cited, but nobody decided; uncited; not_checked"""
+    decided_by: str | None = None
+    """name of the check that decided, as in `checked_by`; null: undecided"""
     support: float = Field(ge=0, le=1)
-    """how well the span supports it, 0 to 1"""
+    """fitted score of how well the cited sources support it, 0 to 1; it decides nothing"""
+    quote: str | None = None
+    """words of the source that the sentence quotes, or that the verifier names"""
     span: Span | None = None
     """the stretch of a source that supports it best"""
     reasons: tuple[str, ...] = ()
-    """what speaks against it"""
+    """observations, such as a number that no cited source contains; or why it is not checked"""
+
+
+class CheckedBy(Contract):
+    """A check that took part in the verdicts."""
+
+    name: str
+    """rules, onnx:MODEL, http:HOST, llm:MODEL or bedrock-guardrail"""
+    kind: Literal["rules", "model"]
+    """rules prove quotations; a model decides the other sentences"""
+    self_check: bool = False
+    """whether the same model also wrote the answer"""
+    took_ms: float = 0.0
+    """milliseconds it took"""
+    degraded: bool = False
+    """whether it failed or was late"""
 
 
 class Grounding(Contract):
@@ -248,8 +268,11 @@ class Grounding(Contract):
     """passages given to the model"""
     invalid_citations: tuple[str, ...] = ()
     """markers that mean no passage"""
-    grounded: bool
-    """every factual sentence is cited, nothing speaks against one, no marker is invalid"""
+    grounded: bool | None
+    """true: every factual sentence is supported; false: one is unsupported or uncited, a marker is
+    invalid, coverage is below 0.7, or text was removed for safety; null: not verified"""
+    checked_by: tuple[CheckedBy, ...] = ()
+    """the checks that took part"""
     sentences: tuple[SentenceVerdict, ...] = ()
     """the verdict on each sentence"""
 
@@ -532,7 +555,7 @@ class RAGResponse(Contract):
     grounding: Grounding | None = None
     """what the sources say of each sentence; null: there is no answer"""
     conflicts: tuple[Conflict, ...] = ()
-    """cited passages that disagree"""
+    """citations whose document another citation's document supersedes"""
     graph: GraphView | None = None
     """the neighbourhood of the citations; with verbosity `graph` alone"""
     warnings: tuple[str, ...] = ()
@@ -610,23 +633,3 @@ class Problem(Contract):
     """of this request, as in the logs"""
     errors: tuple[FieldProblem, ...] = ()
     """everything that is wrong with the request"""
-
-
-class DependencyHealth(Contract):
-    """One dependency's state and how long it took to say so, in milliseconds."""
-
-    state: Literal["up", "down", "open", "off"]
-    """`open`: failed often and is left alone for a while; `off`: not configured"""
-    ms: float | None = None
-    """milliseconds until it answered; null: it was not asked, or did not answer"""
-
-
-class Health(Contract):
-    """`GET /v1/health`."""
-
-    status: Literal["ok", "degraded", "down"]
-    """`degraded`: answers come, with a part missing"""
-    version: str
-    """of the service"""
-    dependencies: dict[str, DependencyHealth]
-    """each dependency by name"""

@@ -2,6 +2,10 @@
 
 from typing import Final, Literal, NamedTuple
 
+MAX_BODY_BYTES: Final = 64 * 1024
+MAX_CHECK_BYTES: Final = 512 * 1024
+MAX_DOCUMENTS_BYTES: Final = 4 * 1024 * 1024
+
 RouteName = Literal[
     "answer", "stream", "search", "explain", "chat", "models", "check", "traverse", "mcp",
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
@@ -34,6 +38,7 @@ class Route(NamedTuple):
     changes: bool = False
     open: bool = False
     loads: bool = False
+    body_bytes: int = MAX_BODY_BYTES
 
 
 ROUTES: Final = (
@@ -113,8 +118,11 @@ ROUTES: Final = (
         function="check",
         operation="check_grounding",
         summary="Check a draft against its sources and the graph",
-        description="A verdict per sentence without a model call, and ids, labels and relations "
-        "against the ontology; without citations the sources of each sentence are looked for.",
+        description="A verdict per sentence: quotations are proved, a configured verifier decides "
+        "the other sentences. Ids, labels and relations are compared with the ontology. Sources "
+        "are the citations or the texts of the request; without either, passages are retrieved "
+        "per sentence.",
+        body_bytes=MAX_CHECK_BYTES,
         request="check.CheckRequest",
         reply="check.CheckResponse",
     ),
@@ -145,6 +153,7 @@ ROUTES: Final = (
         description="Texts, or files of other formats in base64, become cited passages. The job "
         "says which were loaded and which rejected, and why; send them again with `replace` to "
         "change them. A folder, or more than this route takes, goes by `docstokg load`.",
+        body_bytes=MAX_DOCUMENTS_BYTES,
         changes=True,
         loads=True,
     ),

@@ -223,10 +223,16 @@ class SeedRef(EntityRef):
 
 
 class RelatedEntity(Contract):
-    """What the graph ties to a chunk's entity: by a relation of `type`, or by shared documents."""
+    """A relation of a chunk's entity with another one, an index of Expansion.entities.
+
+    `incoming`: it leads from the other entity to the chunk's. `evidence`: uuid of the chunk that
+    states it, if known.
+    """
 
     entity: int
-    type: str | None = None
+    type: str
+    incoming: bool = False
+    evidence: str | None = None
 
 
 class EvidencePointer(Contract):
@@ -293,12 +299,11 @@ class OtherName(Contract):
     in_passage: str
 
 
-class Disputed(Contract):
-    """What a passage says (`said`), and what the passage of rank `by` says `instead`."""
+class GraphFact(Contract):
+    """A relation as `A -type-> B`; `stated_in`: rank of the passage that states it, if known."""
 
-    said: str
-    by: int
-    instead: str
+    text: str
+    stated_in: int | None = None
 
 
 class Block(Contract):
@@ -307,8 +312,8 @@ class Block(Contract):
     `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
     `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
     `cosines`: question against each of them, for the extractive model only. `other_names`: what
-    the graph knows of names that the question and this passage have for the same. `superseded`:
-    another block replaces its document.
+    the graph knows of names that the question and this passage have for the same.
+    `superseded_by`: rank of the block whose document supersedes this one's.
     """
 
     rank: int
@@ -323,10 +328,9 @@ class Block(Contract):
     sentences: tuple[tuple[int, int], ...] = ()
     cosines: tuple[float, ...] = ()
     kg_match: str | None = None
-    related: tuple[str, ...] = ()
+    related: tuple[GraphFact, ...] = ()
     other_names: tuple[OtherName, ...] = ()
-    superseded: bool = False
-    disputed: tuple[Disputed, ...] = ()
+    superseded_by: int | None = None
 
 
 class StepReport(Contract):

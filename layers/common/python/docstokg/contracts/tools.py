@@ -53,8 +53,8 @@ class ToolSentence(Contract):
     """A sentence and what its sources say of it."""
 
     sentence: str = Field(description="its words")
-    verdict: str = Field(description="supported, weak, unsupported, uncited or not_checked")
-    reasons: tuple[str, ...] = Field((), description="what differs from the source")
+    verdict: str = Field(description="supported, unsupported, unverified, uncited or not_checked")
+    reasons: tuple[str, ...] = Field((), description="observations about it")
     uuid: str | None = Field(None, description="the passage it was compared with")
 
 
@@ -107,15 +107,19 @@ class AnswerResult(SearchResult):
 
     answer: str = Field("", description="the answer; each [n] means the citation marked [n]")
     confidence_level: str = Field("", description="high, medium or low")
-    grounded: bool = Field(False, description="whether the sources carry every sentence")
-    doubtful: tuple[ToolSentence, ...] = Field((), description="sentences they do not carry")
+    grounded: bool | None = Field(
+        None, description="true: every sentence is supported; false: not; null: not verified"
+    )
+    doubtful: tuple[ToolSentence, ...] = Field((), description="sentences that are not supported")
     more: int = Field(0, description="passages found beside those shown; numbers shows all")
 
 
 class CheckResult(Troubled):
     """What check_grounding gives."""
 
-    grounded: bool = Field(False, description="whether the sources carry every sentence")
+    grounded: bool | None = Field(
+        None, description="true: every sentence is supported; false: not; null: not verified"
+    )
     sentences: tuple[ToolSentence, ...] = Field((), description="each sentence with its verdict")
     issues: tuple[ToolIssue, ...] = Field((), description="what contradicts the ontology")
 

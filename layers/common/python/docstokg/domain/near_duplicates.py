@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 
-from docstokg.domain.answer.clauses import is_denial, words_of
 from docstokg.domain.text.quantities import quantities
+from docstokg.domain.text.words import WORD, normalise
 from docstokg.domain.vectors import matrix
 
 NEAR = 0.95
+_DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
+"""Words that make two nearly equal passages two pieces of evidence; `t`: of "don't"."""
 
 
 def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
@@ -41,4 +43,5 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list
 
 
 def _values(text: str) -> Counter[object]:
-    return Counter([*quantities(text), *filter(is_denial, words_of(text))])
+    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
+    return Counter([*quantities(text), *denials])

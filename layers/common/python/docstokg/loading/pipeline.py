@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
+from docstokg.domain import supersedes
 from docstokg.domain.graph.linking import Linker
 from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
@@ -192,11 +193,28 @@ def read_files(
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
             advance(1)
+    rejects.notes += _cycles(staging)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension
     model = context.model or (UPSTREAM if staging.holds_vectors() else None)
     report.embedding_model = model
     return replace(context, model=model, dimension=dimension if model else None)
+
+
+def _cycles(staging: Staging) -> list[str]:
+    """Return a note that names the documents of this load that supersede each other."""
+    found = supersedes.links(
+        supersedes.Document(
+            chunk.doc_id,
+            chunk.doc_id,
+            chunk.document_name or "",
+            chunk.title,
+            supersedes.declared(chunk.metadata),
+        )
+        for chunk in staging.superseding()
+    )
+    names = ", ".join(sorted(found.in_cycles))
+    return [f"supersedes is ignored: {names} supersede each other"] if names else []
 
 
 def choose_encoder(context: Context) -> Context:

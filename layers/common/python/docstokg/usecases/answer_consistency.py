@@ -1,38 +1,33 @@
-"""A written answer is held against the subject domains, in every mode, as a draft sent to check is.
+"""An answer is compared with the subject domains, as a draft sent to `/v1/check` is.
 
-A domain knows what no passage need say: that an id is another term's, that no path makes one term
-a kind of another. What contradicts it is no supported statement, however alike its source.
+A domain knows facts that no passage need contain: that an id is another term's, that no path makes
+one term a kind of another. Its findings are warnings and observations, not verdicts.
 """
 
 from collections.abc import Sequence
 
 from docstokg.contracts.check import ConsistencyIssue
-from docstokg.contracts.response import Grounding, SentenceVerdict
+from docstokg.contracts.response import SentenceVerdict
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
-from docstokg.domain.answer import notices
-from docstokg.domain.answer.confidence import bounded, level
 from docstokg.domain.answer.consistency import Mention, mentions
-from docstokg.domain.answer.grounding import statements
-from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.domains import SubjectDomain
-from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.run import Run, graph_reason
 
-_MOST_TOLD = 5
-_BESIDE = 4
-"""Characters between an id and its label: a blank, a bracket, a quote."""
+_MOST_SHOWN = 5
+_NEXT_TO = 4
+"""Characters between an id and its label: a blank, a bracket, a quotation mark."""
 _REASON = {
     "id_label_mismatch": "id_label_mismatch",
     "unknown_id": "id_not_in_source",
     "obsolete_id": "id_not_in_source",
 }
-"""By an issue's code; whatever else a domain finds, the sentence is contradicted by it."""
+"""Observation by the code of an issue; other issues are warnings only."""
 
 
-def held_to_domain(
+def with_domain_findings(
     run: Run,
     checked: CheckedAnswer,
     blocks: Sequence[Block],
@@ -40,11 +35,10 @@ def held_to_domain(
     graph: KnowledgeGraph,
     domain: SubjectDomain,
 ) -> CheckedAnswer:
-    """Give the answer with its inconsistent sentences unsupported, and each finding a warning.
+    """Return the answer with the domain's findings as observations and warnings.
 
-    What a source says word for word is the source's to answer for, and no finding.
-    With the graph off, or lost earlier in the request, nothing is asked; lost here, its reason
-    is noted and the answer stands as it was checked.
+    Words that a passage contains literally are not findings. With the graph off, or lost earlier in
+    the request, the domain is not asked; lost here, its reason is noted and the answer unchanged.
     """
     report = checked.grounding
     left_s = _seconds(run)
@@ -55,28 +49,25 @@ def held_to_domain(
         lambda: domain.check_consistency(checked.answer, graph, run.scope, left_s),
         graph_reason,
     )
-    # What a source says word for word is its own to answer for.
     texts, named = "\n".join(block.text for block in blocks), mentions(checked.answer)
     found = consistency.issues if consistency is not None else ()
     issues = [one for one in found if _words(checked.answer, one, named) not in texts]
     if not issues:
         return checked
-    judged = tuple(_held(verdict, issues) for verdict in report.sentences)
-    return _with_doubts(checked, report, judged, issues)
-
-
-def facts_told(run: Run, answer: str, *, graph: KnowledgeGraph) -> Facts:
-    """Read what the graph says of the names that an answer relates; a lost one says nothing."""
-    claims = [statement.claim for statement in statements(answer) if statement.factual]
-    left_s = _seconds(run)
-    if not left_s:
-        return NO_FACTS
-    found = run.attempt("facts", lambda: facts_of(claims, graph, run.scope, left_s), graph_reason)
-    return NO_FACTS if found is None else found
+    sentences = tuple(_observed(verdict, issues) for verdict in report.sentences)
+    messages = (
+        f"The answer disagrees with the graph: {issue.message}." for issue in issues[:_MOST_SHOWN]
+    )
+    return checked.model_copy(
+        update={
+            "grounding": report.model_copy(update={"sentences": sentences}),
+            "warnings": tuple(dict.fromkeys((*checked.warnings, *messages))),
+        }
+    )
 
 
 def _seconds(run: Run) -> float:
-    """Give the time the graph has: none where it is off, or lost earlier in the request."""
+    """Return the seconds for the graph: 0 where it is off, or was lost earlier in the request."""
     lost = any(reason.startswith("kg_") for reason in run.degraded)
     left_s = run.left_s(*time_budget.CONSISTENCY)
     off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S
@@ -84,51 +75,19 @@ def _seconds(run: Run) -> float:
 
 
 def _words(answer: str, issue: ConsistencyIssue, named: Sequence[Mention]) -> str:
-    """Give the words a finding is about: a label's with the id that stands beside it."""
+    """Return the words of an issue, for a label together with the id next to it."""
     start, end = issue.start, issue.end
     for mention in named:
-        if mention.start - issue.end <= _BESIDE and issue.start - mention.end <= _BESIDE:
+        if mention.start - issue.end <= _NEXT_TO and issue.start - mention.end <= _NEXT_TO:
             start, end = min(start, mention.start), max(end, mention.end)
     return answer[start:end]
 
 
-def _held(verdict: SentenceVerdict, issues: Sequence[ConsistencyIssue]) -> SentenceVerdict:
-    wrong = [one for one in issues if one.start < verdict.end and verdict.start < one.end]
-    if not wrong:
-        return verdict
-    reasons = [_REASON.get(one.code, "contradicted") for one in wrong]
+def _observed(verdict: SentenceVerdict, issues: Sequence[ConsistencyIssue]) -> SentenceVerdict:
+    reasons = (
+        _REASON[one.code]
+        for one in issues
+        if one.code in _REASON and one.start < verdict.end and verdict.start < one.end
+    )
     together = tuple(dict.fromkeys((*verdict.reasons, *reasons)))
-    kind = verdict.verdict if verdict.verdict == "uncited" else "unsupported"
-    return verdict.model_copy(update={"verdict": kind, "reasons": together})
-
-
-def _with_doubts(
-    checked: CheckedAnswer,
-    report: Grounding,
-    judged: tuple[SentenceVerdict, ...],
-    issues: Sequence[ConsistencyIssue],
-) -> CheckedAnswer:
-    doubted = judged != report.sentences
-    value = bounded(
-        checked.confidence,
-        [verdict.verdict for verdict in judged],
-        invalid=bool(report.invalid_citations),
-    )
-    shown = issues[:_MOST_TOLD]
-    warnings = [f"The answer disagrees with the graph: {issue.message}." for issue in shown]
-    count, before = (
-        sum(one.verdict == "unsupported" for one in own) for own in (judged, report.sentences)
-    )
-    told = notices.statements_doubted(0, before, 0, 0)
-    kept = [warning for warning in checked.warnings if warning not in told]
-    warnings = [*kept, *notices.statements_doubted(0, count, 0, 0), *warnings]
-    return checked.model_copy(
-        update={
-            "grounding": report.model_copy(
-                update={"sentences": judged, "grounded": report.grounded and not doubted}
-            ),
-            "confidence": value if checked.cited else checked.confidence,
-            "confidence_level": level(value if checked.cited else checked.confidence),
-            "warnings": tuple(dict.fromkeys(warnings)),
-        }
-    )
+    return verdict.model_copy(update={"reasons": together})

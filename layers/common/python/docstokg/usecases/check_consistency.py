@@ -2,15 +2,21 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import consistency
-from docstokg.domain.graph.ontology_facts import relation_of
 from docstokg.errors import Timeout
 from docstokg.ports import KnowledgeGraph
 
+_RELATIONS: Mapping[str, str] = {
+    "is_a": "is_a",
+    "isa": "is_a",
+    "subclass_of": "is_a",
+    "part_of": "part_of",
+}
+"""Relation types, in small letters with underscores, to their meaning."""
 _MOST_IDS = 200
 _MOST_LEVELS = 16
 
@@ -22,7 +28,7 @@ def check_consistency(
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)
-    left = countdown(timeout_s)
+    left = _countdown(timeout_s)
     names = {key.upper(): labels for key, labels in graph.names(ids, scope, left()).items()}
     terms = {
         entity.id.upper(): consistency.Term(
@@ -33,13 +39,13 @@ def check_consistency(
     labels = {key: consistency.folded_names(term) for key, term in terms.items()}
     starts = [relation[0].id for relation in consistency.stated_relations(draft, labels)]
     known = dict.fromkeys(start for start in starts if start in terms)
-    above = {start: reached_from(start, graph, scope, left) for start in known}
+    above = {start: _reached_from(start, graph, scope, left) for start in known}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(ok=not issues, issues=issues)
 
 
-def countdown(timeout_s: float) -> Callable[[], float]:
-    """Give what tells the seconds left of `timeout_s` from now; Timeout when there are none."""
+def _countdown(timeout_s: float) -> Callable[[], float]:
+    """Return a function that returns the seconds left of `timeout_s`, or raises Timeout."""
     until = time.monotonic() + timeout_s
 
     def left() -> float:
@@ -51,7 +57,7 @@ def countdown(timeout_s: float) -> Callable[[], float]:
     return left
 
 
-def reached_from(
+def _reached_from(
     start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
 ) -> dict[str, set[str]]:
     """Walk upwards; a part-of path may hold is-a steps, an is-a path nothing else."""
@@ -66,12 +72,13 @@ def reached_from(
             by_id[identifier].append(kind)
         steps: set[tuple[str, str]] = set()
         for relation in graph.relations_of(sorted(by_id), scope, left()):
-            step = relation_of(relation.type)
+            kind = relation.type.casefold().replace(" ", "_").replace("-", "_")
+            step = _RELATIONS.get(kind)
             if step is None:
                 continue
             target = relation.target.upper()
-            for kind in by_id.get(relation.source.upper(), ()):
-                joined = "part_of" if "part_of" in (kind, step) else "is_a"
+            for before in by_id.get(relation.source.upper(), ()):
+                joined = "part_of" if "part_of" in (before, step) else "is_a"
                 reached[joined].add(target)
                 steps.add((joined, target))
         frontier = steps - seen

@@ -1,27 +1,30 @@
-"""How alike texts are: what verdicts and confidence ask beyond words, while there is time."""
+"""Cosines of texts for `support` and confidence, within a time limit."""
 
 import base64
 import math
 import time
 from collections.abc import Sequence
 
-from docstokg.domain.answer import citations as markers
+from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder, encoder_of
 from docstokg.usecases.run import Call
 
-_LONGEST_COMPARED = 1000
-_AT_ONCE = 4
+_MOST_CHARACTERS = 1000
+_BATCH = 4
 
 
 class Comparison:
-    """Vectors while time and embedder last; texts are embedded once, what fails is logged once."""
+    """Cosines from one embedder; each text is embedded once, and a failure is logged once.
+
+    Only the first 1,000 characters of a text are compared.
+    """
 
     def __init__(
         self, call: Call, embedder: Embedder | None, time_s: float, words_s: float = math.inf
     ) -> None:
-        """`time_s`: seconds that all comparisons together may take; `words_s`: the whole check."""
+        """`time_s`: seconds for all embedding; `words_s`: seconds for the whole check."""
         self._call, self._embedder = call, embedder
         now = time.monotonic()
         self._until, self._words_until = now + time_s, now + words_s
@@ -29,52 +32,51 @@ class Comparison:
 
     @property
     def is_late(self) -> bool:
-        """Tell whether what is not checked yet has to stay so."""
+        """Return whether the time for the whole check is over."""
         return time.monotonic() > self._words_until
 
-    def fetch(self, texts: Sequence[str]) -> bool:
-        """Embed texts; False when there is no embedder or no time."""
-        if self._embedder is None:
-            return False
-        cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
-        missing = sorted((text for text in cut if text not in self._vectors), key=len)
-        # A local encoder looks at the clock between calls only, so the calls are small.
-        for start in range(0, len(missing), _AT_ONCE):
-            part = missing[start : start + _AT_ONCE]
-            left = self._until - time.monotonic()
-            if left <= 0:
-                return False
-            try:
-                vectors = self._embedder.embed(part, left)
-            except DocsToKGError as error:
-                # Verdicts and confidence do without, and say so: nothing else depends on it.
-                self._call.log("compare", error)
-                self._embedder = None
-                return False
-            self._vectors.update(zip(part, vectors, strict=True))
-        return True
-
-    def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
-        """Return cosines with texts fetched before."""
-        text, others = text[:_LONGEST_COMPARED], [other[:_LONGEST_COMPARED] for other in others]
-        if text not in self._vectors or any(other not in self._vectors for other in others):
-            return None
-        one = unpack(self._vectors[text])
-        return [float(one @ unpack(self._vectors[other])) for other in others]
-
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
-        """Take a vector made by an earlier step, base64 of float32, and compare in its space."""
+        """Add a vector (base64 of float32) of an earlier step; `model`: its encoder, used here."""
         self._embedder = encoder_of(self._embedder, model) or self._embedder
         if vector is None or self._embedder is None:
             return
         raw = base64.b64decode(vector)
         if len(raw) == 4 * self._embedder.dimension:
-            self._vectors[text[:_LONGEST_COMPARED]] = raw
+            self._vectors[text[:_MOST_CHARACTERS]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
-        """Return cosine(query, answer without markers)."""
-        plain = markers.strip_markers(answer).strip() or answer
-        if not query.strip() or not self.fetch([query, plain]):
+        """Return the cosine of a query and an answer without its markers."""
+        if not query.strip():
             return None
-        values = self.cosines(query, [plain])
+        values = self.cosines(query, [strip_markers(answer).strip() or answer])
         return values[0] if values else None
+
+    def cosines(self, claim: str, texts: Sequence[str]) -> list[float] | None:
+        """Return the cosine of a claim with each text.
+
+        None if a text has no vector yet and there is no embedder, it fails, or the time is over.
+        """
+        first, *others = (text[:_MOST_CHARACTERS] for text in (claim, *texts))
+        if not self._embed([first, *others]):
+            return None
+        vector = unpack(self._vectors[first])
+        return [float(vector @ unpack(self._vectors[other])) for other in others]
+
+    def _embed(self, texts: Sequence[str]) -> bool:
+        unique = dict.fromkeys(text for text in texts if text not in self._vectors)
+        missing = sorted(unique, key=len)
+        # A local encoder checks the time only between calls, so the calls are small.
+        for start in range(0, len(missing), _BATCH):
+            left = self._until - time.monotonic()
+            if left <= 0 or self._embedder is None:
+                return False
+            part = missing[start : start + _BATCH]
+            try:
+                vectors = self._embedder.embed(part, left)
+            except DocsToKGError as error:
+                # Support and confidence work without cosines, so the answer is still returned.
+                self._call.log("compare", error)
+                self._embedder = None
+                return False
+            self._vectors.update(zip(part, vectors, strict=True))
+        return True

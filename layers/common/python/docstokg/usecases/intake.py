@@ -8,24 +8,29 @@ from pydantic import BaseModel, ValidationError
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import wrong_in_words
-from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.routes import MAX_BODY_BYTES, MAX_DOCUMENTS_BYTES
 from docstokg.usecases.problems import problem_reply
 
 MAX_ERRORS = 200
 
 
-def decode_body(
-    body_b64: str, request_id: str, most: int = MAX_BODY_BYTES, why: str = "over 64 KiB."
-) -> bytes | Reply:
-    """Give the client's bytes, or the reply that refuses them (400, 413: more than `most`)."""
+def decode_body(body_b64: str, request_id: str, most: int = MAX_BODY_BYTES) -> bytes | Reply:
+    """Return the client's bytes, or the reply that refuses them (400, 413: more than `most`)."""
     try:
         body = base64.b64decode(body_b64, validate=True)
     except (binascii.Error, ValueError):
         return problem_reply(400, "invalid_body", "The body is not valid base64.", request_id)
     if len(body) > most:
-        return problem_reply(413, "body_too_large", f"The body is {why}", request_id)
+        return problem_reply(413, "body_too_large", too_large(most), request_id)
     return body
+
+
+def too_large(most: int) -> str:
+    """Return the message for a body of more than `most` bytes."""
+    size = f"{most // 1024} KiB" if most < 1 << 20 else f"{most >> 20} MiB"
+    more = " Load larger documents with `docstokg load`." if most == MAX_DOCUMENTS_BYTES else ""
+    return f"The body is over {size}.{more}"
 
 
 def parse[Message: BaseModel](
@@ -45,12 +50,14 @@ def parse[Message: BaseModel](
         ]
 
 
-def parse_body[Message: BaseModel](envelope: Envelope, model: type[Message]) -> Message | Reply:
-    """Read an envelope's body as `model`, or give the reply that refuses it.
+def parse_body[Message: BaseModel](
+    envelope: Envelope, model: type[Message], most: int = MAX_BODY_BYTES
+) -> Message | Reply:
+    """Read an envelope's body as `model`, or return the reply that refuses it.
 
     A message that names a namespace is refused (403) where its caller may not read that.
     """
-    body = decode_body(envelope.body_b64, envelope.request_id)
+    body = decode_body(envelope.body_b64, envelope.request_id, most)
     if isinstance(body, Reply):
         return body
     message, errors = parse(body, model)

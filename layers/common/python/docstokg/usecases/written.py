@@ -8,9 +8,8 @@ from docstokg.contracts.state import Block, Grounded, Synthesis
 from docstokg.domain import time_budget
 from docstokg.domain.answer.notices import HARM_REMOVED
 from docstokg.domain.answer.reply import harmless
-from docstokg.domain.graph.ontology_facts import Facts
 from docstokg.ports import Embedder, KnowledgeGraph
-from docstokg.usecases.answer_consistency import facts_told, held_to_domain
+from docstokg.usecases.answer_consistency import with_domain_findings
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
@@ -19,27 +18,24 @@ from docstokg.usecases.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What a written answer is checked with.
+    """The checks of a written answer.
 
-    `compare`: makes what compares texts for so many seconds. `consistent`: holds a checked answer
-    and the passages it was written from against what the graph knows. `facts`: what the graph says
-    of the names that an answer relates.
+    `compare`: returns a comparison of texts for some seconds. `consistent`: adds the findings of
+    the subject domain to a checked answer, given the passages it was written from.
     """
 
     compare: Callable[[Run, float], Comparison]
     consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
-    facts: Callable[[Run, str], Facts]
 
 
 def checks_of(embedder: Embedder | None, graph: KnowledgeGraph, domains: Sequence[str]) -> Checks:
-    """Give what an answer is checked with here; `domains`: by name."""
+    """Return the checks that this process makes; `domains`: by name."""
     domain = domain_of(domains)
     return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
-        lambda run, checked, blocks: held_to_domain(
+        lambda run, checked, blocks: with_domain_findings(
             run, checked, blocks, graph=graph, domain=domain
         ),
-        lambda run, answer: facts_told(run, answer, graph=graph),
     )
 
 
@@ -60,7 +56,6 @@ def check_written(
         compare=comparison,
         repair=run.plan.repair,
         probability=synthesis.probability,
-        facts=checks.facts(run, synthesis.answer),
     )
     checked = checks.consistent(run, checked, blocks)
     if is_altered:

@@ -1,66 +1,65 @@
-"""How likely an answer is right, as one number and one word."""
+"""How sure the service is of an answer: the seed's formula, as one number and one word."""
 
-import math
 from collections.abc import Collection, Sequence
 from typing import Final
 
 from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdict
-from docstokg.domain.answer.extractive import logistic, model
+from docstokg.domain.answer.extractive import model
 
+RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
+"""Weights of the three parts (SPEC 1.2, from the seed specification)."""
 _BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
-_SUREST: Final = 0.999
+CEILING_UNCITED: Final = 0.5
 CEILING_WITH_INVALID_CITATIONS: Final = 0.49
 CEILING_WITH_UNSUPPORTED: Final = 0.45
 _HIGH: Final = 0.8
 _MEDIUM: Final = 0.5
+_LEAST_DOCUMENTS: Final = 2
 
 
 def confidence_parts(
-    scores: Sequence[float], cited_documents: Collection[str], similarity: float | None
+    per_sentence: Sequence[float], cited_documents: Collection[str], similarity: float | None
 ) -> ConfidenceParts:
-    """Give the three parts of an answer.
+    """Return the three parts of the confidence in an answer, each in [0, 1].
 
-    `scores`: of the chunks given to the model. `similarity`: cosine(question, answer), None
-    without an embedder.
+    `per_sentence`: per factual sentence, the highest retrieval score x support among the passages
+    it cites. `similarity`: cosine(question, answer), None without an embedder.
     """
     return ConfidenceParts(
-        retrieval=round(sum(scores) / len(scores), 4) if scores else 0.0,
+        retrieval=round(sum(per_sentence) / len(per_sentence), 4) if per_sentence else 0.0,
         sources=_BY_SOURCES[min(len(set(cited_documents)), len(_BY_SOURCES) - 1)],
         similarity=round(min(1.0, max(0.0, similarity or 0.0)), 4),
     )
 
 
-def confidence(
-    parts: ConfidenceParts, support: Sequence[float], probability: float | None
-) -> float:
-    """Give the probability that an answer is right: two logistic maps of `reader_weights.json`.
+def confidence(parts: ConfidenceParts, probability: float | None) -> float:
+    """Return 0.4 x retrieval + 0.3 x sources + 0.3 x similarity, in [0, 1].
 
-    `probability`: how likely the built-in model's choice is right. Its words are a source's own;
-    those of another model are right at most as often as their sentences are supported (`support`,
-    of each factual sentence).
+    `probability`: the built-in reader's probability that its choice answers the question, mixed in
+    with the fitted weight of `reader_weights.json`; None for another model's answer.
     """
-    values = parts.model_dump()
-    if probability is not None:
-        odds = min(_SUREST, max(1 - _SUREST, probability))
-        values["log_odds"] = math.log(odds / (1 - odds))
-        return round(logistic(model()["confidence_of_quotation"], values), 4)
-    supported = sum(support) / len(support) if support else 0.0
-    return round(logistic(model()["confidence_of_parts"], values) * supported, 4)
+    formula = RETRIEVAL * parts.retrieval + SOURCES * parts.sources + SIMILARITY * parts.similarity
+    if probability is None:
+        return round(formula, 4)
+    share: float = model()["formula_share"]
+    return round(share * formula + (1 - share) * probability, 4)
 
 
-def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool) -> float:
-    """Hold a confidence under what the checks allow.
+def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: bool) -> float:
+    """Return the confidence, at most the ceiling that the checks allow.
 
-    0.45 with any unsupported sentence, 0.49 without a marker or where one named what was not
-    given.
+    0.45 with an unsupported sentence, 0.49 with an invalid marker, 0.5 without any valid marker.
     """
-    if "unsupported" in verdicts:
-        value = min(value, CEILING_WITH_UNSUPPORTED)
-    return min(value, CEILING_WITH_INVALID_CITATIONS) if invalid else value
+    ceilings = (
+        (CEILING_WITH_UNSUPPORTED, "unsupported" in verdicts),
+        (CEILING_WITH_INVALID_CITATIONS, invalid),
+        (CEILING_UNCITED, not cited),
+    )
+    return min([value, *(ceiling for ceiling, holds in ceilings if holds)])
 
 
-def level(value: float) -> ConfidenceLevel:
-    """Return high from 0.8, medium from 0.5, low below."""
-    if value >= _HIGH:
+def level(value: float, documents: int) -> ConfidenceLevel:
+    """Return high from 0.8 with two or more cited documents, medium from 0.5, low below."""
+    if value >= _HIGH and documents >= _LEAST_DOCUMENTS:
         return "high"
     return "medium" if value >= _MEDIUM else "low"

@@ -20,7 +20,6 @@ from docstokg.domain.answer.reader_features import Candidate, Features, candidat
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import visible
 
 MODEL: Final = EXTRACTIVE
@@ -73,20 +72,9 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
 
 
 def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
-    """Quote from what nothing supersedes, and where another passage disagrees its side as well."""
-    current = [block for block in blocks if not block.superseded] or blocks
-    text, probability = answer(query, current, max_tokens, least)
-    said, ranks = set(content_stems(text)), {block.rank: block for block in current}
-    for block in current:
-        for one in block.disputed:
-            is_quoted = f"[{block.rank}]" in text and set(content_stems(one.said)) <= said
-            if not is_quoted or one.by not in ranks or f"[{one.by}]" in text:
-                continue
-            span = {"text": one.instead, "sentences": ((0, len(one.instead)),), "cosines": ()}
-            side = choose(query, [ranks[one.by].model_copy(update=span)])
-            both = f"{text} {cited(side.candidate)}" if side is not None else text
-            text = both if tokens(both) < max_tokens else text
-    return Answer(text, probability)
+    """Return `answer` from the blocks that no other block supersedes."""
+    current = [block for block in blocks if block.superseded_by is None]
+    return answer(query, current, max_tokens, least)
 
 
 class Choice(NamedTuple):

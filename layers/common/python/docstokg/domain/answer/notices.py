@@ -39,13 +39,12 @@ def model_failed(why: str, instead: str | None) -> str:
     return f"{sentence}; {instead} answered instead." if instead else f"{sentence}."
 
 
-def statements_doubted(uncited: int, unsupported: int, doubtful: int, unchecked: int) -> list[str]:
-    """Say how many statements of an answer nothing carries, one sentence for each way."""
+def statements_doubted(uncited: int, unsupported: int, unchecked: int) -> list[str]:
+    """Return a warning per kind of doubt that names how many statements of an answer have it."""
     ways = (
         (uncited, "without a citation"),
-        (unsupported, "not supported by the sources cited"),
-        (doubtful, "supported only in part by the sources cited"),
-        (unchecked, "not checked: too long, or in another language than the check reads"),
+        (unsupported, "not supported by the sources cited, says the verifier"),
+        (unchecked, "not checked: too long"),
     )
     return [
         f"{count} {'statement' if count == 1 else 'statements'} in this answer: {way}."

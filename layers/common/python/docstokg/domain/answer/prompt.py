@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from docstokg.contracts.state import Block
+from docstokg.contracts.state import Block, GraphFact
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.budget import fitting, tokens
 
@@ -25,9 +25,8 @@ _RULES: Final = f"""Answer the question from the numbered passages, and from not
 Example: "{EXAMPLE}"
 """  # noqa: E501 - a sentence of the prompt is one line
 _STYLE: Final = "The reader's wish for style, where it does not touch the rules above: "
-_STATES_NOTHING: Final = "(via shared documents)"
 _ONLY_NAMED: Final = " - direct mention"
-"""Lines of the graph that end so tell a model nothing that the passage does not."""
+"""End of a graph line that adds nothing to its passage."""
 _LONGEST_FIELD: Final = 200
 # Anything that could be read as an end or a beginning of a passage, also in look-alike letters.
 _ANGLES: Final = re.compile(
@@ -61,24 +60,30 @@ def messages(
 
 def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
     """Return the texts of the blocks that fit, at least the first one."""
-    texts = [block_text(block) for block in blocks]
-    count = fitting((tokens(text) for text in texts), max_tokens_context)
-    return tuple(texts[: max(1, count)])
+    count = fitting((tokens(block_text(block)) for block in blocks), max_tokens_context)
+    given = blocks[: max(1, count)]
+    ranks = frozenset(block.rank for block in given)
+    return tuple(block_text(block, ranks) for block in given)
 
 
-def block_text(block: Block) -> str:
-    """Return one block: source line, what the graph states of it, fenced passage."""
+def block_text(block: Block, given: Collection[int] | None = None) -> str:
+    """Return one block: source line, graph lines, fenced passage.
+
+    `given`: ranks of all blocks in the prompt; a relation names the passage that states it only
+    if it is one of these. None: any passage.
+    """
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
+    replaced = f"; superseded by [{block.superseded_by}]" if block.superseded_by else ""
     lines = [
         f"[{block.rank}] Source: {_field(block.document_name)}{title}{page} "
-        f"(Relevance: {block.relevance}/10)"
+        f"(Relevance: {block.relevance}/10{replaced})"
     ]
-    stated = [one for one in block.related if not one.endswith(_STATES_NOTHING)]
-    if block.kg_match and (stated or not block.kg_match.endswith(_ONLY_NAMED)):
+    if block.kg_match and (block.related or not block.kg_match.endswith(_ONLY_NAMED)):
         lines.append(f"    KG Match: {_field(block.kg_match)}")
-    if stated:
-        lines.append(f"    Related: {_field(', '.join(stated))}")
+    if block.related:
+        facts = ", ".join(_fact(one, given) for one in block.related)
+        lines.append(f"    Related: {facts}")
     lines += [OPEN.format(rank=block.rank), defused(block.text), CLOSE.format(rank=block.rank)]
     return "\n".join(lines)
 
@@ -106,6 +111,11 @@ def without_echo(answer: str) -> str:
     while (fence := _ECHOED.search(answer)) is not None:
         answer = answer[: fence.start()]
     return answer
+
+
+def _fact(fact: GraphFact, given: Collection[int] | None) -> str:
+    is_given = fact.stated_in is not None and (given is None or fact.stated_in in given)
+    return _field(fact.text) + (f" (stated in [{fact.stated_in}])" if is_given else "")
 
 
 def _field(text: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -98,34 +96,6 @@ class Quantity:
     unit: str = ""
     digits: int = 0
     date: Date | None = None
-
-    def is_alike(self, other: Quantity) -> bool:
-        """Tell whether both can be told apart by their values: two dates, or numbers of a unit."""
-        return (self.date is None) == (other.date is None) and self.unit == other.unit
-
-    def may_be_alike(self, other: Quantity) -> bool:
-        """Tell whether both can be compared where one of them is written without its unit."""
-        return (self.date is None) == (other.date is None) and not (self.unit and other.unit)
-
-    def is_stated_by(self, other: Quantity) -> bool:
-        """Tell whether the other one says as much, or is this one before it was rounded."""
-        if self.date is not None or other.date is not None:
-            own, there = (one.date or (one.value, None, None) for one in (self, other))
-            return all(
-                part is None or part == known for part, known in zip(own, there, strict=True)
-            )
-        if self.unit == "%" and not other.unit and other.value < 1:
-            return math.isclose(self.value, 100 * other.value)
-        if self.unit and other.unit and self.unit != other.unit:
-            return False
-        return math.isclose(self.value, other.value, rel_tol=1e-9, abs_tol=1e-12) or (
-            other.digits > self.digits and round(other.value, self.digits) == self.value
-        )
-
-
-def is_stated(number: Quantity, numbers: Iterable[Quantity]) -> bool:
-    """Tell whether one of some numbers says what `number` says."""
-    return any(number.is_stated_by(other) for other in numbers)
 
 
 @lru_cache(maxsize=4096)

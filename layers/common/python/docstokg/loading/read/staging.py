@@ -237,6 +237,14 @@ class Staging:
         rows = self._rows("SELECT id FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
         return [identity for (identity,) in rows]
 
+    def superseding(self) -> Iterator[RawChunk]:
+        """Yield the first chunk of each document whose metadata has `supersedes`, by doc_id."""
+        query = (
+            "SELECT id, doc_id, payload, embedding, min(seq) FROM chunk"
+            " WHERE payload ->> '$.metadata.supersedes' IS NOT NULL GROUP BY doc_id ORDER BY doc_id"
+        )
+        return (_chunk(*row[:4]) for row in self._each(query))
+
     def entities(self) -> Iterator[RawEntity]:
         """Yield every listed entity, by id."""
         return starmap(_entity, self._each("SELECT id, payload, embedding FROM entity ORDER BY id"))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES, id_problem
+from docstokg.contracts.documents import id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES
 from docstokg.domain.layout import packed
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable

@@ -1,0 +1,71 @@
+"""Passages whose document another passage's document supersedes: order, conflicts, blocks."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import Citation, Conflict, Span
+from docstokg.contracts.state import Block
+from docstokg.domain import supersedes
+
+MOST_LISTED = 20
+"""Entries of `conflicts`."""
+
+
+def replacements(
+    chunks: Sequence[StoredChunk], home: Callable[[StoredChunk], str]
+) -> dict[str, str]:
+    """Map the uuid of each superseded chunk to that of the chunk that replaces it.
+
+    `chunks`: in rank order. `home`: the namespace of a chunk; names resolve within it.
+    """
+    if not any(supersedes.declared(chunk.metadata) for chunk in chunks):
+        return {}
+    keys = [(home(chunk), chunk.doc_id) for chunk in chunks]
+    newer: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+    for namespace in {namespace for namespace, _ in keys}:
+        documents = [
+            supersedes.Document(
+                key,
+                chunk.doc_id,
+                chunk.document_name or "",
+                chunk.title,
+                supersedes.declared(chunk.metadata),
+            )
+            for key, chunk in zip(keys, chunks, strict=True)
+            if key[0] == namespace
+        ]
+        newer |= supersedes.links(documents).newer
+    passages = [(key, chunk.section or "") for key, chunk in zip(keys, chunks, strict=True)]
+    found = supersedes.pairs(passages, newer)
+    return {chunks[older].uuid: chunks[newer].uuid for older, newer in found.items()}
+
+
+def conflicts(
+    citations: Sequence[Citation], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
+) -> tuple[Conflict, ...]:
+    """List the citations of superseded documents, each with the one that replaces it."""
+    ranks = {citation.uuid: citation.rank for citation in citations}
+    spans = {chunk.uuid: _span(chunk) for chunk in chunks}
+    found = sorted(
+        (ranks[newer], ranks[older], newer, older)
+        for older, newer in replaced_by.items()
+        if older in ranks and newer in ranks
+    )
+    return tuple(
+        Conflict(ranks=(first, second), spans=(spans[newer], spans[older]), kind="superseded")
+        for first, second, newer, older in found[:MOST_LISTED]
+    )
+
+
+def marked(blocks: Sequence[Block], replaced_by: Mapping[str, str]) -> list[Block]:
+    """Set `superseded_by` in the blocks whose replacement is given to the model, too."""
+    ranks = {block.uuid: block.rank for block in blocks}
+    return [
+        block.model_copy(update={"superseded_by": ranks.get(replaced_by.get(block.uuid, ""))})
+        for block in blocks
+    ]
+
+
+def _span(chunk: StoredChunk) -> Span:
+    start = chunk.char_start or 0
+    return Span(uuid=chunk.uuid, char_start=start, char_end=start + len(chunk.text))

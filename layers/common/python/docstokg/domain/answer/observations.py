@@ -1,0 +1,85 @@
+"""Facts about a sentence and its sources that a reader can check at a glance; never a verdict."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from docstokg.domain.answer.consistency import label_beside, mentions
+from docstokg.domain.text.folding import variant
+from docstokg.domain.text.numbers import numbers, stated_numbers
+from docstokg.domain.text.wording import ids, names
+from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
+
+Observation = Literal[
+    "number_not_in_source", "name_not_in_source", "id_not_in_source", "id_label_mismatch"
+]
+_JOINT: Final = re.compile(r"[-/+]")
+_PARTS: Final = re.compile(r"[^\W\d_]{3,}")
+
+
+def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
+    """Return what a claim has that no source contains, in the order of the type.
+
+    `sources`: the cited passages, each with its title. Names are compared in English sentences
+    only: other languages write common nouns with a capital.
+    """
+    if not sources:
+        return ()
+    text = "\n".join(sources)
+    found: list[Observation] = []
+    if numbers(claim) - stated_numbers(text):
+        found.append("number_not_in_source")
+    own_ids = ids(claim)
+    if _is_english(claim) and any(
+        not _contains(name, claim, normalise(text))
+        for name in names(claim)
+        if name.upper() not in own_ids
+    ):
+        found.append("name_not_in_source")
+    if own_ids - ids(text):
+        found.append("id_not_in_source")
+    if any(not _is_labelled(mention, label, sources) for mention, label in _labels(claim)):
+        found.append("id_label_mismatch")
+    return tuple(found)
+
+
+def _is_english(text: str) -> bool:
+    words = [word.casefold() for word in WORD.findall(text)]
+    return english_share(words) * len(words) >= sum(word in FOREIGN for word in words)
+
+
+def _contains(name: str, claim: str, folded: str) -> bool:
+    """Return whether a text has a name, or each part of a name joined by `-`, `/` or `+`.
+
+    A part that the claim also writes in small letters is a common word ("FLT3-mutated").
+    """
+    common = frozenset(filter(str.islower, _PARTS.findall(claim)))
+    return name in folded or all(
+        part in folded or part in common for part in _JOINT.split(name) if part
+    )
+
+
+def _labels(text: str) -> list[tuple[str, str]]:
+    """Return (id, label) wherever a label stands next to an id."""
+    return [
+        (mention.id, text[place[0] : place[1]])
+        for mention in mentions(text)
+        if (place := label_beside(text, mention)) is not None
+    ]
+
+
+def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
+    """Return whether a source has the end of `label` as a label of the id, or lacks the id.
+
+    In a source that has the id without a label, the words may be anywhere. Where a label begins is
+    unknown, so each of its ends counts ("a code is Seizure (HP:0001250)").
+    """
+    words = variant(label).split()
+    ends = [" ".join(words[at:]) for at in range(len(words))]
+    for text in sources:
+        if identifier.casefold() in text.casefold():
+            given = [own for other, own in _labels(text) if other == identifier]
+            plain = [f" {variant(own)} " for own in given or [text]]
+            if any(f" {end} " in own for end in ends for own in plain):
+                return True
+    return not any(identifier.casefold() in text.casefold() for text in sources)

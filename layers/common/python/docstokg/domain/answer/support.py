@@ -1,0 +1,162 @@
+"""Support score: how likely the texts that a claim cites state it. It informs, it decides nothing.
+
+A logistic model over six features, fitted by `python -m training.support`; its card is in
+`support_weights.json`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from heapq import nsmallest
+from importlib import resources
+from typing import Final, NamedTuple
+
+from docstokg.contracts.model import Contract
+from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.wording import content_stems, names
+from docstokg.domain.text.words import compatible, normalise
+
+WINDOWS: Final = 3
+"""Windows whose cosine is taken; a fourth and a fifth gained nothing on the fitted sets."""
+
+_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+class Evidence(NamedTuple):
+    """A source text with its sentence spans; `header`: title and labels that belong to it."""
+
+    text: str
+    sentences: Sequence[Span]
+    header: str = ""
+
+    @classmethod
+    def read(cls, text: str, header: str = "") -> Evidence:
+        """Return a text with the sentences that the product's splitter finds."""
+        return cls(text, sentence_spans(text), header)
+
+
+class Window(NamedTuple):
+    """One sentence, or two consecutive ones, of source number `source`: `text[start:end]`.
+
+    `share`: share of the claim's stems that the window contains, in [0, 1].
+    """
+
+    source: int
+    start: int
+    end: int
+    text: str
+    share: float
+
+
+class Features(NamedTuple):
+    """Comparison of a claim with its sources.
+
+    `share`, `window_share`: share of the claim's distinct stems in all sources and in the best
+    window. `cosine`: highest cosine of the claim with a window, None without vectors.
+    `name_missing`, `number_missing`: 1 if a name or a number of the claim is in no source, else 0.
+    `length`: natural logarithm of one plus the number of source sentences; a long text contains
+    more of any claim by chance.
+    """
+
+    share: float
+    window_share: float
+    cosine: float | None
+    name_missing: float
+    number_missing: float
+    length: float
+
+
+class Model(Contract):
+    """Logistic regression: sigmoid(bias + sum of weight x feature).
+
+    `mean_cosine`: used where a claim has no cosine. `card`: data and measured figures.
+    """
+
+    bias: float
+    weights: Mapping[str, float]
+    mean_cosine: float
+    card: Mapping[str, object] = {}
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Model:
+    """Read the committed model."""
+    text = resources.files(__package__).joinpath("support_weights.json").read_text("utf-8")
+    return Model.model_validate_json(text)
+
+
+def best_windows(
+    claim: str, evidence: Sequence[Evidence], most: int = WINDOWS
+) -> tuple[Window, ...]:
+    """Return the windows that contain most of a claim's stems, best first.
+
+    Of windows with the same share, the one with fewer stems is first, so that a single sentence
+    precedes the pairs that contain it. Windows do not cross sources.
+    """
+    wanted = frozenset(content_stems(claim))
+    ranked: list[tuple[float, int, str, int, Window]] = []
+    for place, source in enumerate(evidence):
+        stems = [frozenset(content_stems(source.text[a:b])) for a, b in source.sentences]
+        for first, span in enumerate(source.sentences):
+            for last in range(first, min(first + 2, len(stems))):
+                own = stems[first] | stems[last]
+                start, end = span[0], source.sentences[last][1]
+                text = source.text[start:end]
+                window = Window(place, start, end, text, _share(wanted, own))
+                ranked.append((-window.share, len(own), text, place, window))
+    return tuple(window for *_, window in nsmallest(most, ranked))
+
+
+def features(
+    claim: str,
+    evidence: Sequence[Evidence],
+    windows: Sequence[Window],
+    cosines: Sequence[float] | None = None,
+) -> Features | None:
+    """Return the features of a claim (without markers); None if the sources have no sentence.
+
+    `windows`: as `best_windows` returns them for the same claim and evidence. `cosines`: of the
+    claim with each window's text.
+    """
+    if not windows:
+        return None
+    whole = "\n".join(part for one in evidence for part in (one.header, one.text) if part)
+    folded = normalise(whole)
+    stems = frozenset[str]().union(
+        *(content_stems(one.text[a:b]) for one in evidence for a, b in one.sentences),
+        *(content_stems(one.header) for one in evidence),
+    )
+    return Features(
+        share=_share(frozenset(content_stems(claim)), stems),
+        window_share=windows[0].share,
+        cosine=max(cosines) if cosines else None,
+        name_missing=float(any(name not in folded for name in names(claim))),
+        number_missing=float(not _numbers(claim) <= _numbers(whole)),
+        length=math.log1p(sum(len(one.sentences) for one in evidence)),
+    )
+
+
+def score(values: Features | None, model: Model | None = None) -> float:
+    """Return the support in [0, 1]: 0 without features, else the model's probability.
+
+    The probability assumes that half of all claims are supported. `model` is the committed one
+    unless given.
+    """
+    if values is None:
+        return 0.0
+    model = model or fitted()
+    cosine = model.mean_cosine if values.cosine is None else values.cosine
+    own = values._replace(cosine=cosine)._asdict()
+    total = model.bias + sum(weight * own[name] for name, weight in model.weights.items())
+    return 1 / (1 + math.exp(-total))
+
+
+def _share(wanted: Set[str], stems: Set[str]) -> float:
+    return len(wanted & stems) / len(wanted) if wanted else 0.0
+
+
+def _numbers(text: str) -> frozenset[str]:
+    return frozenset(number.replace(",", "") for number in _NUMBER.findall(compatible(text)))

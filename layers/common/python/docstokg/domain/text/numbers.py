@@ -1,0 +1,59 @@
+"""The numbers that a text states, as comparable strings: written in digits, or in English words."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible
+
+_ONES_TEXT: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+_TENS_TEXT: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+_MONTHS_TEXT: Final = (
+    "january february march april may june july august september october november december"
+)
+_ONES: Final = {word: value for value, word in enumerate(_ONES_TEXT.split())}
+_TENS: Final = {word: value for value, word in enumerate(_TENS_TEXT.split(), start=2)}
+_OTHERS: Final = {
+    **{month: place for place, month in enumerate(_MONTHS_TEXT.split(), start=1)},
+    **{"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 100, "thousand": 1000},
+}
+# Digits that are part of a name (p53, HP:0001250) are not a number.
+_DIGITS: Final = re.compile(
+    r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
+)
+_GROUPED: Final = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
+
+
+@lru_cache(maxsize=4096)
+def numbers(text: str) -> frozenset[str]:
+    """Return the numbers written in digits, without thousands separators and trailing zeros."""
+    plain = ID_IN_CLAIM.sub(" ", compatible(text))
+    return frozenset(_canonical(match[0]) for match in _DIGITS.finditer(plain))
+
+
+def stated_numbers(text: str) -> frozenset[str]:
+    """Return `numbers`, the parts of dates and decimals, and numbers and months in words."""
+    found = set(numbers(text))
+    found.update(part.lstrip("0") or "0" for one in tuple(found) for part in one.split("."))
+    before = 0
+    for word in WORD.findall(text.casefold()):
+        value = _ONES.get(word, _OTHERS.get(word))
+        if word in _TENS:
+            before = 10 * _TENS[word]
+            found.add(str(before))
+            continue
+        if value is not None:
+            found.add(str(value))
+            if before and 0 < value < 10:
+                found.add(str(before + value))
+        before = 0
+    return frozenset(found)
+
+
+def _canonical(digits: str) -> str:
+    whole, point, decimals = _GROUPED.sub("", digits).replace(",", ".").partition(".")
+    decimals = decimals.rstrip("0") if "." not in decimals else decimals
+    return (whole.lstrip("0") or "0") + (f"{point}{decimals}" if decimals else "")
