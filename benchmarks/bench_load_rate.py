@@ -79,9 +79,12 @@ def load(tree: Path, rows: list[dict[str, str]], options: list[str]) -> Took:
         environment = os.environ | {"DOCSTOKG_CACHE_DIR": str(folder / "cache")}
         begun = time.monotonic()
         process = subprocess.Popen(
-            command, cwd=tree, env=environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            command,
+            cwd=tree,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         assert process.stderr is not None
         said = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)

@@ -73,8 +73,10 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
     questions = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
     stored = partial(stored_chunks, wiring.search_index(), wiring.register(), [namespace])
     for question in questions:
-        body = ask(flow, {"query": question["question"], "namespace": namespace,
-                          "budget": {"timeout_s": 30}}).body  # fmt: skip
+        body = ask(
+            flow,
+            {"query": question["question"], "namespace": namespace, "budget": {"timeout_s": 30}},
+        ).body
         documents = list(dict.fromkeys(c["doc_id"] for c in body["citations"]))
         ranks = [documents.index(gold) + 1 for gold in question["gold"] if gold in documents]
         rank = min(ranks, default=0)

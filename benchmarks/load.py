@@ -366,10 +366,17 @@ def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
             good = [row for row in heard if row[2] == 200]
             times = [row[4] for row in good]
             yield (
-                round(at), stage.name, len(good), sum(row[3] == WHOLE for row in good),
-                sum(row[3] == "overloaded" for row in heard), round(quantile(times, 0.5)),
-                round(quantile(times, 0.95)), resident // MB, threads, descriptors,
-            )  # fmt: skip
+                round(at),
+                stage.name,
+                len(good),
+                sum(row[3] == WHOLE for row in good),
+                sum(row[3] == "overloaded" for row in heard),
+                round(quantile(times, 0.5)),
+                round(quantile(times, 0.95)),
+                resident // MB,
+                threads,
+                descriptors,
+            )
 
 
 def broken(

@@ -58,8 +58,10 @@ def lines_of(text: str, width: int) -> list[str]:
 def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
     """Write a file of A4 pages: each its one resource, that one's kind, and its content."""
     kids = " ".join(f"{3 + 3 * at} 0 R" for at in range(len(pages)))
-    parts = [b"<</Type/Catalog/Pages 2 0 R>>",
-             f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode()]  # fmt: skip
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode(),
+    ]
     for at, (resource_object, name, content) in enumerate(pages):
         own = 3 + 3 * at
         parts += [

@@ -83,8 +83,11 @@ def ask_all(folders: list[str], model: str, out: Path) -> None:
     for named in folders:
         name, _, first = named.partition(":")
         folder, begin = Path(name), int(first or FITTED)
-        rows = [row for row in _rows(folder / "given.jsonl")
-                if row.get("type") in (None, "Fact Retrieval", "answerable")]  # fmt: skip
+        rows = [
+            row
+            for row in _rows(folder / "given.jsonl")
+            if row.get("type") in (None, "Fact Retrieval", "answerable")
+        ]
         count = ASKED.get(folder.name, ASKED_ELSEWHERE)
         own = rows[begin : begin + count]
         placed += [(n / count, row["id"], row) for n, row in enumerate(own)]
@@ -109,10 +112,17 @@ def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
         count = len(prompt.passages_within(blocks, CONTEXT))
         passages = "\n\n".join(block.text for block in blocks[:count])
         asked = PLAIN.format(passages=passages, question=row["question"])
-        text = wiring.language_model().complete(
-            [{"role": "user", "content": asked}],
-            model=model, temperature=0.0, max_tokens=TOKENS, timeout_s=DAY_S,
-        ).text  # fmt: skip
+        text = (
+            wiring.language_model()
+            .complete(
+                [{"role": "user", "content": asked}],
+                model=model,
+                temperature=0.0,
+                max_tokens=TOKENS,
+                timeout_s=DAY_S,
+            )
+            .text
+        )
     else:
         plan = _plan(wiring, row["question"], model if arm == "product" else extractive.MODEL)
         run = Run.of({"plan": plan.model_dump(mode="json")}, QUIET)
@@ -155,8 +165,10 @@ def report(answers: list[Path], kept: Path | None) -> None:
                 sum(r[key] for r in own) for key in ("right", "refused", "seconds")
             )
             print(f"{model} {arm}: {right} right, {refused} refused of {len(own)}; {s:.0f} s")
-        pairs = [(a["right"], b["right"]) for a, b in
-                 zip(by_arm["product"], by_arm["plain"], strict=True)]  # fmt: skip
+        pairs = [
+            (a["right"], b["right"])
+            for a, b in zip(by_arm["product"], by_arm["plain"], strict=True)
+        ]
         won, lost = pairs.count((True, False)), pairs.count((False, True))
         print(f"{model}: won {won}, lost {lost}, tied {len(pairs) - won - lost}")
 

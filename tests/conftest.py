@@ -167,9 +167,14 @@ def write_corpus(folder: Path, corpus: dict[str, list[dict[str, Any]]]) -> Path:
 
 
 def load_folder(
-    folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, namespace: str = "default",
+    folder: Path,
+    store: Path,
+    cache_dir: Path,
+    *,
+    embed: bool = True,
+    namespace: str = "default",
     **settings: Any,
-):  # fmt: skip
+):
     """Load a folder into one embedded store, or where settings say, as `docstokg load` does."""
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load

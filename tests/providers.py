@@ -86,12 +86,17 @@ def _chat(state: Providers, who: str, key: str, path: str, headers: Headers, bod
     state.asked.append((who, said["model"], said))
     message = {"role": "assistant", "content": state.answer}
     return 200, {
-        "id": "c", "object": "chat.completion", "created": 1, "model": said["model"],
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": said["model"],
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
         "usage": {
-            "prompt_tokens": USED["in"], "completion_tokens": USED["out"], "total_tokens": 150
+            "prompt_tokens": USED["in"],
+            "completion_tokens": USED["out"],
+            "total_tokens": 150,
         },
-    }  # fmt: skip
+    }
 
 
 def _openai(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
@@ -118,10 +123,14 @@ def _anthropic(state: Providers, path: str, url: str, headers: Headers, body: by
         return _refused(state, 400, "anthropic: rules belong into system")
     state.asked.append(("anthropic", said["model"], said))
     return 200, {
-        "id": "m", "type": "message", "role": "assistant", "model": said["model"],
-        "content": [{"type": "text", "text": state.answer}], "stop_reason": "end_turn",
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": said["model"],
+        "content": [{"type": "text", "text": state.answer}],
+        "stop_reason": "end_turn",
         "usage": {"input_tokens": USED["in"], "output_tokens": USED["out"]},
-    }  # fmt: skip
+    }
 
 
 def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
@@ -137,6 +146,7 @@ def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: byte
     state.asked.append(("bedrock", unquote(parts[1]), said))
     return 200, {
         "output": {"message": {"role": "assistant", "content": [{"text": state.answer}]}},
-        "stopReason": "end_turn", "metrics": {"latencyMs": 1},
+        "stopReason": "end_turn",
+        "metrics": {"latencyMs": 1},
         "usage": {"inputTokens": USED["in"], "outputTokens": USED["out"], "totalTokens": 150},
-    }  # fmt: skip
+    }

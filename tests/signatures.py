@@ -75,9 +75,27 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     """Make a certificate for 127.0.0.1 that nobody else trusts, and its key."""
     public, private = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "1", "-subj", "/CN=loopback", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", str(private), "-out", str(public)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=loopback",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            str(private),
+            "-out",
+            str(public),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return public, private

@@ -91,8 +91,16 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
             if not body.get("stream"):
                 message = {"role": "assistant", "content": model.think + model.answer}
                 choice = {"index": 0, "finish_reason": model.finish, "message": message}
-                send_json(self, 200, {**_head(body), "object": "chat.completion",
-                                      "choices": [choice], "usage": _USAGE})  # fmt: skip
+                send_json(
+                    self,
+                    200,
+                    {
+                        **_head(body),
+                        "object": "chat.completion",
+                        "choices": [choice],
+                        "usage": _USAGE,
+                    },
+                )
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")

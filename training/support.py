@@ -44,10 +44,10 @@ Figures = dict[str, dict[str, Measured]]
 
 
 class Example(NamedTuple):
-    """A labelled claim of a folder with its features."""
+    """A labelled claim of a folder with its features; `title`: folder and set."""
 
     folder: str
-    set: str
+    title: str
     features: Features
     supported: bool
 
@@ -77,8 +77,10 @@ def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
     A folder without `claims*.jsonl` is read as SciFact.
     """
     claims = read_claims(folder) if any(folder.glob("claims*.jsonl")) else scifact(folder)
+    names = {claim.set for claim in claims}
+    titles = {name: f"{folder.name}: {name}" if len(names) > 1 else folder.name for name in names}
     return [
-        Example(folder.name, claim.set, values, claim.supported)
+        Example(folder.name, titles[claim.set], values, claim.supported)
         for claim, values in zip(claims, examine(claims, embedder), strict=True)
         if values is not None
     ]
@@ -100,8 +102,8 @@ def scifact(folder: Path) -> list[LabelledClaim]:
 def fit(examples: Sequence[Example]) -> Model:
     """Fit a logistic regression with a ridge and an intercept per set, by Newton's method."""
     values = np.array([one.features for one in examples], dtype=float)
-    groups = [f"{one.folder} {one.set}" for one in examples]
-    own_set = np.array([[group == name for name in sorted(set(groups))] for group in groups])
+    titles = sorted({one.title for one in examples})
+    own_set = np.array([[one.title == title for title in titles] for one in examples])
     supported = np.array([one.supported for one in examples], dtype=float)
     means, scales = values.mean(0), values.std(0) + 1e-9
     count = len(Features._fields)
@@ -140,14 +142,9 @@ def left_out(examples: Sequence[Example]) -> Figures:
 
 def by_set(examples: Sequence[Example], model: Model) -> Figures:
     """Measure `line`, `no vectors` and `support` on the claims of a folder and on each set."""
-    sets = list(dict.fromkeys(one.set for one in examples))
-    groups = {examples[0].folder: list(examples)}
-    if len(sets) > 1:
-        for name in sets:
-            title = f"{examples[0].folder}: {name}"
-            groups[title] = [one for one in examples if one.set == name]
     figures: Figures = {}
-    for title, own in groups.items():
+    for title in dict.fromkeys(title for one in examples for title in (one.folder, one.title)):
+        own = [one for one in examples if title in (one.folder, one.title)]
         values = [one.features for one in own]
         scores = {
             "line": [one.share for one in values],

@@ -89,13 +89,17 @@ async def _loaded(task: Task) -> LightRAG:
             ],
             "relationships": [
                 {
-                    "src_id": one, "tgt_id": other, "description": f"{one} {kind} {other}",
-                    "keywords": kind, "source_id": doc, "file_path": doc,
+                    "src_id": one,
+                    "tgt_id": other,
+                    "description": f"{one} {kind} {other}",
+                    "keywords": kind,
+                    "source_id": doc,
+                    "file_path": doc,
                 }
                 for one, other, kind, doc in relations
             ],
         }
-    )  # fmt: skip
+    )
     return made
 
 

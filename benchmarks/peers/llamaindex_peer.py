@@ -42,9 +42,13 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
             for mode in ("default", "text_search")
         ]
         fusion = QueryFusionRetriever(
-            both, llm=MockLLM(), num_queries=1, mode="reciprocal_rerank", similarity_top_k=10,
+            both,
+            llm=MockLLM(),
+            num_queries=1,
+            mode="reciprocal_rerank",
+            similarity_top_k=10,
             use_async=False,
-        )  # fmt: skip
+        )
         yield f"llama-index QueryFusionRetriever, {depth} each", asked(fusion)
 
 

@@ -177,9 +177,10 @@ def _tell_unknown(
         "limits.graph.rel_whitelist": (limits and limits.rel_whitelist, _relations),
     }
     missing = {
-        name: (values, kinds) for name, (values, kinds) in asked.items()
+        name: (values, kinds)
+        for name, (values, kinds) in asked.items()
         if {value.casefold() for value in values or ()} - kinds(part)
-    }  # fmt: skip
+    }
     unbound = around.model_copy(update={"relations": None, "entity_types": None})
     if not missing:
         return

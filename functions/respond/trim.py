@@ -61,10 +61,8 @@ def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
     ranks = {citation.rank for citation in citations}
     told = tuple(one for one in response.conflicts if ranks.issuperset(one.ranks))
     return response.model_copy(
-        update={
-            "citations": tuple(citations), "results_count": len(citations), "conflicts": told
-        }
-    )  # fmt: skip
+        update={"citations": tuple(citations), "results_count": len(citations), "conflicts": told}
+    )
 
 
 def _degraded(response: RAGResponse) -> RAGResponse:

@@ -40,9 +40,7 @@ def followed(
         return retrieval
     scope = scope.model_copy(update={"filter": {"doc_id": (doc_id,)}})
     own = index.search([q for q in queries if q.channel != "facts"], scope, time_s)
-    scores = {
-        result.channel: {hit.uuid: hit.score for hit in result.hits} for result in own
-    }  # fmt: skip
+    scores = {result.channel: {hit.uuid: hit.score for hit in result.hits} for result in own}
     uuids = {uuid for found in scores.values() for uuid in found}
     if expect.chunk_id is not None:
         uuids = set(there)

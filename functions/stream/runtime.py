@@ -20,9 +20,10 @@ API = "/2018-06-01/runtime"
 ERROR = "Lambda-Runtime-Function-Error-"
 STREAMED = {
     "Content-Type": "application/vnd.awslambda.http-integration-response",
-    "Lambda-Runtime-Function-Response-Mode": "streaming", "Transfer-Encoding": "chunked",
+    "Lambda-Runtime-Function-Response-Mode": "streaming",
+    "Transfer-Encoding": "chunked",
     "Trailer": f"{ERROR}Type, {ERROR}Body",
-}  # fmt: skip
+}
 
 
 class Exchange:

@@ -114,10 +114,13 @@ def fill(writer: GraphWriter) -> None:
     """Load a small clinic: open and closed chunks, an ontology, an obsolete term, open facts."""
     writer.put_chunks(
         [
-            chunk("a", "d1", topic="seizure"), chunk("b", "d2"), chunk("c", "d3", acl=("doctors",)),
-            chunk("d", "d4", topic="seizure"), chunk("z", "d9", namespace="other"),
+            chunk("a", "d1", topic="seizure"),
+            chunk("b", "d2"),
+            chunk("c", "d3", acl=("doctors",)),
+            chunk("d", "d4", topic="seizure"),
+            chunk("z", "d9", namespace="other"),
         ]
-    )  # fmt: skip
+    )
     writer.put_entities(
         [
             entity(

@@ -67,8 +67,11 @@ def test_keys_are_listed_by_their_bytes_with_what_is_known_of_them(store: Object
     assert all(stored.modified > 1 for stored in page)
     assert [stored.key for stored in store.list("p/", "p/a/b")] == [s.key for s in page][3:]
     assert [stored.key for stored in store.list("p/a")] == [
-        "p/a-b", "p/a.txt", "p/a/b", "p/a/b c&d",
-    ]  # fmt: skip
+        "p/a-b",
+        "p/a.txt",
+        "p/a/b",
+        "p/a/b c&d",
+    ]
     assert store.list("nothing/") == []
 
 

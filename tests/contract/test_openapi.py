@@ -41,9 +41,11 @@ PAGE = {route.path for route in page_routes()}
 """Files for a browser, each named in the page itself; the contract describes the API."""
 POSTS = sorted(path for path, item in openapi.document()["paths"].items() if "post" in item)
 CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance,
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
     response_schema_conformance,
-]  # fmt: skip
+]
 UNHURRIED = settings(
     deadline=None,
     database=None,
@@ -157,11 +159,15 @@ def schema(app):
 @pytest.mark.parametrize(
     ("path", "method"),
     [
-        *((path, "POST") for path in POSTS), ("/v1/health", "GET"), ("/openapi.json", "GET"),
-        ("/v1/namespaces", "GET"), ("/v1/documents", "GET"), ("/v1/documents/{doc_id}", "DELETE"),
+        *((path, "POST") for path in POSTS),
+        ("/v1/health", "GET"),
+        ("/openapi.json", "GET"),
+        ("/v1/namespaces", "GET"),
+        ("/v1/documents", "GET"),
+        ("/v1/documents/{doc_id}", "DELETE"),
         ("/v1/jobs/{id}", "GET"),
     ],
-)  # fmt: skip
+)
 def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
     operation = schema[path][method]
     one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")

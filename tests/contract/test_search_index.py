@@ -464,8 +464,9 @@ def test_a_document_that_gains_a_chunk_stays_whole(store: Store) -> None:
     fill(store, chunk("c0", "first", doc_id="d"))
     for name, generation in (("c1", "01B"), ("c2", "01C")):
         known = store.writer.doc_uuids("ns", "d")
-        change = DocumentChange("ns", "d", [(chunk(name, name, doc_id="d"), "m")], known, [], [],
-                                generation)  # fmt: skip
+        change = DocumentChange(
+            "ns", "d", [(chunk(name, name, doc_id="d"), "m")], known, [], [], generation
+        )
         store.writer.open_load("run", None, None, None)
         assert store.writer.put_document(change) == 0
         store.writer.close_load()
@@ -479,8 +480,10 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
         store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
     info = store.index.info(PATIENT_S)
     assert (info.embedding_model, info.dimension, info.sparse_model) == (
-        "model-a", DIMENSION, "sparse-a",
-    )  # fmt: skip
+        "model-a",
+        DIMENSION,
+        "sparse-a",
+    )
 
 
 def test_an_open_load_shows(store: Store) -> None:
@@ -573,13 +576,21 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        '"', "seizure AND (", "NOT seizure NEAR/2 (x y)", "title:seizure OR text:*",
-        "^seizure* + -x {a b}: c", "'; DROP TABLE index_rows; --", "😀🧠 seizure",
-        "\u202eseizure\u202c \u200f\u2066", "seizure " + "lorem ipsum dolor sit amet " * 150,
-        " ".join(f"word{i}" for i in range(700)) + " seizure", "癫痫发作 是 什么", "é" * 4096,
+        '"',
+        "seizure AND (",
+        "NOT seizure NEAR/2 (x y)",
+        "title:seizure OR text:*",
+        "^seizure* + -x {a b}: c",
+        "'; DROP TABLE index_rows; --",
+        "😀🧠 seizure",
+        "\u202eseizure\u202c \u200f\u2066",
+        "seizure " + "lorem ipsum dolor sit amet " * 150,
+        " ".join(f"word{i}" for i in range(700)) + " seizure",
+        "癫痫发作 是 什么",
+        "é" * 4096,
         "\\ % _ [ ] ? seizure",
     ],
-)  # fmt: skip
+)
 def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
     fill(store, seizure("a"), facts=(fact("f", "seizure"),))
     found = ask(store, text=text)

@@ -111,9 +111,11 @@ def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> No
     traces.store.write([message("q")], PATIENT_S)
     once = traces.held()
     assert once == {
-        "query": [("q", "s", "h", "default", 1000, 1)], "retrieved": [("q", number("a"), 1, 0.5)],
-        "focused": [("q", "HP:0001250", 0.25)], "supported": [("q", number("a"), 1)],
-    }  # fmt: skip
+        "query": [("q", "s", "h", "default", 1000, 1)],
+        "retrieved": [("q", number("a"), 1, 0.5)],
+        "focused": [("q", "HP:0001250", 0.25)],
+        "supported": [("q", number("a"), 1)],
+    }
     traces.store.write([message("q"), message("q")], PATIENT_S)
     assert traces.held() == once
 

@@ -111,9 +111,11 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
     holder = {"sub": "k", "namespaces": ["default", "handbook"], "groups": []}
     keys.write_text(json.dumps({"K": holder}))
     url = server_for(
-        auth="keys", keys_file=str(keys), openai_api_key="k",
+        auth="keys",
+        keys_file=str(keys),
+        openai_api_key="k",
         models=("extractive", "gpt-4o", "claude-3-haiku"),
-    )  # fmt: skip
+    )
     with openai.OpenAI(base_url=f"{url}/v1", api_key="K", max_retries=0) as client:
         listed = [model.id for model in client.models.list()]
         # Nobody is listed who could not answer: there is no key for the third.

@@ -46,13 +46,57 @@ def test_a_draft_with_citations(client, cited) -> None:
     }
     first, second, third, fourth = verdicts.values()
     assert first == ("supported", ())
-    assert second == ("unsupported", ("number_not_in_source",))
-    assert third[0] in ("supported", "weak")
+    assert second == ("unverified", ("number_not_in_source",))
+    assert third[0] in ("supported", "unverified")
     assert fourth == ("uncited", ())
     assert body["grounding"]["invalid_citations"] == ["[7]"]
-    assert not body["grounding"]["grounded"]
+    assert body["grounding"]["grounded"] is False
     assert body["consistency"] == {"ok": True, "issues": []}
     assert body["diagnostics"]["timings_ms"]["total"] > 0
+
+
+SOURCES = [
+    {"id": "fees.txt", "title": "Fees", "text": "A berth costs 40 euros a night. Dogs are free."},
+    {"text": "The office opens at nine.\nIt is closed on Sundays."},
+]
+
+
+def test_texts_sent_along_are_the_sources(client) -> None:
+    draft = (
+        "A berth costs 40 euros a night [1]. It is closed on Sundays [2]. Dogs cost 2 euros [1]."
+    )
+    body = check(client, text=draft, sources=SOURCES)
+    rows = body["grounding"]["sentences"]
+    assert [row["verdict"] for row in rows] == ["supported", "supported", "unverified"]
+    assert [row["span"]["uuid"] for row in rows] == ["fees.txt", "source-2", "fees.txt"]
+    span = rows[1]["span"]
+    text = SOURCES[1]["text"]
+    assert text[span["char_start"] : span["char_end"]] == "It is closed on Sundays."
+    assert rows[2]["reasons"] == ["number_not_in_source"]
+    assert body["grounding"]["grounded"] is None
+    assert body["consistency"] is None
+    assert (
+        check(client, text=draft, sources=SOURCES, namespace="default")["consistency"] is not None
+    )
+
+
+def test_without_markers_every_text_is_a_source(client) -> None:
+    body = check(client, text="It is closed on Sundays. Dogs are free.", sources=SOURCES)
+    rows = body["grounding"]["sentences"]
+    assert [(row["verdict"], row["citations"]) for row in rows] == [
+        ("supported", [2]), ("supported", [1]),
+    ]  # fmt: skip
+    assert body["grounding"]["grounded"] is True
+
+
+def test_a_draft_has_one_kind_of_source_and_a_limit(client) -> None:
+    both = {"text": "x y", "sources": SOURCES, "citations": [{"rank": 1, "uuid": "u"}]}
+    assert check(client, 400, **both)["errors"][0]["code"] == "sources_and_citations"
+    large = [{"text": "word " * 20_000}] * 5
+    assert check(client, 400, text="x y", sources=large)["errors"][0]["code"] == "sources_too_large"
+    fitting = [{"text": "word " * 15_000}] * 5
+    assert check(client, text="x y z", sources=fitting)["grounding"]["grounded"] is None
+    assert check(client, 413, text="x y", sources=[{"text": "word " * 120_000}])
 
 
 def test_what_cannot_be_read_is_named(client) -> None:
@@ -88,6 +132,11 @@ def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, c
     assert run(app, arguments) == 0
     assert "supported" in capsys.readouterr().out
     draft.write_text(f"A seizure may follow 30 drinks [{rank}].")
+    assert run(app, arguments) == 3
+    shown = capsys.readouterr().out
+    assert "a number that no cited source contains" in shown
+    assert "0 of 1 sentence verified" in shown
+    draft.write_text("A seizure may follow 30 drinks [99].")
     assert run(app, arguments) == 1
-    assert "a number the source does not have" in capsys.readouterr().out
+    capsys.readouterr()
     assert run(app, ["check", str(tmp_path / "absent.txt"), *store]) == 2

@@ -64,8 +64,12 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
     }
     done = subprocess.run(
         ["sh", "container/install", str(source), str(target)],
-        cwd=source, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=source,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "0.1.0" in done.stdout
     shutil.rmtree(source)
@@ -78,8 +82,12 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
     )
     asked = subprocess.run(
         [str(target / "bin" / "python"), "-c", code],
-        cwd=tmp_path, env={}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert asked.returncode == 0, asked.stderr
     definition, missing = json.loads(asked.stdout)
     assert definition.startswith(str(target))
@@ -92,8 +100,10 @@ def test_only_loopback_is_published_and_stores_have_no_way_out() -> None:
     assert [name for name, some in ports.items() if some] == ["docstokg"]
     assert COMPOSE["networks"]["stores"] == {"internal": True}
     assert {name: service["networks"] for name, service in SERVICES.items()} == {
-        "docstokg": ["outside", "stores"], "opensearch": ["stores"], "neo4j": ["stores"],
-    }  # fmt: skip
+        "docstokg": ["outside", "stores"],
+        "opensearch": ["stores"],
+        "neo4j": ["stores"],
+    }
 
 
 def test_the_service_can_write_nowhere_and_asks_for_keys() -> None:

@@ -55,8 +55,12 @@ def test_every_command_of_tutorial_and_how_tos_runs(folder: Path, environment) -
     for page, command in commands:
         done = subprocess.run(
             ["sh", "-e", "-c", command],
-            cwd=folder, env=environment, check=False, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=folder,
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, (page, command, done.stdout, done.stderr)
         said[command] = done.stdout
     whole = "\n".join(said.values())

@@ -19,8 +19,10 @@ from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)
 WORDS_ONLY = {
-    "DOCSTOKG_EMBED_PROVIDER": "none", "DOCSTOKG_SPARSE": "none", "DOCSTOKG_NAMES": "rule",
-}  # fmt: skip
+    "DOCSTOKG_EMBED_PROVIDER": "none",
+    "DOCSTOKG_SPARSE": "none",
+    "DOCSTOKG_NAMES": "rule",
+}
 KEYS = {
     "loader": {"sub": "loader", "namespaces": ["plant"], "groups": ["*"], "load": ["plant"]},
     "outsider": {"sub": "outsider", "namespaces": ["plant"], "groups": [], "load": ["plant"]},
@@ -137,8 +139,10 @@ def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
     assert {doc_id: one["title"] for doc_id, one in listed.items()} == {
-        "care/pumps.md": "Care of pumps", "secret": "", "valves": "All valves",
-    }  # fmt: skip
+        "care/pumps.md": "Care of pumps",
+        "secret": "",
+        "valves": "All valves",
+    }
     assert {one["run_id"] for one in listed.values()} == {accepted["job_id"]}
     found = callers["loader"].first("How often must the pump be oiled?")
     assert found["doc_id"] == "care/pumps.md"
@@ -296,8 +300,9 @@ def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) ->
     """The job is taken up by the next worker, started by the same server and by another one."""
     serving = open_server(tmp_path, cache_dir)
     anyone = Asked(serving, "")
-    text = "\n\n".join(f"## Part {n}\n\nThe lamp of part {n} is lit at {n} o'clock. " * 9
-                       for n in range(60))  # fmt: skip
+    text = "\n\n".join(
+        f"## Part {n}\n\nThe lamp of part {n} is lit at {n} o'clock. " * 9 for n in range(60)
+    )
     documents = [{"doc_id": f"lamps-{n}.md", "text": f"# Lamps {n}\n\n{text}"} for n in range(20)]
     accepted = anyone.load(*documents)
     killed = 0

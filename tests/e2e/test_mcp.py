@@ -268,7 +268,7 @@ async def test_problems_are_tool_errors(url) -> None:
             assert problem["errors"][0]["path"] == "$.response_cursor"
         with pytest.raises(MCPError) as refused:
             await client.call_tool("traverse_the_moon", {})
-        assert refused.value.error.code == -32602  # fmt: skip
+        assert refused.value.error.code == -32602
 
 
 async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
@@ -328,7 +328,7 @@ async def test_what_is_no_message_of_the_protocol(url) -> None:
         for origin in ("https://evil.example", "null", "http://["):
             assert (await post(ping_bytes, 403, origin=origin))["code"] == "foreign_origin"
         await post(ping_bytes, 200, origin="http://localhost:3000")
-        assert (await http.get(url)).status_code == 405  # fmt: skip
+        assert (await http.get(url)).status_code == 405
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -338,13 +338,19 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     server = StdioServerParameters(
         command=sys.executable,
         args=[
-            "-c", "from docstokg_local.cli.commands import main; main()", "mcp", "--index", store,
+            "-c",
+            "from docstokg_local.cli.commands import main; main()",
+            "mcp",
+            "--index",
+            store,
         ],
         env={
-            "PYTHONPATH": path, "DOCSTOKG_CACHE_DIR": str(cache_dir), "PATH": os.defpath,
+            "PYTHONPATH": path,
+            "DOCSTOKG_CACHE_DIR": str(cache_dir),
+            "PATH": os.defpath,
             "HOME": str(tmp_path),
         },
-    )  # fmt: skip
+    )
     async with Client(server, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         asked = {"query": QUESTION, "numbers": True}

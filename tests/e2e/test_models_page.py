@@ -46,23 +46,31 @@ def test_a_recipe_works_as_it_is_pasted(
     commands = commands.replace("http://127.0.0.1:11434/v1", server.at("gateway"))
     store = f"sqlite:///{small_store}"
     unset = {name: "" for name in os.environ if name.startswith(("AWS_", "DOCSTOKG_"))}
-    environment = os.environ | unset | {
-        "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
-        "DOCSTOKG_INDEX_URL": store,
-        "DOCSTOKG_GRAPH_URL": store,
-        "DOCSTOKG_CACHE_DIR": str(cache_dir),
-        "DOCSTOKG_LLM_API_KEY": GATEWAY_KEY if "gateway" in recipe else "",
-        "DOCSTOKG_PROVIDER_URLS": ",".join(
-            f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
-        ),
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_SESSION_TOKEN": TOKEN,
-    }  # fmt: skip
+    environment = (
+        os.environ
+        | unset
+        | {
+            "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+            "DOCSTOKG_INDEX_URL": store,
+            "DOCSTOKG_GRAPH_URL": store,
+            "DOCSTOKG_CACHE_DIR": str(cache_dir),
+            "DOCSTOKG_LLM_API_KEY": GATEWAY_KEY if "gateway" in recipe else "",
+            "DOCSTOKG_PROVIDER_URLS": ",".join(
+                f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
+            ),
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_SESSION_TOKEN": TOKEN,
+        }
+    )
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", commands],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.problems == []
     assert [(who, model) for who, model, _ in server.asked] == ASKED[recipe]

@@ -122,7 +122,7 @@ def test_a_stream_says_what_the_whole_answer_says(url) -> None:
         "I cannot help with that. Please ask a doctor.",
         " ".join(f"Fact number {n} is stated [1]." for n in range(60)),
     ],
-)  # fmt: skip
+)
 def test_sentences_and_repairs_together_are_the_answer(url, mending_url, model, answer) -> None:
     model.answer = answer
     for address in (url, mending_url):
@@ -183,10 +183,12 @@ def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
         parts = list(
             client.chat.completions.create(
-                model=TINY, messages=[QUESTION], stream=True,
+                model=TINY,
+                messages=[QUESTION],
+                stream=True,
                 stream_options={"include_usage": True},
             )
-        )  # fmt: skip
+        )
     assert {part.object for part in parts} == {"chat.completion.chunk"}
     assert len({part.id for part in parts}) == 1
     assert parts[0].choices[0].delta.role == "assistant"
@@ -200,13 +202,15 @@ def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
 
 def test_mcp_tells_progress_to_who_asks_for_it(url) -> None:
     call = {
-        "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
         "params": {
             "name": "answer_with_citations",
             "arguments": {"query": QUESTION["content"], "budget": {"timeout_s": 20}},
             "_meta": {"progressToken": "t"},
         },
-    }  # fmt: skip
+    }
     headers = {"Accept": "application/json, text/event-stream"}
     reply = httpx.post(f"{url}/mcp", json=call, headers=headers, timeout=60)
     assert reply.headers["content-type"].startswith("text/event-stream")

@@ -32,8 +32,11 @@ def uv() -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([uv(), "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)],
-                   check=True, capture_output=True)  # fmt: skip
+    subprocess.run(
+        [uv(), "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
     (made,) = folder.glob("*.whl")
     return made
 
@@ -73,15 +76,17 @@ def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
     assert {name.partition("/")[0] for name in names} == {
-        "docstokg", "docstokg_local", "docstokg_functions",
+        "docstokg",
+        "docstokg_local",
+        "docstokg_functions",
         f"docstokg-{PROJECT['version']}.dist-info",
-    }  # fmt: skip
+    }
     for wanted in (
         "docstokg_local/engine/statemachine/answer.asl.json",
         "docstokg_local/engine/statemachine/ingest.asl.json",
         "docstokg_local/openapi.json",
         "docstokg_functions/page/static/index.html",
-        "docstokg/domain/answer/verdict_weights.json",
+        "docstokg/domain/answer/support_weights.json",
     ):
         assert wanted in names
 
@@ -179,8 +184,12 @@ def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path:
         "from docstokg_local.cli.extras import main\nmain()"
     )
     done = subprocess.run(
-        [str(ROOT / ".venv/bin/python"), "-c", code], capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": str(wheel)}, cwd=tmp_path,
-    )  # fmt: skip
+        [str(ROOT / ".venv/bin/python"), "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(wheel)},
+        cwd=tmp_path,
+    )
     assert done.returncode == 2
     assert done.stderr == "docstokg: typer is not installed: pip install 'docstokg[local]'\n"

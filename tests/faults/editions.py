@@ -115,7 +115,10 @@ class Reader:
         """Say what was seen, as JSON."""
         return json.dumps(
             {
-                "reads": self.reads, "answers": self.answers, "failed": self.failed,
-                "editions": sorted(self.editions), "mixed": len(self.mixed),
+                "reads": self.reads,
+                "answers": self.answers,
+                "failed": self.failed,
+                "editions": sorted(self.editions),
+                "mixed": len(self.mixed),
             }
-        )  # fmt: skip
+        )

@@ -89,9 +89,14 @@ def _other_failures() -> Iterator[Case]:
     row = "one channel errors or is slow"
     yield Case("no sparse encoder", question(), row=row, settings={"sparse": "none"})
     row = "retrieval works, hydration fails"
-    yield Case("full texts gone", question(verbosity="full"), row=row, given={
-        "search_index": lambda index: Refusing(index, "get", Timeout("the index hung"), after=1)
-    })  # fmt: skip
+    yield Case(
+        "full texts gone",
+        question(verbosity="full"),
+        row=row,
+        given={
+            "search_index": lambda index: Refusing(index, "get", Timeout("the index hung"), after=1)
+        },
+    )
     row = "graph down, slow, or plan rejected"
     rejected = PlanRejected("neighbourhood: a Cartesian product")
     refusing = {"knowledge_graph": lambda graph: Refusing(graph, "slice", rejected)}
@@ -99,27 +104,39 @@ def _other_failures() -> Iterator[Case]:
     routed = question(kg_expansion=SEEDED)
     yield Case("plan rejected, routing", routed, row=row, given=refusing)
     late = Timeout("the graph did not answer in time")
-    yield Case("second hop late", question(kg_expansion={"hops": 2}), row="2-hop slow", given={
-        "knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)
-    })  # fmt: skip
+    yield Case(
+        "second hop late",
+        question(kg_expansion={"hops": 2}),
+        row="2-hop slow",
+        given={"knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)},
+    )
     yield from _model_failures()
     invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
     yield Case("wrong fields", invalid, row="invalid request")
     yield Case("no JSON", "{", row="invalid request")
     row = "cache, flag, circuit or trace store down"
     yield Case(
-        "the cache is garbage", question(cache_key="k"), row=row,
+        "the cache is garbage",
+        question(cache_key="k"),
+        row=row,
         settings={"cache_dir": lambda _, folder: str(_garbage(folder / "cache"))},
-    )  # fmt: skip
+    )
     yield Case("no flag agent", question(), row=row, settings={"appconfig": "a/b/c"})
-    yield Case("no counting table", WALK, "traverse", row=row,
-               settings={"tables": ("circuit=circuits",)})  # fmt: skip
+    yield Case(
+        "no counting table", WALK, "traverse", row=row, settings={"tables": ("circuit=circuits",)}
+    )
 
 
 def _embedded_failures() -> Iterator[Case]:
     apart = {"graph_url": lambda store, _: f"sqlite:///{_second(store.path)}"}
-    yield Case("index locked", HURRIED, row="deadline passes", settings=apart,
-               broken=lambda store: _locked(store.path, "EXCLUSIVE"), early=True)  # fmt: skip
+    yield Case(
+        "index locked",
+        HURRIED,
+        row="deadline passes",
+        settings=apart,
+        broken=lambda store: _locked(store.path, "EXCLUSIVE"),
+        early=True,
+    )
     row = "vector index missing"
     yield Case("vector files deleted", question(), row=row, broken=_without_vectors)
     row = "one channel errors or is slow"
@@ -131,11 +148,22 @@ def _embedded_failures() -> Iterator[Case]:
     yield Case("index overwritten", question(), row=row, settings=apart, broken=_overwritten)
     yield from without_graph("graph gone", apart, _second_gone)
     row = "graph down, slow, or plan rejected"
-    yield Case("graph locked", question(), row=row, settings=apart, early=True,
-               broken=lambda store: _locked(_second(store.path), "EXCLUSIVE"))  # fmt: skip
-    yield Case("traces cannot be written", question(), row=ROWS[-1],
-               settings={"traces": "local"}, early=True,
-               broken=lambda store: _locked(store.path, "IMMEDIATE"))  # fmt: skip
+    yield Case(
+        "graph locked",
+        question(),
+        row=row,
+        settings=apart,
+        early=True,
+        broken=lambda store: _locked(_second(store.path), "EXCLUSIVE"),
+    )
+    yield Case(
+        "traces cannot be written",
+        question(),
+        row=ROWS[-1],
+        settings={"traces": "local"},
+        early=True,
+        broken=lambda store: _locked(store.path, "IMMEDIATE"),
+    )
 
 
 def without_graph(name: str, settings: dict[str, Any], broken: Break) -> Iterator[Case]:
@@ -166,12 +194,19 @@ def _model_failures() -> Iterator[Case]:
         "orphan or malformed markers": "Seizures are abnormal [1]. They last [99].",
         "no valid marker at all": "Seizures are abnormal events of the brain.",
         "abstention": "I don't have information about that in the available documents.",
-        "low coverage or unsupported sentences": "Tungsten boils at 5555 degrees [1]. So it is.",
+        "low coverage or unsupported sentences": (
+            "Tungsten boils at 5555 degrees. So it is hot. Seizures last [1]."
+        ),
     }
     for row, answer in said.items():
         yield Case(row, written, row=row, model={"answer": answer})
-    yield Case("unsupported, dropped", written, row=row, model={"answer": answer},
-               settings={"repair": "drop"})  # fmt: skip
+    yield Case(
+        "uncited, dropped",
+        written,
+        row=row,
+        model={"answer": answer},
+        settings={"repair": "drop"},
+    )
 
 
 class Refusing:

@@ -129,4 +129,4 @@ SHAPES = (
     Shape("132 kB", "{a} [1]. {b} [2]. " * 750, "doubted"),
     Shape("one endless word", "x" * 60_000 + " [1]", "any"),
     Shape("endless brackets", "[" * 5_000 + "{a} [1].", "any"),
-)  # fmt: skip
+)

@@ -85,14 +85,18 @@ def test_a_remote_encoder(
     with serving(ModelServer(dimension=384)) as server:
         settings = {
             "embedder": {
-                "embed_provider": "openai", "embed_base_url": (server.url,),
+                "embed_provider": "openai",
+                "embed_base_url": (server.url,),
                 "embed_dimension": 384,
-                "embed_model": "all-MiniLM-L6-v2-onnx-int8", "cache_dir": str(tmp_path),
+                "embed_model": "all-MiniLM-L6-v2-onnx-int8",
+                "cache_dir": str(tmp_path),
             },
             "reranker": {
-                "rerank_provider": "cohere", "rerank_base_url": server.url, "rerank_model": "r",
+                "rerank_provider": "cohere",
+                "rerank_base_url": server.url,
+                "rerank_model": "r",
             },
-        }[part]  # fmt: skip
+        }[part]
         client = client_for(small_store, **settings)
         client.post("/v1/answer", json={**ASK, "query": "What is fever?"})
         with doing(server, mode):

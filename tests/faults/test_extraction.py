@@ -87,9 +87,14 @@ class Store:
         url = f"sqlite:///{self.path}"
         self.timeout_s = timeout_s
         self.settings = Settings(
-            index_url=url, graph_url=url, embed_provider="none", sparse="none", names="rule",
-            cache_dir=str(folder / "cache"), llm_base_url=server.url,
-        )  # fmt: skip
+            index_url=url,
+            graph_url=url,
+            embed_provider="none",
+            sparse="none",
+            names="rule",
+            cache_dir=str(folder / "cache"),
+            llm_base_url=server.url,
+        )
         self.wiring = Wiring(self.settings)
         self.estimates: list[Estimate] = []
         self.rejects = RejectLog()

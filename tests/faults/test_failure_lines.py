@@ -46,9 +46,12 @@ def served(
             values |= {"rerank_provider": "cohere", "rerank_base_url": CLOSED, "rerank_model": "r"}
         if case.remote_embedder:
             values |= {
-                "embed_provider": "openai", "embed_base_url": (address,), "embed_dimension": 384,
-                "embed_model": "all-MiniLM-L6-v2-onnx-int8", "cache_dir": str(folder),
-            }  # fmt: skip
+                "embed_provider": "openai",
+                "embed_base_url": (address,),
+                "embed_dimension": 384,
+                "embed_model": "all-MiniLM-L6-v2-onnx-int8",
+                "cache_dir": str(folder),
+            }
         settings, sink = Settings(**{**store.settings(), **values}), PrometheusSink()
         known = {} if {"embed_provider", "sparse"} & values.keys() else models
         telemetry = Telemetry(sink, log.append)
@@ -86,9 +89,12 @@ def asked(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_log_names_the_cause(
-    case: Case, copied_store: Path, models: dict[str, Any], tmp_path: Path,
+    case: Case,
+    copied_store: Path,
+    models: dict[str, Any],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     # A call that is given up goes on in its thread: not to the network, also where keys are found.
     monkeypatch.setenv("AWS_ENDPOINT_URL", CLOSED)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -104,9 +110,10 @@ def test_the_log_names_the_cause(
     reasons = {reason for part in parts for reason in (part or {}).get("degraded_reasons") or ()}
     assert status != 200 or reasons >= set(expected["reasons"]), reasons
     lines = [
-        line for line in log
+        line
+        for line in log
         if line["event"] not in STARTED and (line["event"] != "request" or line.get("doubts"))
-    ]  # fmt: skip
+    ]
     assert bool(lines) is (case.name not in NO_CAUSE), log
     events = set(expected["events"])
     # On a busy machine other steps may run out of time as well, and say so.

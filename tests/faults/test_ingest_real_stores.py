@@ -46,9 +46,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     aws = LoopbackAws(moto, start=lambda given: {}, invoke=lambda name, event: b"")
     variables = {
-        "AWS_ENDPOINT_URL_S3": aws.url, "AWS_ACCESS_KEY_ID": "stages", "AWS_SECRET_ACCESS_KEY": "x",
-        "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
-    }  # fmt: skip
+        "AWS_ENDPOINT_URL_S3": aws.url,
+        "AWS_ACCESS_KEY_ID": "stages",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+    }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     try:

@@ -56,19 +56,27 @@ def plan_for(
 ) -> Plan:
     now = int(time.time() * 1000)
     return Plan(
-        request_id="r", route="answer", caller_sub="s", namespace="default", groups=None,
-        query="What are seizures?", top_k=10, started_ms=now,
+        request_id="r",
+        route="answer",
+        caller_sub="s",
+        namespace="default",
+        groups=None,
+        query="What are seizures?",
+        top_k=10,
+        started_ms=now,
         deadline_ms=now + int(seconds * 1000),
         retrieval=RetrievalPlan(channels={}, time_s=1),
         expansion=ExpansionPlan(enabled=False, time_s=1),
         synthesis=SynthesisPlan(
             model=model, fallback=fallback, temperature=0.0, max_tokens=100, style_hint=hint
         ),
-        verbosity="snippet", snippet_chars=800, diagnostics=True,
+        verbosity="snippet",
+        snippet_chars=800,
+        diagnostics=True,
         budget_limits=BudgetLimits(
             max_chunks=48, max_tokens_context=8000, max_tokens_gen=100, timeout_s=seconds
         ),
-    )  # fmt: skip
+    )
 
 
 def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: Any) -> Any:

@@ -32,9 +32,12 @@ def server() -> Iterator[ModelServer]:
 
 def embedder(url: str, provider: str = "openai", fallback: str | None = None) -> HttpEmbedder:
     return HttpEmbedder(
-        provider=provider, base_urls=tuple(filter(None, (url, fallback))), model="m-1", dimension=8,
+        provider=provider,
+        base_urls=tuple(filter(None, (url, fallback))),
+        model="m-1",
+        dimension=8,
         api_key="k",
-    )  # fmt: skip
+    )
 
 
 def reranker(url: str, provider: str = "cohere") -> HttpReranker:
@@ -148,9 +151,12 @@ def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> No
 def test_settings_that_cannot_work() -> None:
     with pytest.raises(Misconfigured, match="DOCSTOKG_EMBED_DIMENSION"):
         HttpEmbedder(
-            provider="openai", base_urls=(), model="unheard-of",
-            dimension=None, api_key=None,
-        )  # fmt: skip
+            provider="openai",
+            base_urls=(),
+            model="unheard-of",
+            dimension=None,
+            api_key=None,
+        )
     with pytest.raises(Misconfigured):
         embedder("ftp://x")
     with pytest.raises(Misconfigured):

@@ -66,10 +66,13 @@ class Issuer:
         tokens = self._ours.tokens
         assert tokens is not None
         claims = {
-            "iss": tokens.issuer, tokens.claims.split(",")[0]: tokens.audience, "sub": "o'neil",
-            "exp": time.time() + 600, tokens.claims.split(",")[1]: ["*"],
+            "iss": tokens.issuer,
+            tokens.claims.split(",")[0]: tokens.audience,
+            "sub": "o'neil",
+            "exp": time.time() + 600,
+            tokens.claims.split(",")[1]: ["*"],
             tokens.claims.split(",")[2]: ["*"],
-        }  # fmt: skip
+        }
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
 
     def close(self) -> None:
@@ -198,10 +201,12 @@ class Cloud:
         if name in self.ours.snap_start:
             found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
         return found | {
-            "AWS_ENDPOINT_URL": self.aws.url, "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
-            "AWS_ACCESS_KEY_ID": name, "AWS_SECRET_ACCESS_KEY": SECRET + name,
+            "AWS_ENDPOINT_URL": self.aws.url,
+            "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
+            "AWS_ACCESS_KEY_ID": name,
+            "AWS_SECRET_ACCESS_KEY": SECRET + name,
             "AWS_DEFAULT_REGION": REGION,
-        }  # fmt: skip
+        }
 
     def publish(self) -> None:
         """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""
@@ -276,11 +281,15 @@ class Cloud:
     def stream(self, body: dict[str, Any], request_id: str, media: str = "") -> Answer:
         """A question to the function that reads the gateway's own event (AWS_PROXY)."""
         stage = self.deployed.properties(self.deployed.only("AWS::ApiGateway::Stage"))
-        reply = self.call("stream", {
-            "headers": {"content-type": media or "application/json"}, "body": json.dumps(body),
-            "requestContext": self._context() | {"requestId": request_id},
-            "stageVariables": stage["Variables"],
-        })  # fmt: skip
+        reply = self.call(
+            "stream",
+            {
+                "headers": {"content-type": media or "application/json"},
+                "body": json.dumps(body),
+                "requestContext": self._context() | {"requestId": request_id},
+                "stageVariables": stage["Variables"],
+            },
+        )
         return Answer(reply["statusCode"], reply["headers"], reply["body"])
 
     def _caller(self) -> str:

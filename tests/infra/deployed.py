@@ -15,9 +15,11 @@ from tests.infra.conftest import Template, handler_of
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
 PSEUDO = {
-    "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::Partition": "aws",
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Region": REGION,
+    "AWS::Partition": "aws",
     "AWS::URLSuffix": "amazonaws.com",
-}  # fmt: skip
+}
 
 
 class Physical(NamedTuple):
@@ -49,7 +51,8 @@ def _known(name: str) -> dict[str, tuple[str, dict[str, str]]]:
         "Lambda::Function": (name, {"Arn": _arn("lambda", f"function:{name}")}),
         "Logs::LogGroup": (name, {"Arn": _arn("logs", f"log-group:{name}:*")}),
         "OpenSearchService::Domain": (
-            name, {"Arn": _arn("es", f"domain/{name}"), "DomainEndpoint": host},
+            name,
+            {"Arn": _arn("es", f"domain/{name}"), "DomainEndpoint": host},
         ),
         "S3::Bucket": (low, {"Arn": f"arn:aws:s3:::{low}"}),  # its name has no capitals
         "SNS::Topic": (topic, {"TopicArn": topic}),
@@ -59,10 +62,11 @@ def _known(name: str) -> dict[str, tuple[str, dict[str, str]]]:
         ),
         "SecretsManager::Secret": (_arn("secretsmanager", f"secret:{name}-AbCdEf"), {}),
         "StepFunctions::StateMachine": (
-            machine, {"Arn": machine, "Name": name, "StateMachineRevisionId": "r"},
+            machine,
+            {"Arn": machine, "Name": name, "StateMachineRevisionId": "r"},
         ),
         "WAFv2::WebACL": (name, {"Arn": _arn("wafv2", f"regional/webacl/{name}/id")}),
-    }  # fmt: skip
+    }
 
 
 MACHINE = "AWS::StepFunctions::StateMachine"

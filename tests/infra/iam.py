@@ -104,10 +104,12 @@ class Policies:
             given = deployed.properties(name)
             condition = {"ArnLike": {"aws:SourceArn": given["SourceArn"]}}
             statement = {
-                "Effect": "Allow", "Principal": {"Service": given["Principal"]},
-                "Action": given["Action"], "Resource": given["FunctionName"],
+                "Effect": "Allow",
+                "Principal": {"Service": given["Principal"]},
+                "Action": given["Action"],
+                "Resource": given["FunctionName"],
                 "Condition": condition,
-            }  # fmt: skip
+            }
             self._add(given["FunctionName"], [statement])
         for name in deployed.all("AWS::Logs::ResourcePolicy"):
             document = json.loads(deployed.properties(name)["PolicyDocument"])

@@ -12,9 +12,12 @@ from typing import Any
 from tests.infra.conftest import ENVIRONMENTS, Template
 
 KINDS = (
-    "AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::OpenSearchService::Domain", "AWS::S3::Bucket",
+    "AWS::DynamoDB::Table",
+    "AWS::KMS::Key",
+    "AWS::OpenSearchService::Domain",
+    "AWS::S3::Bucket",
     "AWS::SecretsManager::Secret",
-)  # fmt: skip
+)
 BY_POLICY = {"AWS::OpenSearchService::Domain": "EnableVersionUpgrade"}
 """Replaced by a change of version unless its update policy says this."""
 

@@ -141,9 +141,14 @@ def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
 
 
 TRACE = TraceMessage(
-    request_id="r1", session="s", namespace="default", query_hash="h", created_ms=1,
-    retrieved=({"uuid": "u1", "rank": 1, "score": 0.5},), supported_by=(1,),
-)  # fmt: skip
+    request_id="r1",
+    session="s",
+    namespace="default",
+    query_hash="h",
+    created_ms=1,
+    retrieved=({"uuid": "u1", "rank": 1, "score": 0.5},),
+    supported_by=(1,),
+)
 
 
 def test_a_trace_arrives_as_it_was(aws: Any) -> None:
@@ -287,8 +292,10 @@ def test_an_issuer_may_name_its_claims_as_it_likes(agent: Loopback, keys: JwksTo
         )
     ).token_verifier()
     claims = {
-        "custom:spaces": "default legal", "cognito:groups": ["staff"], "custom:load": "legal",
-    }  # fmt: skip
+        "custom:spaces": "default legal",
+        "cognito:groups": ["staff"],
+        "custom:load": "legal",
+    }
     sent = token(aud=None, namespaces=None, groups=None, client_id="docstokg", **claims)
     assert cognito.caller(sent) == Caller(
         sub="o'neil", namespaces=("default", "legal"), groups=("staff",), load=("legal",)

@@ -109,10 +109,14 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
     body = posted("a/b.md")
     body["documents"].append(
         {
-            "doc_id": "über $x.pdf", "content": base64.b64encode(b"%PDF-1.7").decode(),
-            "media_type": "application/pdf", "title": "T", "acl": ["staff"], "metadata": {"k": 1},
+            "doc_id": "über $x.pdf",
+            "content": base64.b64encode(b"%PDF-1.7").decode(),
+            "media_type": "application/pdf",
+            "title": "T",
+            "acl": ["staff"],
+            "metadata": {"k": 1},
         }
-    )  # fmt: skip
+    )
     reply = deployment.ask("load", body)
     assert reply.statusCode == 202, reply.body
     assert json.loads(reply.body) == {"job_id": "job-1"}
@@ -135,10 +139,17 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         },
     }
     assert deployment.given() == {
-        "run_id": "job-1", "kind": "load", "namespace": "default", "bucket": BUCKET,
-        "prefix": "inbox/default/job-1/", "sync": False, "max_removed": 0, "remove": [],
-        "replace": False, "groups": ["staff"],
-    }  # fmt: skip
+        "run_id": "job-1",
+        "kind": "load",
+        "namespace": "default",
+        "bucket": BUCKET,
+        "prefix": "inbox/default/job-1/",
+        "sync": False,
+        "max_removed": 0,
+        "remove": [],
+        "replace": False,
+        "groups": ["staff"],
+    }
     told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
     assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
 

@@ -167,10 +167,12 @@ def test_a_condition_without_a_rule_is_not_guessed(template: Template) -> None:
     role = next(iter(policies.of_roles))
     policies.of_roles[role] = [
         {
-            "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*",
+            "Effect": "Allow",
+            "Action": "sqs:SendMessage",
+            "Resource": "*",
             "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
         }
-    ]  # fmt: skip
+    ]
     with pytest.raises(UnknownCondition, match="aws:SourceIp"):
         policies.allows(Call(role, "sqs:SendMessage", "arn:aws:sqs:eu-central-1:1:q"))
 

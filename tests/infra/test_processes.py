@@ -79,10 +79,13 @@ class Deployment:
 def variables(small_store: Path, cache_dir: Path) -> dict[str, str]:
     url = f"sqlite:///{small_store}"
     return {
-        "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url, "DOCSTOKG_CACHE_DIR": str(cache_dir),
-        "DOCSTOKG_ENVIRONMENT": "test", "DOCSTOKG_LOG_LEVEL": "DEBUG",
+        "DOCSTOKG_INDEX_URL": url,
+        "DOCSTOKG_GRAPH_URL": url,
+        "DOCSTOKG_CACHE_DIR": str(cache_dir),
+        "DOCSTOKG_ENVIRONMENT": "test",
+        "DOCSTOKG_LOG_LEVEL": "DEBUG",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")

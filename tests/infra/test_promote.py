@@ -42,8 +42,11 @@ def stubs() -> Iterator[tuple[Any, Any]]:
 
 def then(states: Any) -> None:
     machine = {
-        "stateMachineArn": MACHINE, "name": "docstokg-prod", "type": "EXPRESS", "creationDate": 0,
-    }  # fmt: skip
+        "stateMachineArn": MACHINE,
+        "name": "docstokg-prod",
+        "type": "EXPRESS",
+        "creationDate": 0,
+    }
     states.stub.add_response("list_state_machines", {"stateMachines": [machine]}, {})
     states.stub.add_response(
         "list_state_machine_versions",

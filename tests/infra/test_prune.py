@@ -82,12 +82,15 @@ def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> Non
         states.stub.add_response(
             "describe_state_machine",
             {
-                "stateMachineArn": f"{MACHINE}:{number}", "name": "docstokg-prod",
-                "definition": json.dumps({"FunctionName": names[number]}), "roleArn": ROLE,
-                "type": "EXPRESS", "creationDate": 0,
+                "stateMachineArn": f"{MACHINE}:{number}",
+                "name": "docstokg-prod",
+                "definition": json.dumps({"FunctionName": names[number]}),
+                "roleArn": ROLE,
+                "type": "EXPRESS",
+                "creationDate": 0,
             },
             {"stateMachineArn": f"{MACHINE}:{number}"},
-        )  # fmt: skip
+        )
 
 
 def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(

@@ -30,9 +30,12 @@ GIVEN = {
     "kg_boost_value": 0.2, "rag_log_snippets": False,
 }  # fmt: skip
 MODELS = (
-    "house-model", "openai/gpt-6-luna", "bedrock/eu.amazon.nova-lite-v1:0",
-    "bedrock/amazon.nova-micro-v1:0", "extractive",
-)  # fmt: skip
+    "house-model",
+    "openai/gpt-6-luna",
+    "bedrock/eu.amazon.nova-lite-v1:0",
+    "bedrock/amazon.nova-micro-v1:0",
+    "extractive",
+)
 
 
 @pytest.fixture(scope="module")

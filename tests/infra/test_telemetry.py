@@ -131,8 +131,10 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     audit, refused = (json.loads(line) for line in printed.err.splitlines())
     assert (audit["event"], audit["status"], audit["code"]) == (
-        "audit", 403, "namespace_not_granted",
-    )  # fmt: skip
+        "audit",
+        403,
+        "namespace_not_granted",
+    )
     assert (refused["event"], refused["status"]) == ("refused", 400)
     assert "missing" in refused["errors"]
     assert "PRIVATE" not in printed.err

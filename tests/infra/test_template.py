@@ -52,8 +52,10 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
     found = set(paths(template))
     assert {key for key in found if key[1] != "ANY"} == expected
     assert {path for path, method in found if method == "ANY"} == {
-        "/", "/{unknown+}", *(path for path, _ in expected),
-    }  # fmt: skip
+        "/",
+        "/{unknown+}",
+        *(path for path, _ in expected),
+    }
 
 
 def test_every_route_but_health_needs_a_credential(template: Template, request: Any) -> None:
@@ -349,10 +351,16 @@ def test_every_gateway_answer_is_a_problem(template: Template) -> None:
     answers = template.all("AWS::ApiGateway::GatewayResponse").values()
     by_type = {answer["ResponseType"]: answer for answer in answers}
     for kind, status in {
-        "UNAUTHORIZED": 401, "ACCESS_DENIED": 403 if template.name == "dev" else 401,
-        "REQUEST_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "THROTTLED": 429,
-        "QUOTA_EXCEEDED": 429, "INTEGRATION_TIMEOUT": 504, "DEFAULT_4XX": 400, "DEFAULT_5XX": 500,
-    }.items():  # fmt: skip
+        "UNAUTHORIZED": 401,
+        "ACCESS_DENIED": 403 if template.name == "dev" else 401,
+        "REQUEST_TOO_LARGE": 413,
+        "UNSUPPORTED_MEDIA_TYPE": 415,
+        "THROTTLED": 429,
+        "QUOTA_EXCEEDED": 429,
+        "INTEGRATION_TIMEOUT": 504,
+        "DEFAULT_4XX": 400,
+        "DEFAULT_5XX": 500,
+    }.items():
         answer = by_type[kind]
         problem = json.loads(answer["ResponseTemplates"]["application/json"])
         assert int(answer["StatusCode"]) == problem["status"] == status
@@ -409,8 +417,10 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
     assert kinds[0] == kinds[1]
     ours, theirs = environment("staging"), environment("prod")
     assert (ours.auth, ours.snap_start, ours.index.kind) == (
-        theirs.auth, theirs.snap_start, theirs.index.kind,
-    )  # fmt: skip
+        theirs.auth,
+        theirs.snap_start,
+        theirs.index.kind,
+    )
     assert not dev.all("AWS::WAFv2::WebACL")
     assert not any("SnapStart" in f for f in dev.all("AWS::Lambda::Function").values())
 

@@ -88,9 +88,11 @@ def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
 
 
 def test_two_loaders_at_once_never_mix_a_document(
-    settings: Settings, loaders: tuple[LoadProcesses, LoadProcesses], tmp_path: Path,
+    settings: Settings,
+    loaders: tuple[LoadProcesses, LoadProcesses],
+    tmp_path: Path,
     cache_dir: Path,
-) -> None:  # fmt: skip
+) -> None:
     editions = write_editions(tmp_path, {1: 30, 2: 22})
     assert loaders[0].load(settings, editions[1]) == 0
     reader, chance, killed = Reader(settings), random.Random(9), []

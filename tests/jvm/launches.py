@@ -128,26 +128,44 @@ def neo4j_launch(spec: LaunchSpec) -> Launch:
     if not databases.exists():
         done = subprocess.run(
             [
-                str(java), "-Xmx128m", *classpath, "org.neo4j.cli.AdminTool", "dbms",
-                "set-initial-password", password,
+                str(java),
+                "-Xmx128m",
+                *classpath,
+                "org.neo4j.cli.AdminTool",
+                "dbms",
+                "set-initial-password",
+                password,
             ],
             env=env,
             capture_output=True,
             text=True,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode != 0:
             reason = (done.stderr or done.stdout).replace(password, "***")[-500:]
             raise ServiceError(f"neo4j: the password could not be set: {reason}")
     command = [
-        str(java), f"-Xms{spec.heap_mb}m", f"-Xmx{spec.heap_mb}m", "-XX:+UseSerialGC",
-        "-XX:+ExitOnOutOfMemoryError", "-XX:-OmitStackTraceInFastThrow", "-Dfile.encoding=UTF-8",
-        f"-Djava.io.tmpdir={home / 'tmp'}", "-Dio.netty.tryReflectionSetAccessible=true",
-        "-Djdk.nio.maxCachedBufferSize=1024", "-Dlog4j2.disable.jmx=true",
+        str(java),
+        f"-Xms{spec.heap_mb}m",
+        f"-Xmx{spec.heap_mb}m",
+        "-XX:+UseSerialGC",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-OmitStackTraceInFastThrow",
+        "-Dfile.encoding=UTF-8",
+        f"-Djava.io.tmpdir={home / 'tmp'}",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Djdk.nio.maxCachedBufferSize=1024",
+        "-Dlog4j2.disable.jmx=true",
         "-Dlog4j.layout.jsonTemplate.maxStringLength=32768",
-        "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.io=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-modules=jdk.incubator.vector",
-        "--sun-misc-unsafe-memory-access=allow", *classpath, pins["main"], f"--home-dir={home}",
-        f"--config-dir={home}/conf", "--console-mode",
-    ]  # fmt: skip
+        "--add-opens=java.base/java.nio=ALL-UNNAMED",
+        "--add-opens=java.base/java.io=ALL-UNNAMED",
+        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+        "--add-modules=jdk.incubator.vector",
+        "--sun-misc-unsafe-memory-access=allow",
+        *classpath,
+        pins["main"],
+        f"--home-dir={home}",
+        f"--config-dir={home}/conf",
+        "--console-mode",
+    ]
     return Launch(command, env, home / "logs" / "console.log", None, "neo4j", password)

@@ -95,9 +95,12 @@ def start(
         report(f"{engine}: starting on 127.0.0.1:{chosen}")
         pid = _spawn(launch, home)
         record = {
-            "pid": pid, "born": born(pid), "port": chosen, "user": launch.user,
+            "pid": pid,
+            "born": born(pid),
+            "port": chosen,
+            "user": launch.user,
             "password": launch.password,
-        }  # fmt: skip
+        }
         _write_private(_record_path(home), record)
         _wait_until_ready(engine, home, record, report)
         return _endpoint(engine, record)
@@ -170,7 +173,10 @@ def _spawn(launch: Launch, home: Path) -> int:
     account = pwd.getpwnam(launch.account) if launch.account else None
     begun = subprocess.run(
         [
-            "/bin/sh", "-c", '(exec "$@") >"$0" 2>&1 </dev/null & echo $!', str(launch.log),
+            "/bin/sh",
+            "-c",
+            '(exec "$@") >"$0" 2>&1 </dev/null & echo $!',
+            str(launch.log),
             *launch.command,
         ],
         cwd=home,
@@ -182,7 +188,7 @@ def _spawn(launch: Launch, home: Path) -> int:
         user=account.pw_uid if account else None,
         group=account.pw_gid if account else None,
         extra_groups=[] if account else None,
-    )  # fmt: skip
+    )
     return int(begun.stdout)
 
 
@@ -290,8 +296,10 @@ def list_endpoint(file: Path, engine: Engine, endpoint: Endpoint | None) -> None
     endpoints.pop(engine, None)
     if endpoint is not None:
         endpoints[engine] = {
-            "url": endpoint.url, "user": endpoint.user, "password": endpoint.password,
-        }  # fmt: skip
+            "url": endpoint.url,
+            "user": endpoint.user,
+            "password": endpoint.password,
+        }
     _write_private(file, endpoints)
 
 

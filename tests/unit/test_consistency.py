@@ -51,10 +51,19 @@ def test_issues(text: str, expected: list[tuple[str, str]]) -> None:
 
 PIECES = st.sampled_from(
     [
-        "HP:0001250", "HP:9999999", " (", ")", "Seizure", " is a ", " part of ", "not ", ". ", "x",
+        "HP:0001250",
+        "HP:9999999",
+        " (",
+        ")",
+        "Seizure",
+        " is a ",
+        " part of ",
+        "not ",
+        ". ",
+        "x",
         "(",
     ]
-)  # fmt: skip
+)
 
 
 @given(st.lists(PIECES, max_size=15).map("".join))

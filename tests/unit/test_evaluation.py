@@ -35,8 +35,14 @@ def test_metrics_are_shares_and_grow_with_depth(ranking: list[str], gold: set[st
 def test_runs_change_settings_and_never_break_the_first():
     runs = runs_of(["graph", "dense", "mmr", "rrf", "down:graph", "graph"])
     assert [run.name for run in runs] == [
-        "full", "no-graph", "no-dense", "only-dense", "no-mmr", "rrf", "down:graph",
-    ]  # fmt: skip
+        "full",
+        "no-graph",
+        "no-dense",
+        "only-dense",
+        "no-mmr",
+        "rrf",
+        "down:graph",
+    ]
     assert (runs[0].settings, runs[0].request, runs[0].down) == ({}, {}, None)
     assert runs[2].settings == {"channels": ("bm25", "splade")}
     assert runs[3].settings == {"channels": ("dense",)}
@@ -47,9 +53,14 @@ def test_runs_change_settings_and_never_break_the_first():
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", '{"id": "1", "question": "What?", "gold": []}', '{"id": "1", "gold": ["a"]}',
-     '{"id": "1", "question": "W", "gold": ["a"]}'],
-)  # fmt: skip
+    [
+        "{",
+        "[]",
+        '{"id": "1", "question": "What?", "gold": []}',
+        '{"id": "1", "gold": ["a"]}',
+        '{"id": "1", "question": "W", "gold": ["a"]}',
+    ],
+)
 def test_wrong_questions_are_told_by_line(tmp_path, line: str):
     (tmp_path / "questions.jsonl").write_text(
         '{"id": "0", "question": "What is it?", "gold": ["a"], "extra": 1}\n' + line + "\n"

@@ -212,13 +212,18 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
         "default",
         {
             number(name): [
-                MentionRecord(uuid=number(name), entity=item, about=is_about,
-                              start=None if is_about else 0, end=None if is_about else 3)
+                MentionRecord(
+                    uuid=number(name),
+                    entity=item,
+                    about=is_about,
+                    start=None if is_about else 0,
+                    end=None if is_about else 3,
+                )
                 for item, is_about in own
             ]
             for name, own in mentioned.items()
         },
-    )  # fmt: skip
+    )
     pool = retrieved("a", "b", "c", "d", selected=4)
     pool = pool.model_copy(
         update={

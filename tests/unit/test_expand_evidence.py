@@ -20,13 +20,16 @@ def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
     fill(graph)
     graph.put_entities([entity("X:1", "Far thing"), entity("X:2", "Farther thing")])
     graph.put_chunks([chunk("far", "d7"), chunk("farther", "d8")])
-    graph.put_mentions("default", {
-        number("far"): [MentionRecord(uuid=number("far"), entity="X:1", start=0, end=3)],
-        number("farther"): [
-            MentionRecord(uuid=number("farther"), entity="X:1", about=True),
-            MentionRecord(uuid=number("farther"), entity="X:2", start=5, end=8),
-        ],
-    })  # fmt: skip
+    graph.put_mentions(
+        "default",
+        {
+            number("far"): [MentionRecord(uuid=number("far"), entity="X:1", start=0, end=3)],
+            number("farther"): [
+                MentionRecord(uuid=number("farther"), entity="X:1", about=True),
+                MentionRecord(uuid=number("farther"), entity="X:2", start=5, end=8),
+            ],
+        },
+    )
     graph.close_load()
     found = run(graph, "seizures", retrieved("far", "a"))
     by_uuid = {item.uuid: item for item in found.ranking}

@@ -52,9 +52,14 @@ def test_possessives_meet_but_protein_s_stays() -> None:
 def test_alias_keys_hold_names_variants_and_the_curie() -> None:
     keys = dict(alias_keys("HP:0001250", "Seizures", ["Epileptic seizure's", "fits"]))
     assert keys == {
-        "seizures": True, "seizure": False, "hp 0001250": False, "epileptic seizure s": False,
-        "epileptic seizure": False, "fits": False, "fit": False,
-    }  # fmt: skip
+        "seizures": True,
+        "seizure": False,
+        "hp 0001250": False,
+        "epileptic seizure s": False,
+        "epileptic seizure": False,
+        "fits": False,
+        "fit": False,
+    }
     assert alias_keys("ent:00", "A b") == (("a b", True),)
 
 

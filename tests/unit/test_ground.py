@@ -246,10 +246,16 @@ def chunk_of(*sentences: str, title: str = "") -> StoredChunk:
         text += f"{sentence} "
     return StoredChunk.model_validate(
         {
-            "uuid": "u", "chunk_id": "c", "doc_id": "d", "text": text,
-            "title": title, "text_sha256": "0" * 64, "run_id": "run", "sentences": tuple(spans),
+            "uuid": "u",
+            "chunk_id": "c",
+            "doc_id": "d",
+            "text": text,
+            "title": title,
+            "text_sha256": "0" * 64,
+            "run_id": "run",
+            "sentences": tuple(spans),
         }
-    )  # fmt: skip
+    )
 
 
 def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() -> None:
@@ -311,9 +317,13 @@ def test_a_sentence_with_the_preferred_name_is_as_near_as_its_words_then_are() -
         "Zorbium syndrome is treated with quinine.", "It is rare.", "Quinine treats malaria."
     )
     block = Block(
-        rank=1, uuid=chunk.uuid, text=chunk.text, document_name="d", relevance=5,
+        rank=1,
+        uuid=chunk.uuid,
+        text=chunk.text,
+        document_name="d",
+        relevance=5,
         other_names=(OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),),
-    )  # fmt: skip
+    )
     far = [0.1, 0.1, 0.3]
     near = names_credited("How is Kappler disease treated?", block, chunk, far)
     assert near[0] == pytest.approx(relevance.cosine_of(1.0))

@@ -324,11 +324,32 @@ def test_hostile_texts_take_seconds_at_most(text: str, name: str):
 
 
 PARTS = st.sampled_from(
-    ["# Head\n", "## Two words\r\n", "A sentence. ", "Ende? ", "\n", "\n\n", "```\n", "é😀 ",
-     "x" * 700 + ". ", "Title\n===\n", "- item\n", "---\n", "key: value\n", " ", "\r", "| a |\n",
-     "    deep ", "<!-- no -->\n", "[a]: http://b\n", "TITLE\n", "> quote\n", "1. one\n",
-     "It goes on and on. " * 60]
-)  # fmt: skip
+    [
+        "# Head\n",
+        "## Two words\r\n",
+        "A sentence. ",
+        "Ende? ",
+        "\n",
+        "\n\n",
+        "```\n",
+        "é😀 ",
+        "x" * 700 + ". ",
+        "Title\n===\n",
+        "- item\n",
+        "---\n",
+        "key: value\n",
+        " ",
+        "\r",
+        "| a |\n",
+        "    deep ",
+        "<!-- no -->\n",
+        "[a]: http://b\n",
+        "TITLE\n",
+        "> quote\n",
+        "1. one\n",
+        "It goes on and on. " * 60,
+    ]
+)
 
 
 @given(st.lists(PARTS, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))

@@ -499,8 +499,10 @@ def test_what_has_no_ending_is_read_by_its_content(tmp_path):
         ("long", "it is minified or generated: a line has over 5,000 characters"),
     }
     assert sorted(note.rpartition("/")[2] for note in log.notes) == [
-        "LICENSE: read as cp1252", "empty: holds no text", "utf16: read as utf-16"
-    ]  # fmt: skip
+        "LICENSE: read as cp1252",
+        "empty: holds no text",
+        "utf16: read as utf-16",
+    ]
 
 
 def _prints(raw: bytes) -> tuple[Outline, ...]:

@@ -129,10 +129,13 @@ def test_wrong_entities_are_refused(line: dict[str, object], where: str):
 def test_relations_keep_their_properties_and_their_evidence():
     relation = read_relation(
         {
-            "source": "OMIM:1", "type": "has_phenotype", "target": "HP:1", "frequency": "3/4",
+            "source": "OMIM:1",
+            "type": "has_phenotype",
+            "target": "HP:1",
+            "frequency": "3/4",
             "evidence": {"chunk_id": "c", "start": 1, "end": 4},
         }
-    )  # fmt: skip
+    )
     assert (relation.evidence, relation.start, relation.end) == ("c", 1, 4)
     assert relation.properties == {"frequency": "3/4"}
 
@@ -169,16 +172,21 @@ def test_lines_are_counted_and_split_at_line_feeds_only(tmp_path):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(
-        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.sampled_from([*CHUNK, "title", "page", "acl", "mentions"]), JSON))

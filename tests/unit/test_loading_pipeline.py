@@ -140,10 +140,18 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
     brain, status = entity_id("brain"), entity_id("status epilepticus")
     short = entity_id("SE")
     assert store.mentions() >= {
-        ("c1", "HP:0001250"), ("c1", entity_id("the brain")), ("c1", brain), ("c2", "HP:0001250"),
-        ("c2", brain), ("c2", entity_id("organ")), ("c3", "MONDO:1"), ("c3", status),
-        ("c3", "HP:0001250"), ("c3", short), ("c4", short),
-    }  # fmt: skip
+        ("c1", "HP:0001250"),
+        ("c1", entity_id("the brain")),
+        ("c1", brain),
+        ("c2", "HP:0001250"),
+        ("c2", brain),
+        ("c2", entity_id("organ")),
+        ("c3", "MONDO:1"),
+        ("c3", status),
+        ("c3", "HP:0001250"),
+        ("c3", short),
+        ("c4", short),
+    }
     tied = store.wiring.knowledge_graph().relations_of([status], SCOPE, 5)
     assert [(one.type, one.target) for one in tied] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
@@ -161,8 +169,15 @@ def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Pat
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at_once: bool):
-    rows = [*RELATIONS, {"source": "MONDO:1", "type": "risks", "target": "HP:0001250",
-                         "evidence": {"chunk_id": "c4"}}]  # fmt: skip
+    rows = [
+        *RELATIONS,
+        {
+            "source": "MONDO:1",
+            "type": "risks",
+            "target": "HP:0001250",
+            "evidence": {"chunk_id": "c4"},
+        },
+    ]
     if at_once:
         store.load(write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows))
     else:
@@ -279,9 +294,14 @@ def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: 
     assert report.rejected == store.rejects.count == 7
     told = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
     assert set(told) == {
-        "chunks.jsonl:5", "chunks.jsonl:7", "chunks.jsonl:9", "relations.jsonl:3",
-        "relations.jsonl:4", "triples.jsonl:3", "entities.jsonl:3",
-    }  # fmt: skip
+        "chunks.jsonl:5",
+        "chunks.jsonl:7",
+        "chunks.jsonl:9",
+        "relations.jsonl:3",
+        "relations.jsonl:4",
+        "triples.jsonl:3",
+        "entities.jsonl:3",
+    }
     assert "repeated with other text" in told["chunks.jsonl:5"]
     assert "3 numbers where the index has 2" in told["chunks.jsonl:9"]
     assert store.wiring.search_index().info(5).chunks == 5

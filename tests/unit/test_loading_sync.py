@@ -170,13 +170,17 @@ def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_
         tmp_path / "beside",
         chunks_jsonl=lines(
             {"id": "c1", "doc_id": "d", "text": "A northwind vault by the long lake, small mill."},
-            {"id": "c2", "doc_id": "d", "text": "It was there.",
-             "mentions": [{"entity": "Long lake"}]},
+            {
+                "id": "c2",
+                "doc_id": "d",
+                "text": "It was there.",
+                "mentions": [{"entity": "Long lake"}],
+            },
         ),
         triples_jsonl=lines(
             {"chunk_id": "c1", "subject": "Small mill", "relation": "is by", "object": "Long lake"}
         ),
-    )  # fmt: skip
+    )
     store, fresh = made("store"), made("fresh")
     store.load(home, beside)
     assert names_of(store) == {"northwind vault", "Long lake", "Small mill", "Kept"}

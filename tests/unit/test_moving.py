@@ -140,9 +140,13 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
     ],
 )
 def test_a_line_that_does_not_fit_is_rejected_with_its_place(
-    source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path, part: str,
-    change: Callable[[Any], Any], reason: str,
-) -> None:  # fmt: skip
+    source: tuple[Stores, Path, Path],
+    tmp_path: Path,
+    cache_dir: Path,
+    part: str,
+    change: Callable[[Any], Any],
+    reason: str,
+) -> None:
     forged = rewritten(source[2], tmp_path / "forged.zip", part, change)
     rejects = RejectLog()
     load_export(forged, NS, stores_at(tmp_path / "store.sqlite", cache_dir), rejects)

@@ -153,8 +153,13 @@ def test_a_name_inside_an_option_an_address_or_an_identifier_is_no_mention() -> 
 
 def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
     assert [is_proper(t) for t in ("Marie Dupont", "NHS", "III", "Files", "It", "lace plant")] == [
-        True, True, False, False, False, False,
-    ]  # fmt: skip
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     assert tidy("The Duke of") == "Duke"
     assert tidy("the “Hello") == "Hello"
     assert tidy("the Bank of\nEngland's") == "Bank of England"
@@ -167,8 +172,12 @@ def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
         "SYNOPSIS OF COMMANDS\n\nSee `Some Thing`, --Long-Option and /usr/Share."
     )
     assert list(capitalised_names(text)) == [
-        "Lotharingia", "Lothair II", "Bank of England", "Marie Dupont", "New York City",
-    ]  # fmt: skip
+        "Lotharingia",
+        "Lothair II",
+        "Bank of England",
+        "Marie Dupont",
+        "New York City",
+    ]
     assert len(prose(text)) == len(text)
 
 

@@ -127,8 +127,11 @@ def test_an_opendocument_text_has_headings_lists_and_tables(child, tmp_path):
     )
     document, chunks = read(child, tmp_path / "a.odt", packed({"content.xml": content}))
     assert document.text.split("\n\n")[:4] == [
-        "Care", "Oil the pump.", "- daily", "Part: Seal; 3 days: 4."
-    ]  # fmt: skip
+        "Care",
+        "Oil the pump.",
+        "- daily",
+        "Part: Seal; 3 days: 4.",
+    ]
     assert {chunk.section for chunk in chunks} == {"Care"}
 
 
@@ -232,9 +235,12 @@ def test_a_packed_manual_page_is_its_words(child, tmp_path):
     )
     document, chunks = read(child, tmp_path / "pump.1.gz", gzip.compress(page.encode()))
     assert document.text.strip().split("\n\n") == [
-        "NAME", "pump - move water", "OPTIONS", "-k, --keep\n    Keep the water warm.",
+        "NAME",
+        "pump - move water",
+        "OPTIONS",
+        "-k, --keep\n    Keep the water warm.",
         "      pump -k",
-    ]  # fmt: skip
+    ]
     assert chunks[0].title == "pump(1)"
     mdoc = ".Dd May 1\n.Dt FAN 8\n.Sh NAME\n.Nm fan\n.Nd move air\n.Sh FLAGS\n.Bl\n"
     mdoc += ".It Fl s Ar n\nGo.\n.El\n"
@@ -261,8 +267,12 @@ def test_xml_is_paragraphs_titles_and_records(child, tmp_path):
     )
     document, chunks = read(child, tmp_path / "a.xml", raw)
     assert document.text.strip().split("\n\n") == [
-        "Care", "section: id=s", "Oil", "Oil it.", "name: Seal\nprice: unit=EUR 4"
-    ]  # fmt: skip
+        "Care",
+        "section: id=s",
+        "Oil",
+        "Oil it.",
+        "name: Seal\nprice: unit=EUR 4",
+    ]
     assert chunks[-1].section == "Oil"
 
 
@@ -282,8 +292,10 @@ def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_
     )
     documents = opened(child, tmp_path / "a.zip", raw)
     assert [one.doc_id for one in documents if not one.refused] == [
-        "a.zip/a/one.md", "a.zip/a/two.py", "a.zip/a/three.txt"
-    ]  # fmt: skip
+        "a.zip/a/one.md",
+        "a.zip/a/two.py",
+        "a.zip/a/three.txt",
+    ]
     assert [one.refused for one in documents if one.refused] == [
         "b/four.docx: it is no DOCX document",
         ".env: hidden",
@@ -339,7 +351,7 @@ BOMB = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
         ("a.js", b"x" * 6_000, "minified or generated"),
         ("a.7", b"\x7fELF\0", "NUL"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
     with pytest.raises(Rejected, match=reason):
         opened(child, tmp_path / name, raw)

@@ -18,8 +18,12 @@ ACTING = {chr(code) for code in range(0x110000) if unicodedata.category(chr(code
     "\t",
     "\n",
 }
-ACTING |= {c for c in map(chr, range(0x110000)) if unicodedata.bidirectional(c) in {
-    "LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}}  # fmt: skip
+ACTING |= {
+    c
+    for c in map(chr, range(0x110000))
+    if unicodedata.bidirectional(c)
+    in {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+}
 CITATION = {
     "rank": 1, "doc_id": NASTY, "document_name": NASTY, "section": NASTY, "page": NASTY,
     "cited": True, "source": "kg_expansion", "score": 0.5, "char_start": 0, "char_end": 9,

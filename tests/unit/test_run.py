@@ -44,11 +44,15 @@ def test_a_failure_is_one_line_with_id_step_kind_and_cause() -> None:
     line = json.loads(log[0])
     assert len(log) == 2
     assert (line["level"], line["event"], line["request_id"]) == (
-        "WARNING", "graph_slice_failed", "r-1",
-    )  # fmt: skip
+        "WARNING",
+        "graph_slice_failed",
+        "r-1",
+    )
     assert (line["kind"], line["reason"], line["cause"]) == (
-        "Unavailable", "kg_unavailable", "OSError",
-    )  # fmt: skip
+        "Unavailable",
+        "kg_unavailable",
+        "OSError",
+    )
     assert line["error"] == "the graph cannot be reached"
     assert "secret" not in log[0]
 

@@ -174,12 +174,22 @@ def folder_of(path: Path, documents: int = 60) -> Path:
     (path / "poisoned.md").write_bytes(b"# Poison\n\nwith a NUL \0 in it\n")
     (path / "again.md").write_text("---\ndoc_id: part0/report000.md\n---\n\nOther text.\n")
     chunks = [
-        {"id": f"c{n}", "doc_id": f"d{n % 3}", "title": f"Paper {n % 3}",
-         "text": f"Dravet syndrome (DS) number {n} shows seizures in Bonn."}
+        {
+            "id": f"c{n}",
+            "doc_id": f"d{n % 3}",
+            "title": f"Paper {n % 3}",
+            "text": f"Dravet syndrome (DS) number {n} shows seizures in Bonn.",
+        }
         for n in range(9)
-    ]  # fmt: skip
-    chunks.append({"id": "m", "doc_id": "d1", "text": "Fits hurt.",
-                   "mentions": [{"entity": "HP:0001250", "start": 0, "end": 4}]})  # fmt: skip
+    ]
+    chunks.append(
+        {
+            "id": "m",
+            "doc_id": "d1",
+            "text": "Fits hurt.",
+            "mentions": [{"entity": "HP:0001250", "start": 0, "end": 4}],
+        }
+    )
     lines(path / "chunks_a.jsonl", chunks[:5])
     lines(path / "passages_b.jsonl", [*chunks[5:], {"id": "c0", "doc_id": "d9", "text": "else"}])
     entities = [
@@ -187,11 +197,19 @@ def folder_of(path: Path, documents: int = 60) -> Path:
         {"id": "MONDO:1", "name": "Dravet syndrome"},
     ]
     lines(path / "entities.jsonl", entities)
-    relation = {"source": "MONDO:1", "type": "has", "target": "HP:0001250",
-                "evidence": {"chunk_id": "c3", "start": 0, "end": 15}}  # fmt: skip
+    relation = {
+        "source": "MONDO:1",
+        "type": "has",
+        "target": "HP:0001250",
+        "evidence": {"chunk_id": "c3", "start": 0, "end": 15},
+    }
     lines(path / "relations.jsonl", [relation, {**relation, "evidence": {"chunk_id": "gone"}}])
-    triple = {"doc_id": "part1/report001.md", "subject": "Cologne", "relation": "has",
-              "object": "pump"}  # fmt: skip
+    triple = {
+        "doc_id": "part1/report001.md",
+        "subject": "Cologne",
+        "relation": "has",
+        "object": "pump",
+    }
     lines(path / "triples.jsonl", [triple])
     return path
 

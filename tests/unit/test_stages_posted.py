@@ -74,12 +74,20 @@ def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
     orders = [
         JobOrder(job_id="1", kind="load", caller=ADA, namespace=NS, documents=documents),
         JobOrder(job_id="2", kind="load", caller=ADA, namespace=NS, documents=documents[:1]),
-        JobOrder(job_id="3", kind="load", caller=BOB, namespace=NS, replace=True,
-                 documents=(PostedDocument(doc_id="a.md", text="Mine."),
-                            PostedDocument(doc_id="b/page", text="# Trier\n\nIn Trier."))),
+        JobOrder(
+            job_id="3",
+            kind="load",
+            caller=BOB,
+            namespace=NS,
+            replace=True,
+            documents=(
+                PostedDocument(doc_id="a.md", text="Mine."),
+                PostedDocument(doc_id="b/page", text="# Trier\n\nIn Trier."),
+            ),
+        ),
         JobOrder(job_id="4", kind="delete", caller=BOB, namespace=NS, doc_id="a.md"),
         JobOrder(job_id="5", kind="delete", caller=ADA, namespace=NS, doc_id="a.md"),
-    ]  # fmt: skip
+    ]
     loaded = []
     for order in orders:
         cloud, local = both(place, laptop, order)

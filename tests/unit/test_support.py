@@ -123,7 +123,7 @@ def examples() -> list[Example]:
             supported = share + rng.gauss(0, 0.05) > level + 0.25
             name, missing, cosine, window = noise
             values = Features(share, window, cosine, float(name > 0.5), float(missing > 0.5), 1.0)
-            made.append(Example(folder, f"s{number % 2}", values, supported))
+            made.append(Example(folder, f"{folder}: s{number % 2}", values, supported))
     return made
 
 

@@ -46,9 +46,11 @@ def test_a_record_is_one_row() -> None:
 
 def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
     assert shown(KINDS) == [
-        "It comes in two kinds: fast; slow and steady.", "fast", "slow and steady",
+        "It comes in two kinds: fast; slow and steady.",
+        "fast",
+        "slow and steady",
         "That is all there is.",
-    ]  # fmt: skip
+    ]
     assert shown(STEPS)[0] == "Gateway silent: Look at the page; Restart it."
 
 
@@ -72,8 +74,10 @@ def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:
 def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
     code, prose = found(CODE)
     assert (code.kind, code.shown, code.above) == (
-        "code", "tool reset --soft HEAD^", "Undo a commit:",
-    )  # fmt: skip
+        "code",
+        "tool reset --soft HEAD^",
+        "Undo a commit:",
+    )
     assert prose.above == ""
 
 

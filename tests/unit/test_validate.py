@@ -45,10 +45,19 @@ def test_every_error_comes_at_once_with_its_path() -> None:
     assert found["status"] == 400
     assert found["code"] == "invalid_request"
     assert {error["path"] for error in found["errors"]} == {
-        "$.query", "$.top_k", "$.namespace", "$.surprise", "$.budget.max_chunks",
-        "$.budget.timeout_s", "$.filter.k[0]", "$.kg_expansion.hops", "$.synthesis.model",
-        "$.budget.max_tokens_gen", "$.verbosity", "$.providers.embedding",
-    }  # fmt: skip
+        "$.query",
+        "$.top_k",
+        "$.namespace",
+        "$.surprise",
+        "$.budget.max_chunks",
+        "$.budget.timeout_s",
+        "$.filter.k[0]",
+        "$.kg_expansion.hops",
+        "$.synthesis.model",
+        "$.budget.max_tokens_gen",
+        "$.verbosity",
+        "$.providers.embedding",
+    }
 
 
 @pytest.mark.parametrize(

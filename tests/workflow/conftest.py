@@ -12,9 +12,11 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def cli(
-    small_store: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch,
+    small_store: Path,
+    cache_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Cli:  # fmt: skip
+) -> Cli:
     """Run a command over a store, None for the default one; exit code, output and remarks."""
     monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
     monkeypatch.delenv("DOCSTOKG_INDEX_URL", raising=False)

@@ -34,8 +34,9 @@ def answered(cli: Cli, tmp_path: Path) -> Path:
 
 def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path: Path):
     request = tmp_path / "request.json"
-    request.write_text(json.dumps({"query": "Ignored here?", "top_k": 1,
-                                   "kg_expansion": {"enabled": False}}))  # fmt: skip
+    request.write_text(
+        json.dumps({"query": "Ignored here?", "top_k": 1, "kg_expansion": {"enabled": False}})
+    )
     code, out, _ = cli("ask", "What is asthma?", "--request", request, "--json")
     response = json.loads(out)
     assert (code, response["query"], response["results_count"]) == (0, "What is asthma?", 1)
@@ -190,18 +191,29 @@ def test_eval_writes_the_report(cli: Cli, tmp_path: Path):
     (tmp_path / "questions.jsonl").write_text(lines)
     report_file = tmp_path / "report.json"
     code, out, _ = cli(
-        "eval", tmp_path, "--ablate", "graph,bm25,mmr,rrf,down:graph,down:index,down:embedder",
-        "--json", report_file,
-    )  # fmt: skip
+        "eval",
+        tmp_path,
+        "--ablate",
+        "graph,bm25,mmr,rrf,down:graph,down:index,down:embedder",
+        "--json",
+        report_file,
+    )
     assert code == 0
     assert "ndcg@10" in out
     report = json.loads(report_file.read_text())
     assert (report["n"], report["namespace"], report["set"]) == (2, "default", tmp_path.name)
     runs = {run["name"]: run for run in report["runs"]}
     assert list(runs) == [
-        "full", "no-graph", "no-bm25", "only-bm25", "no-mmr", "rrf", "down:graph", "down:index",
+        "full",
+        "no-graph",
+        "no-bm25",
+        "only-bm25",
+        "no-mmr",
+        "rrf",
+        "down:graph",
+        "down:index",
         "down:embedder",
-    ]  # fmt: skip
+    ]
     assert runs["full"]["metrics"]["ndcg@10"] == 1.0
     assert runs["full"]["metrics"]["all@5"] == 1.0
     assert runs["full"]["citations"] > 0

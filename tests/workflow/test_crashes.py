@@ -20,7 +20,9 @@ def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
     (line,) = (printed.out + printed.err).splitlines()
     read = json.loads(line)
     assert (read["event"], read["function"], read["error"]) == (
-        "crash", "GroundFunction", "ValueError",
-    )  # fmt: skip
+        "crash",
+        "GroundFunction",
+        "ValueError",
+    )
     assert read["where"][-1].startswith("test_crashes.py:")
     assert "private" not in line

@@ -87,8 +87,12 @@ def test_a_reader_who_goes_away_is_no_error(small_store: Path, cache_dir: Path) 
     with os.fdopen(writing, "wb") as gone:
         done = subprocess.run(
             [sys.executable, "-c", CODE, "ask", QUESTION],
-            check=False, stdout=gone, stderr=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
+            check=False,
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -43,11 +43,13 @@ def wide_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Pat
     entities = [{"id": f"E:{n}", "name": f"Entity{n}", "type": WIDE * 20} for n in range(7)]
     relations = [
         {
-            "source": f"E:{n}", "type": f"{WIDE * 10}{n}", "target": f"E:{(n + 1) % 7}",
+            "source": f"E:{n}",
+            "type": f"{WIDE * 10}{n}",
+            "target": f"E:{(n + 1) % 7}",
             "evidence": {"chunk_id": chunks[n]["id"]},
         }
         for n in range(7)
-    ]  # fmt: skip
+    ]
     write_corpus(
         folder / "c",
         {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations},
@@ -171,9 +173,13 @@ def test_what_is_trimmed_is_said_and_the_rest_is_whole(
 @example(((_filter, WIDE, 50), (_query, WIDE, 4096)), "graph", False, 300)
 @example(((_seeds, "日", 30), (_query, "日", 4096)), "graph", True, 1)
 def test_no_legal_request_outgrows_a_state(
-    wide_store: Path, settings_for: Any, fillings: Fillings, verbosity: str, synthesize: bool,
+    wide_store: Path,
+    settings_for: Any,
+    fillings: Fillings,
+    verbosity: str,
+    synthesize: bool,
     groups: int,
-) -> None:  # fmt: skip
+) -> None:
     raw = filled(fillings, verbosity, synthesize)
     names = ["*"] if groups == 1 else [f"group-{n:03}-of-this-caller" for n in range(groups)]
     sent(wide_store, settings_for, raw, (200, 429), names)

@@ -17,16 +17,26 @@ from tests.model_server import serving
 TOWNS = ("Zell", "Brix", "Kalm", "Orvo", "Plin", "Quist", "Runn", "Stav")
 LONG = "The mill on the river was rebuilt after the flood and grinds rye for the whole valley. "
 PAGES = [
-    {"id": f"c{i}", "doc_id": f"d{i}", "title": f"{town} Mill", "metadata": {"year": 1900 + i},
-     "text": f"{town} Mill stands in {town}. {TOWNS[i - 1]} Mill sends its rye here. {LONG * 12}"}
+    {
+        "id": f"c{i}",
+        "doc_id": f"d{i}",
+        "title": f"{town} Mill",
+        "metadata": {"year": 1900 + i},
+        "text": f"{town} Mill stands in {town}. {TOWNS[i - 1]} Mill sends its rye here. "
+        f"{LONG * 12}",
+    }
     for i, town in enumerate(TOWNS)
-]  # fmt: skip
+]
 MILLS = [{"id": f"M:{i}", "name": f"{town} Mill", "type": "Mill"} for i, town in enumerate(TOWNS)]
 SENDS = [
-    {"source": f"M:{i}", "type": "sends", "target": f"M:{(i + 1) % 8}",
-     "evidence": {"chunk_id": f"c{(i + 1) % 8}"}}
+    {
+        "source": f"M:{i}",
+        "type": "sends",
+        "target": f"M:{(i + 1) % 8}",
+        "evidence": {"chunk_id": f"c{(i + 1) % 8}"},
+    }
     for i in range(8)
-]  # fmt: skip
+]
 MORE = [
     {
         "id": "c1", "doc_id": "d1", "title": "Ledger",
@@ -207,8 +217,12 @@ def test_a_passage_is_followed_through_every_stage(mills: Path, client_for: Any)
     answer = client.post("/v1/answer", json=BASE).json()["citations"]
     assert [c["doc_id"] for c in answer][cited["rank"] - 1] == "d0"
     assert [s["stage"] for s in cited["stages"]] == [
-        "search", "selection", "graph", "walk", "budget",
-    ]  # fmt: skip
+        "search",
+        "selection",
+        "graph",
+        "walk",
+        "budget",
+    ]
     missing = [p["doc_id"] for p in PAGES if p["doc_id"] not in {c["doc_id"] for c in answer}]
     for doc_id in missing:
         lost = explained(client, expect={"doc_id": doc_id})

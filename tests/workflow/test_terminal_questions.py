@@ -25,9 +25,14 @@ def shell(tmp_path: Path, cache_dir: Path) -> Shell:
         command = [sys.executable, "-m", "docstokg_local.cli.commands", *map(str, arguments)]
         if typed is None:
             done = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, timeout=GENEROUS_S, check=False,
-            )  # fmt: skip
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=GENEROUS_S,
+                check=False,
+            )
             return done.returncode, done.stdout, done.stderr
         ours, theirs = pty.openpty()
         os.write(ours, typed.encode())

@@ -50,10 +50,9 @@ def test_another_terms_id_is_told_in_every_mode(
         client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
         found = answered(client, verbosity=verbosity)
         (sentence,) = found["grounding"]["sentences"]
-        assert sentence["verdict"] == "unsupported"
+        assert sentence["verdict"] == "unverified"
         assert "id_label_mismatch" in sentence["reasons"]
-        assert not found["grounding"]["grounded"]
-        assert found["confidence"] <= 0.45
+        assert found["grounding"]["grounded"] is None
         assert any("'Asthma' is not a name of HP:0001250" in said for said in found["warnings"])
         assert found["diagnostics"]["degraded_reasons"] == []
 
@@ -100,11 +99,10 @@ def test_a_domain_of_somebody_elses_acts_too(
     with serving(ModelServer(answer=own)) as model:
         given = {"llm_base_url": model.url, "llm_api_key": "k"}
         without = answered(client_for(small_store, **given))
-        assert without["grounding"]["grounded"]
+        assert without["warnings"] == []
         found = answered(client_for(small_store, domains=("ontology", "old"), **given))
-    assert "contradicted" in found["grounding"]["sentences"][0]["reasons"]
     assert any("the word is out of use" in said for said in found["warnings"])
-    assert not found["grounding"]["grounded"]
+    assert found["grounding"]["grounded"] is None
 
 
 PAGES = """

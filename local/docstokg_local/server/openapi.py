@@ -146,12 +146,13 @@ _PARAMETERS: dict[str, Json] = {
     name: {"in": "path", "required": True, "description": text, "schema": _SEGMENT}
     for name, text in (
         ("doc_id", "percent-encoded as one segment, `/` as `%2F`"),
-        ("id", "the `job_id`"), ("n", "the page, from 1"),
+        ("id", "the `job_id`"),
+        ("n", "the page, from 1"),
     )
 } | {
     "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the page before"},
     "namespace": {"in": "query", "schema": _NAMESPACE, "description": "where it is"},
-}  # fmt: skip
+}
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
     documents.Job, documents.DocumentPage, documents.NamespaceList, JsonRpcResponse,

@@ -83,7 +83,9 @@ def _make_plain(alarm: dict[str, Any]) -> None:
     """Make an alarm of an expression one of the first metric it names."""
     first = next(one["MetricStat"] for one in alarm.pop("Metrics") if "MetricStat" in one)
     alarm |= {
-        "MetricName": first["Metric"]["MetricName"], "Namespace": first["Metric"]["Namespace"],
-        "Dimensions": first["Metric"].get("Dimensions", []), "Statistic": "Sum",
+        "MetricName": first["Metric"]["MetricName"],
+        "Namespace": first["Metric"]["Namespace"],
+        "Dimensions": first["Metric"].get("Dimensions", []),
+        "Statistic": "Sum",
         "Period": first["Period"],
-    }  # fmt: skip
+    }

@@ -34,9 +34,9 @@ class ModelFacts(Contract):
 
 
 # Retired by its maker and gone from the pinned table; gateways and Bedrock still serve it.
-_FACTS = {"claude-3-haiku-20240307": ModelFacts(
-    context_tokens=200_000, dollars_in=0.25, dollars_out=1.25
-)}  # fmt: skip
+_FACTS = {
+    "claude-3-haiku-20240307": ModelFacts(context_tokens=200_000, dollars_in=0.25, dollars_out=1.25)
+}
 
 
 class ModelRoute(Contract):

@@ -120,9 +120,13 @@ class LiveReply:
             self._tell("repair", repair)
         self._tell("response", value)
         self._telemetry.log(
-            "INFO", "streamed", request_id=self._request_id,
-            first_ms=self._told_ms, repairs=len(repairs), left=not self._is_heard,
-        )  # fmt: skip
+            "INFO",
+            "streamed",
+            request_id=self._request_id,
+            first_ms=self._told_ms,
+            repairs=len(repairs),
+            left=not self._is_heard,
+        )
 
     def _tell(self, name: str, value: Any) -> None:
         self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))

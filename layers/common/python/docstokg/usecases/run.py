@@ -89,17 +89,27 @@ class Call:
         if reason is not None:
             self.mark_degraded(reason)
         self.telemetry.log(
-            level, f"{name}_failed", request_id=self.request_id, **cause(error),
-            reason=reason, **fields,
-        )  # fmt: skip
+            level,
+            f"{name}_failed",
+            request_id=self.request_id,
+            **cause(error),
+            reason=reason,
+            **fields,
+        )
 
     def answered(self, route: str, **fields: object) -> None:
         """Count a request of a route that has no plan, and write its one line."""
         self.telemetry.count("rag_requests_total", route=route, status="200")
         self.telemetry.log(
-            "INFO", "request", request_id=self.request_id, route=route, status=200,
-            namespace=self.scope.namespace, degraded_reasons=list(self.degraded), **fields,
-        )  # fmt: skip
+            "INFO",
+            "request",
+            request_id=self.request_id,
+            route=route,
+            status=200,
+            namespace=self.scope.namespace,
+            degraded_reasons=list(self.degraded),
+            **fields,
+        )
 
     def skip(self, name: str, reason: DegradedReason, why: str) -> None:
         """Note and log what is missing before anything could be called."""
@@ -146,9 +156,14 @@ class Run(Call):
         labels = self.labels(provider)
         self.telemetry.count("rag_requests_total", 1.0, status=str(status), **labels)
         self.telemetry.log(
-            level, "request", request_id=self.request_id, caller=caller_hash(self.plan.caller_sub),
-            status=status, **labels, **fields,
-        )  # fmt: skip
+            level,
+            "request",
+            request_id=self.request_id,
+            caller=caller_hash(self.plan.caller_sub),
+            status=status,
+            **labels,
+            **fields,
+        )
 
     def total_ms(self) -> float:
         """Milliseconds since the request arrived."""

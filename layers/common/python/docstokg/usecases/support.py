@@ -7,7 +7,6 @@ from docstokg.contracts.response import Span
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import support
 from docstokg.domain.answer.units import borders
-from docstokg.domain.text.sentences import Span as Place
 from docstokg.usecases.comparison import Comparison
 
 
@@ -23,7 +22,7 @@ def support_of(claim: str, blocks: Sequence[Block], compare: Comparison | None) 
     evidence = [
         support.Evidence(
             block.text,
-            [Place(*span) for span in borders(block.text, block.sentences)],
+            borders(block.text, block.sentences),
             "\n".join((block.document_name, block.subject)),
         )
         for block in blocks

@@ -38,8 +38,9 @@ _TEX_TITLE = re.compile(r"\\title\{([^{}\n]{1,300})\}")
 _TEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?|[{}~]")
 _ORG = re.compile(r"^(\*{1,9})[ \t]+([^\n]+)\n?", re.MULTILINE)
 _ORG_TITLE = re.compile(r"^#\+title:[ \t]*([^\n]{1,300})", re.MULTILINE | re.IGNORECASE)
-_SETTINGS = re.compile(r"^[ \t]*\[{1,2}([^\]\n]{1,200})\]{1,2}[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)",
-                       re.MULTILINE)  # fmt: skip
+_SETTINGS = re.compile(
+    r"^[ \t]*\[{1,2}([^\]\n]{1,200})\]{1,2}[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)", re.MULTILINE
+)
 
 
 def convert_code(raw: bytes) -> tuple[Outline, ...]:

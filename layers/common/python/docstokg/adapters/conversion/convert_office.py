@@ -9,8 +9,9 @@ from docstokg.adapters.conversion.package import Package
 from docstokg.contracts.outline import Outline
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
-_HOLDERS = frozenset(("sdt", "sdtContent", "customXml", "ins", "smartTag", "AlternateContent",
-                      "Choice"))  # fmt: skip
+_HOLDERS = frozenset(
+    ("sdt", "sdtContent", "customXml", "ins", "smartTag", "AlternateContent", "Choice")
+)
 _BREAKS = frozenset(("tab", "br", "cr"))
 _NO_WORDS = frozenset(("Fallback", "del", "moveFrom", "txbxContent"))
 

@@ -154,6 +154,9 @@ def _date_styles(styles: Element) -> frozenset[int]:
 def _text(item: Element) -> str:
     """Give a string's text without its reading aids."""
     return "".join(
-        part.text or "" for run in item.iter() if run.tag in ("si", "r", "is") for part in run
+        part.text or ""
+        for run in item.iter()
+        if run.tag in ("si", "r", "is")
+        for part in run
         if part.tag == "t"
-    ) or (item.findtext("t") or "")  # fmt: skip
+    ) or (item.findtext("t") or "")

@@ -37,11 +37,18 @@ def reader() -> Any:
 
     cv2.setNumThreads(1)
     engine = "EngineConfig.onnxruntime"
-    made = RapidOCR(params={
-        "Global.log_level": "critical", "Global.max_side_len": PIXELS, "Global.use_cls": False,
-        "Det.limit_type": "max", "Det.limit_side_len": DETECTED, "Rec.rec_batch_num": 1,
-        f"{engine}.intra_op_num_threads": 1, f"{engine}.inter_op_num_threads": 1,
-    })  # fmt: skip
+    made = RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            "Global.max_side_len": PIXELS,
+            "Global.use_cls": False,
+            "Det.limit_type": "max",
+            "Det.limit_side_len": DETECTED,
+            "Rec.rec_batch_num": 1,
+            f"{engine}.intra_op_num_threads": 1,
+            f"{engine}.inter_op_num_threads": 1,
+        }
+    )
     blank = np.full((64, 256, 3), 255, np.uint8)
     made(blank, use_det=False)
     made(blank, use_det=True)
@@ -62,10 +69,12 @@ def read(page: pdfium.PdfPage) -> Reading:
         for text, ((ax, ay), _, (cx, cy), _) in zip(found.txts, boxes, strict=True)
     ]
     lines = [
-        [(match[0], _part(box, *(at / len(text) for at in match.span())), round(1000 * sure))
-         for match in re.finditer(r"\S+", text)]
+        [
+            (match[0], _part(box, *(at / len(text) for at in match.span())), round(1000 * sure))
+            for match in re.finditer(r"\S+", text)
+        ]
         for text, box, sure in zip(found.txts, boxes, found.scores, strict=True)
-    ]  # fmt: skip
+    ]
     return [[word for at in row for word in lines[at]] for row in rows_of(level, range(len(level)))]
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from docstokg.contracts.model import Contract
-from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import compatible, normalise
 
@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
     """A source text with its sentence spans; `header`: title and labels that belong to it."""
 
     text: str
-    sentences: Sequence[Span]
+    sentences: Sequence[tuple[int, int]]
     header: str = ""
 
     @classmethod

@@ -156,9 +156,18 @@ def _documents(
         check_text([own, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
-        document = Document(own, filled, 0, fields, outline.metadata, None, bool(outline.doc_id),
-                            made_by, kind.removesuffix(".gz") in NAMELESS,
-                            original=original)  # fmt: skip
+        document = Document(
+            own,
+            filled,
+            0,
+            fields,
+            outline.metadata,
+            None,
+            bool(outline.doc_id),
+            made_by,
+            kind.removesuffix(".gz") in NAMELESS,
+            original=original,
+        )
         documents.append(document)
     return tuple(documents)
 

@@ -25,9 +25,13 @@ def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
         encodes, report = encoder_of(stores.embedder, model) is not None, LoadReport(str(ULID()))
         with closing(Staging()) as staging:
             context, before, registry = begin(
-                LoadOptions(namespace, embed=encodes), _named_as_before(stores, namespace),
-                staging, RejectLog(), NullProgress(), report,
-            )  # fmt: skip
+                LoadOptions(namespace, embed=encodes),
+                _named_as_before(stores, namespace),
+                staging,
+                RejectLog(),
+                NullProgress(),
+                report,
+            )
             decisions = decide(context, before.unfinished_load, [doc_id])
             finish(context, decisions, registry)
         return report.removed
