@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from docstokg.domain.text.words import ID_IN_CLAIM, compatible
+from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
 
 Date = tuple[int | None, int | None, int | None]
 """Year, month and day; None for what is not said."""
@@ -81,6 +82,8 @@ _TOKEN: Final = re.compile(
 _NUMERIC: Final = re.compile(r"\d")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _TOLD: Final = NUMBER_WORDS | MONTH_WORDS | _PARTS.keys()
+_DENIALS: Final = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
+"""Words that make two nearly equal passages two pieces of evidence; `t`: of "don't"."""
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d")
 
 
@@ -203,3 +206,10 @@ def _unit(tokens: list[tuple[str, str]], at: int, end: int) -> tuple[str, int]:
     if at and tokens[at - 1][1] in ("$", "\u20ac", "\u00a3"):
         return _LONG_UNITS[tokens[at - 1][1]], end
     return "", end
+
+
+@lru_cache(maxsize=4096)
+def values(text: str) -> Counter[object]:
+    """Count the quantities and the denials of a text: texts that differ in them may disagree."""
+    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
+    return Counter([*quantities(text), *denials])
