@@ -7,8 +7,10 @@ FOLDER holds `xquad.LANG.json` (google-deepmind/xquad); STORE is a file whose na
 the paragraphs of that language (`--prepare` writes them as passages to load). A pair is the
 language of the questions and the namespace. Prints how often the right paragraph is first and
 among five: each channel alone, and /v1/search; with `--answers` also how often the built-in
-model's answer holds the gold one, and how often it says nothing. `--costs` loads each language of
-the pairs into a store of its own, with and without the extra `languages`, in a process each.
+model's answer contains the gold one, how often it abstains, and the area under the ROC curve of the
+confidence: over all questions (an abstention is not right and has confidence 0), and over answers.
+`--costs` loads each language of the pairs into a store of its own, with and without the extra
+`languages`, in a process each.
 """
 
 import argparse
@@ -23,11 +25,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.confidence import area
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.loading.context import NullProgress
 from docstokg.loading.pipeline import LoadOptions, load
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.observability import Telemetry
 from docstokg.ports import encoder_of
 from docstokg.wiring import Wiring
 from docstokg_local.cli.asking import ask
@@ -68,16 +72,19 @@ def main() -> None:
         cost(options.folder, options.pairs[0], options.questions, not options.without)
         return
     url = f"sqlite:///{options.store.resolve()}"
-    wiring = Wiring(settings_of(url, url))
+    wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
-    print("| questions:passages | words | dense | search | ms | gold said | silent |")
+    measured = "words | dense | search | ms | gold said | silent | AUC, questions | AUC, answers"
+    print(f"| questions:passages | {measured} |")
     for pair in options.pairs:
         language, _, namespace = pair.partition(":")
         every = questions(options.folder / f"xquad.{language}.json")
         count = min(options.questions, len(every))
         asked = [every[i * len(every) // count] for i in range(count)]  # evenly over all
         ranks: dict[str, list[int]] = {"bm25": [], "dense": [], "search": []}
-        said = silent = 0
+        silent = 0
+        values: list[float] = []
+        right: list[bool] = []
         begun = time.monotonic()
         for text, gold, _ in asked:
             body = ask(workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search").body
@@ -92,12 +99,19 @@ def main() -> None:
                 wanted = {"enabled": True, "model": "extractive"}
                 request = {"query": text, "namespace": namespace, "synthesis": wanted}
                 request["budget"] = {"max_tokens_gen": 256}
-                answer = ask(workflow, request).body.get("answer", "")
-                said += any(one.casefold() in answer.casefold() for one in answers)
+                body = ask(workflow, request).body
+                answer = body.get("answer", "")
                 silent += not any(character == "[" for character in answer)
-                print(json.dumps([pair, text, answers, answer], ensure_ascii=False), flush=True)
+                values.append(body.get("confidence", 0.0))
+                right.append(any(one.casefold() in answer.casefold() for one in answers))
+                row = [pair, text, answers, answer, body.get("confidence")]
+                print(json.dumps(row, ensure_ascii=False), flush=True)
         shares = [f"{share(r, 1)} / {share(r, 5)}" for r in ranks.values()]
-        rest = [f"{took_ms:.0f}", f"{said / len(asked):.2f}", f"{silent / len(asked):.2f}"]
+        rest = [f"{took_ms:.0f}", f"{sum(right) / len(asked):.2f}", f"{silent / len(asked):.2f}"]
+        answered = [
+            (value, is_right) for value, is_right in zip(values, right, strict=True) if value
+        ]
+        rest += [area(values, right), area(*zip(*answered, strict=True)) if answered else "-"]
         print(f"| {' | '.join([pair, *shares, *rest])} |", flush=True)
 
 

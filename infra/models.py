@@ -1,7 +1,7 @@
 """Language models in AWS: which secrets their providers need, and what of Bedrock may be called."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -14,6 +14,9 @@ from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
 """Covers Converse, which is what is called; nothing streams."""
+
+VERIFYING = ("respond", "check")
+"""Functions with a verifier. They reach a language model through synthesize, which has its key."""
 
 _PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
 ANY_REGION = (
@@ -46,14 +49,28 @@ def bedrock_models(environment: Environment) -> tuple[str, ...]:
     return tuple(dict.fromkeys(route.name for route in routes if route.provider == "bedrock"))
 
 
+def verifier(environment: Environment) -> tuple[str, str]:
+    """Return the kind of the environment's verifier and the rest of its setting, "" without one."""
+    kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
+    return kind, rest
+
+
+def guardrail_use(stack: cdk.Stack, guardrail: str) -> iam.PolicyStatement:
+    """Return the right to apply one guardrail of this account and region."""
+    own = f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:guardrail/{guardrail}"
+    return iam.PolicyStatement(actions=["bedrock:ApplyGuardrail"], resources=[own])
+
+
 def _remote(environment: Environment) -> list[str]:
     fallback = environment.settings.get("llm_fallback_model")
+    kind, model = verifier(environment)
     listed = [*environment.models, *([fallback] if isinstance(fallback, str) else [])]
+    listed += [model] if kind == "llm" else []
     return [model for model in listed if model != EXTRACTIVE]
 
 
 def statements(stack: cdk.Stack, models: tuple[str, ...]) -> list[iam.PolicyStatement]:
-    """Say what a role needs to call exactly these models."""
+    """Return the rights to call exactly these models."""
     return [
         iam.PolicyStatement(
             actions=[INVOKE], resources=[resource], conditions=dict(conditions) or None
@@ -92,9 +109,12 @@ def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
 
 
 def bedrock_endpoint(
-    scope: Construct, vpc: ec2.IVpc, group: ec2.ISecurityGroup, models: tuple[str, ...]
+    scope: Construct,
+    vpc: ec2.IVpc,
+    group: ec2.ISecurityGroup,
+    allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Bedrock's runtime inside the VPC: no call to a model leaves Amazon's network."""
+    """Make an endpoint of Bedrock's runtime in the VPC: no call leaves Amazon's network."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",
@@ -105,6 +125,6 @@ def bedrock_endpoint(
         open=False,
         private_dns_enabled=True,
     )
-    for statement in statements(cdk.Stack.of(scope), models):
+    for statement in allowed:
         statement.add_any_principal()
         endpoint.add_to_policy(statement)

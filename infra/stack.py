@@ -43,8 +43,17 @@ class RunStack(Stack):
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
         flags, traces = Flags(self), TraceQueue(self)
         functions = Functions(self, data, flags, traces).by_name
-        if data.network and (model_names := models.bedrock_models(target)):
-            models.bedrock_endpoint(self, data.network.vpc, data.network.group, model_names)
+        kind, rest = models.verifier(target)
+        guardrail = rest.partition(":")[0] if kind == "bedrock-guardrail" else ""
+        for name in models.VERIFYING:
+            if guardrail:
+                functions[name].role.add_to_policy(models.guardrail_use(self, guardrail))
+            elif kind == "llm":
+                functions[name].let_invoke({"synthesize": functions["synthesize"]})
+        bedrock = models.statements(self, models.bedrock_models(target))
+        bedrock += [models.guardrail_use(self, guardrail)] if guardrail else []
+        if data.network and bedrock:
+            models.bedrock_endpoint(self, data.network.vpc, data.network.group, bedrock)
         workflow = Workflow(self, functions)
         for name in ("mcp", "stream"):
             workflow.let_start(functions[name])

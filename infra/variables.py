@@ -19,6 +19,8 @@ type Value = str | int | float | bool | tuple[str, ...]
 EVERY = frozenset({"log_level", "rag_log_snippets"})
 """Read by every function."""
 
+VERIFIER = frozenset({"verifier", "verifier_label", "verifier_threshold"})
+
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
     "graph": frozenset({"graph_database"}),
@@ -43,13 +45,15 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
             "rerank_provider", "provider_jina_enabled", "fusion", "min_score",
             "answer_min_probability", "max_timeout_s", "default_timeout_s", "kg_enabled",
             "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
+            "verifier",
         }
     ),
     "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
-    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
+    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}) | VERIFIER,
     "expand": frozenset({"domains"}),
-    "respond": frozenset({"domains"}),
+    "synthesize": VERIFIER,
+    "respond": frozenset({"domains"}) | VERIFIER,
     "stream": frozenset({"domains", "max_timeout_s"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
@@ -114,6 +118,8 @@ def chosen(environment: Environment) -> dict[str, Value]:
         raise Misconfigured(f"{environment.name}: {', '.join(doubled)} has a field of its own")
     if foreign := sorted(explicit.keys() - DEPLOYED):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
+    if str(explicit.get("verifier")).startswith("onnx:"):
+        raise Misconfigured(f"{environment.name}: verifier onnx:FOLDER: no bundle holds the folder")
     variables = own | explicit
     texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)

@@ -23,12 +23,13 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import statements
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, SearchIndex, embed_questions, encoder_of
+from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import not_granted, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
+from docstokg.usecases.verification import Asking, asking
 
 SOURCES_PER_SENTENCE = 3
 MOST_SENTENCES = 40
@@ -41,13 +42,14 @@ Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
 """The report, the passages it rests on, and the cited passages that cannot be read."""
 
 
-def check(
+def check(  # noqa: PLR0913 - each dependency is given by name
     envelope: Envelope,
     *,
     begin: Begin,
     index: SearchIndex,
     embedder: Embedder | None,
     compare: Callable[[Call, float], Comparison],
+    verifier: Verifier | None = None,
     check_consistency: CheckConsistency | None,
 ) -> Reply:
     """Return the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
@@ -55,7 +57,7 @@ def check(
     Each sentence is compared with the passages or texts that its markers mean; without citations
     and texts, with the passages retrieved for it. A lost graph (None, or failing) or embedder is a
     reason, a lost index is 503, a late one 504. `compare`: returns a comparison of texts for some
-    seconds.
+    seconds. `verifier` decides the sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -66,7 +68,7 @@ def check(
         if refused is not None:
             return refused
     call = begin(envelope.request_id, scope)
-    draft = _Draft(call, request, index, embedder, compare)
+    draft = _Draft(call, request, index, embedder, compare, asking(call, verifier))
     with call.timed("total"):
         try:
             grounding, sources, missing = draft.grounded()
@@ -116,6 +118,7 @@ class _Draft:
     _index: SearchIndex
     _embedder: Embedder | None
     _compare: Callable[[Call, float], Comparison]
+    _verifier: Asking | None
 
     def grounded(self) -> Checked:
         """Check each sentence against its sources; raises errors of the index."""
@@ -138,11 +141,11 @@ class _Draft:
         with call.timed("grounding"):
             compare = self._compare(call, call.left_s(*time_budget.CHECK_VECTORS))
             if per_sentence or (request.citations is None and request.sources is None):
-                grounding = ground_sentences(request.text, per_sentence, compare)
+                grounding = ground_sentences(request.text, per_sentence, compare, self._verifier)
                 found = {block.rank: block for own in per_sentence for block in own}
                 blocks = [found[rank] for rank in sorted(found)]
             else:
-                grounding = ground_text(request.text, blocks, compare)
+                grounding = ground_text(request.text, blocks, compare, self._verifier)
         named = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
         return grounding, named, missing
 

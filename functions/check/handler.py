@@ -18,7 +18,7 @@ from docstokg_functions.check.check import check
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
-    embedder = wiring.embedder()
+    embedder, verifier = wiring.embedder(), wiring.verifier()
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
 
@@ -33,6 +33,7 @@ def build(wiring: Wiring) -> Handler:
             index=index,
             embedder=embedder,
             compare=lambda call, time_s: Comparison(call, embedder, time_s),
+            verifier=verifier,
             check_consistency=consistency if wiring.current_settings().kg_enabled else None,
         )
         tell_refusal(wiring.telemetry, envelope, reply)

@@ -1,6 +1,6 @@
 """Widen and reorder what retrieval selected through the knowledge graph, and say why."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,7 @@ from docstokg.domain.graph.slice_graph import (
     without_everyday_pages,
 )
 from docstokg.domain.identity import is_own_id, prefix_of
-from docstokg.domain.text.folding import question_keys
+from docstokg.domain.text.folding import alias_keys, question_keys
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
@@ -115,7 +115,7 @@ def explore(
         return explored, None
     explored.names = names_in(run.plan.query, explored.part.aliases)
     ranking = ranked(run.plan, retrieval, explored)
-    if not ranking.leading and _as_misspelt(run, graph, explored):
+    if not ranking.leading and _as_misspelt(run, graph, explored, retrieval.absent):
         ranking = ranked(run.plan, retrieval, explored)
     explored.opened.update(ranking.shares)
     for _ in range(1, _hops(run.plan, ranking)):
@@ -204,12 +204,17 @@ def _types(part: GraphSlice) -> set[str]:
     return {*kinds, *(prefix_of(item.id) for item in part.entities)} - {""}
 
 
-def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool:
-    """Look for one name that differs by a letter from words of the question; tell of it.
+def _as_misspelt(
+    run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
+) -> bool:
+    """Take the one name that differs by a letter from words of the question, with a warning.
 
-    Several such names, or none, are no reading.
+    `absent`: the words that no passage holds; only these are read otherwise. Nothing is taken if
+    there are several such names, or if it is a synonym of a listed entity: stores do not keep
+    whether an ontology calls a synonym exact.
     """
-    keys = near_keys(run.plan.query, [(match.start, match.end) for match in explored.names])
+    taken = [(match.start, match.end) for match in explored.names]
+    keys = near_keys(run.plan.query, taken, absent)
     seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
     if not keys or seconds < time_budget.LEAST_CALL_S:
         return False
@@ -225,6 +230,9 @@ def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool
     if near is None or len(named) != 1:
         return False
     ((entity, alias),) = named.items()
+    name = next(item.name for item in near.entities if item.id == entity)
+    if not is_own_id(entity) and alias.key not in dict(alias_keys(entity, name)):
+        return False
     start, end = keys[alias.key]
     written = run.plan.query[start:end]
     if written.islower() and is_own_id(entity):  # beliefs are no Relief
@@ -232,7 +240,6 @@ def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
     explored.misspelt = entity
-    name = next(item.name for item in near.entities if item.id == entity)
     run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
     return True
 

@@ -350,7 +350,8 @@ def _blocks(
     """Cut citations to passages that fit the token budget together, their source lines counted."""
     stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
-    left = plan.budget_limits.max_tokens_context
+    turns = budget.tokens(prompt.conversation(plan.turns))
+    left = plan.budget_limits.max_tokens_context - turns
     ranks = {citation.uuid: citation.rank for citation in citations}
     blocks: list[Block] = []
     for citation, chunk in zip(citations, chunks, strict=True):

@@ -14,7 +14,8 @@ from docstokg_functions.respond.respond import respond
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index, trace_sink = wiring.search_index(), wiring.trace_sink()
-    checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
+    graph, domains = wiring.knowledge_graph(), wiring.settings.domains
+    checks = checks_of(wiring.embedder(), graph, domains, wiring.verifier())
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)

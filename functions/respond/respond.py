@@ -63,6 +63,7 @@ def respond(
     response = RAGResponse(
         query=plan.query if plan.sent is None else plan.sent,
         query_used=plan.query,
+        query_used_by=plan.query_used_by,
         answer=checked.answer if checked else "",
         citations=tuple(citations),
         results_count=len(citations),
@@ -135,9 +136,9 @@ def _checked(
         return None
     if synthesis is None or synthesis.outcome == "failed":
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
-        run.warnings.extend(synthesis.warnings if synthesis is not None else ())
+    run.warnings.extend(synthesis.warnings if synthesis is not None else ())
+    if synthesis is None or synthesis.outcome in ("failed", "no_room"):
         return None
-    run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         return check_written(run, grounded, synthesis, checks, comparison)
@@ -184,6 +185,7 @@ def _diagnostics(
     return Diagnostics(
         timings_ms=Timings(
             validation=plan.validation_ms,
+            condensing=plan.condensing_ms,
             routing=report.route_ms,
             hybrid_retrieval=report.retrieval_ms,
             kg_expansion=report.expansion_ms,
@@ -211,10 +213,15 @@ def _diagnostics(
         ),
         budget_limits=plan.budget_limits,
         providers=report.providers.model_copy(update={"llm": synthesis.model}),
-        estimated_cost_usd=synthesis.cost_usd,
+        estimated_cost_usd=_sum(synthesis.cost_usd, plan.condensing_usd),
         degraded=bool(run.degraded),
         degraded_reasons=tuple(run.degraded),
     )
+
+
+def _sum(*dollars: float | None) -> float | None:
+    known = [one for one in dollars if one is not None]
+    return sum(known) if len(known) == len(dollars) else None
 
 
 def _cache(

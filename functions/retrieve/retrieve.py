@@ -17,6 +17,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.text.misspelt import candidates
 from docstokg.domain.text.spoken import LEAST, reads_many, word_weights
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
@@ -52,6 +53,7 @@ class ChannelResults:
     by_channel: Results = field(default_factory=dict)
     index_model: str | None = None
     languages: Mapping[str, float] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
 
 
 def retrieve(  # noqa: PLR0913 - one parameter a port
@@ -203,12 +205,19 @@ def _word_queries(run: Run, sparse_encoder: SparseEncoder | None) -> list[Channe
 def _search(
     run: Run, index: SearchIndex, queries: list[ChannelQuery], answers: ChannelResults
 ) -> None:
-    time_s = _left_s(run)
+    time_s, probed = _left_s(run), _probed(run, queries)
+    probes = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
     try:
         if time_s <= 0:
             raise Timeout("no time left to search")
         with run.telemetry.span("search", request_id=run.request_id, channels=len(queries)):
-            results = index.search(queries, run.scope, time_s)
+            results = index.search([*queries, *probes], run.scope, time_s)
+        answers.absent += tuple(
+            word
+            for word, one in zip(probed, results[len(queries) :], strict=True)
+            if not (one.hits or one.failure or one.partial)
+        )
+        results = results[: len(queries)]
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
@@ -226,6 +235,18 @@ def _search(
                 reason=UNAVAILABLE[result.channel],
                 error=result.cause,
             )
+
+
+def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
+    """Return the words to look for with the first search: those that may be misspelt names.
+
+    None where the scope hides passages of the namespace that may hold them.
+    """
+    is_whole = not run.scope.filter and run.scope.doc_ids is None
+    has_words = any(query.channel == "bm25" for query in queries)
+    if not (is_whole and has_words and run.plan.expansion.enabled):
+        return ()
+    return candidates(run.plan.query)
 
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
@@ -296,6 +317,7 @@ def _fused(
         route_ms=run.timings_ms.get("routing", 0.0),
         took_ms=run.took_ms(),
         mmr_ms=mmr_ms,
+        absent=answers.absent,
         failed=failed,
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),

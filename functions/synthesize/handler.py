@@ -1,13 +1,15 @@
-"""Entry point of synthesis: the only function that ever loads a model client."""
+"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims with it."""
 
 from typing import Any
 
 from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
-from docstokg.errors import Unavailable, cause
+from docstokg.errors import Misconfigured, Unavailable, cause
+from docstokg.ports import Pair, Verifier
 from docstokg.usecases.run import Run
 from docstokg.usecases.telling import Teller
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize.condense import condense
 from docstokg_functions.synthesize.synthesize import synthesize
 
 
@@ -22,9 +24,15 @@ def build(wiring: Wiring) -> Handler:
         except Unavailable as exc:
             # Evidence needs no model: every request will say `llm_unavailable` instead.
             wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
+    # Made now, so that its client is warm before the first request.
+    judge = wiring.verifier() if str(settings.verifier).startswith("llm:") else None
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("mode") == "verify":
+            return _verified(event, judge)
         run = Run.of(event, wiring.telemetry)
+        if event.get("mode") == "condense":
+            return condense(run, wiring.language_model).model_dump(mode="json")
         listener = getattr(context, "written", None)  # who ran the step may listen
         synthesis = synthesize(
             run,
@@ -36,6 +44,14 @@ def build(wiring: Wiring) -> Handler:
         return synthesis.model_dump(mode="json")
 
     return handler
+
+
+def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
+    """Return the opinions that `docstokg.adapters.aws.lambda_verifier` asks for."""
+    if judge is None:
+        raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
+    pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]
+    return {"opinions": judge.verify(pairs, event["timeout_s"])}
 
 
 __getattr__ = entry_point(build, globals())

@@ -14,6 +14,7 @@ from docstokg.domain.answer.notices import (
     NOT_RELEVANT,
     is_abstention,
     model_failed,
+    no_room,
 )
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
@@ -65,15 +66,17 @@ def synthesize(
         )
         if answered is not None:
             completion, block_count = answered
+            has_text = bool(completion.text)
             is_safe = relevant or is_abstention(completion.text)
             notes = (
-                *(() if is_safe else (NOT_RELEVANT,)),
-                *((CUT_SHORT,) if completion.cut else ()),
+                *(() if is_safe or not has_text else (NOT_RELEVANT,)),
+                *((CUT_SHORT,) if completion.cut and has_text else ()),
+                *(() if has_text else (no_room(chosen.max_tokens),)),
             )
             if completion.cut == "time":
                 run.mark_degraded("deadline_exceeded")
             return Synthesis(
-                outcome="answered",
+                outcome="answered" if has_text else "no_room",
                 answer=completion.text,
                 model=completion.model,
                 provider=completion.provider,
@@ -95,8 +98,10 @@ def synthesize(
 
 
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
-    """Give the seconds a call may take, or None when it is not worth starting."""
+    """Return the seconds a call may take, or None when it is not worth starting."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
+    if run.plan.verifies:
+        left_s -= time_budget.kept_for_verifier_s(left_s)
     if extractive.MODEL in others:
         left_s -= EXTRACT_S
     if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
@@ -119,8 +124,10 @@ def _extracted(
     text, probability = extractive.quoted(
         run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
     )
+    if not text:
+        warnings = (*warnings, no_room(chosen.max_tokens))
     return Synthesis(
-        outcome="answered",
+        outcome="answered" if text else "no_room",
         answer=text,
         model=extractive.MODEL,
         provider=extractive.MODEL,
@@ -143,21 +150,20 @@ def _completed(
 ) -> tuple[Completion, int]:
     """Ask one model, with as many passages as its own context and the caller's budget hold.
 
-    Its words, and how many of the passages it was given.
+    Its words, "" if the token budget ended before the first sentence did, and how many of the
+    passages it was given.
     """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
     model = language_model()
-    room = plan.budget_limits.max_tokens_context
-    rules = prompt.messages(plan.query, (), max_tokens_context=0, style_hint=chosen.style_hint)
+    room = plan.budget_limits.max_tokens_context - tokens(prompt.conversation(plan.turns))
+    ask = partial(prompt.messages, plan.query, style_hint=chosen.style_hint, turns=plan.turns)
+    rules = ask((), max_tokens_context=0)
     if (context := model.context_tokens(name)) is not None:
         spent = chosen.max_tokens + sum(tokens(message["content"]) for message in rules)
         room = max(0, min(room, int(context * CONTEXT_SHARE) - spent))
-    messages = prompt.messages(
-        plan.query, blocks, max_tokens_context=room, style_hint=chosen.style_hint
-    )
     completion = model.complete(
-        messages,
+        ask(blocks, max_tokens_context=room),
         model=name,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
@@ -166,9 +172,11 @@ def _completed(
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
     answer = reply.cut(reply.read(completion.text), most_bytes)
-    if completion.cut:
+    if completion.cut == "length" and not reply.has_sentence(answer):
+        answer = ""
+    elif completion.cut:
         answer = reply.finished(answer)
-    if not answer:
+    if not answer and completion.cut != "length":
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import ExplainRequest, KgExpansion, RAGRequest, SearchRequest
 from docstokg.contracts.response import BudgetLimits, FieldProblem
 from docstokg.contracts.state import (
@@ -19,6 +20,7 @@ from docstokg.contracts.state import (
     Validated,
 )
 from docstokg.domain import time_budget
+from docstokg.domain.answer.condense import last_turns
 from docstokg.domain.text.follow_up import whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import models_reply, read_chat
@@ -143,6 +145,8 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
     explained = request if isinstance(request, ExplainRequest) else None
     turns = [(turn.role, turn.content) for turn in request.history]
     query = whole_question(request.query, turns)
+    model = request.synthesis.model if request.synthesis.enabled else EXTRACTIVE
+    remote = model if model != EXTRACTIVE else None
     return Plan(
         request_id=envelope.request_id,
         route=envelope.route,
@@ -152,6 +156,9 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         groups=envelope.caller.scope(request.namespace).groups,
         query=query,
         sent=request.query if request.query != query else None,
+        query_used_by="as_sent" if request.query == query else "rule",
+        condense=remote if turns else None,
+        turns=last_turns(request.history, request.budget.max_tokens_context) if remote else (),
         top_k=request.top_k,
         started_ms=started_ms,
         deadline_ms=started_ms + int(timeout_s * 1000),
@@ -179,6 +186,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         min_score=rules.min_score,
         full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
+        verifies=rules.verifier is not None,
         warnings=tuple(warnings),
         cache=None if explained else _cache(envelope, request),
     )

@@ -28,7 +28,7 @@ def cited(client):
 
 def test_a_draft_with_citations(client, cited) -> None:
     text = (
-        "Seizures are sudden, uncontrolled electrical events in the brain [1]. "
+        "A seizure may follow a high fever in young children [1]. "
         "Anticonvulsants reduce the frequency of seizures by 80 percent [1]. "
         "Dravet syndrome begins with prolonged febrile seizures [2]. It is rare [7]."
     )
@@ -86,6 +86,13 @@ def test_without_markers_every_text_is_a_source(client) -> None:
     assert [(row["verdict"], row["citations"]) for row in rows] == [
         ("supported", [2]), ("supported", [1]),
     ]  # fmt: skip
+    assert body["grounding"]["grounded"] is True
+
+
+def test_the_last_of_fifty_texts_is_a_source_too(client) -> None:
+    many = [{"text": f"Shed {n} is painted green. It has {n} doors."} for n in range(49)]
+    body = check(client, text="Dogs are free.", sources=[*many, SOURCES[0]])
+    assert [row["citations"] for row in body["grounding"]["sentences"]] == [[50]]
     assert body["grounding"]["grounded"] is True
 
 

@@ -21,7 +21,8 @@ WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "ti
 ROWS = (
     "deadline passes", "vector index missing", "embedder down", "one channel errors or is slow",
     "all channels fail", "retrieval works, hydration fails", "graph down, slow, or plan rejected",
-    "2-hop slow", "reranker down", "LLM timeout / 429 / error", "orphan or malformed markers",
+    "2-hop slow", "reranker down",
+    "verifier down, late or lying", "LLM timeout / 429 / error", "orphan or malformed markers",
     "no valid marker at all", "abstention", "low coverage or unsupported sentences",
     "invalid request", "cache, flag, circuit or trace store down",
 )  # fmt: skip
@@ -183,8 +184,11 @@ def _model_failures() -> Iterator[Case]:
     row = "reranker down"
     yield Case("reranker asked for, none there", question(providers={"reranker": "local"}), row=row)
     yield Case("reranker refuses", question(), row=row, remote_reranker=True)
-    row = "LLM timeout / 429 / error"
     written = question(**WRITTEN)
+    yield Case("verifier refuses", written, row="verifier down, late or lying",
+               model={"answer": "Seizures start in the brain [1]."},
+               settings={"verifier": f"{CLOSED}/predict"})  # fmt: skip
+    row = "LLM timeout / 429 / error"
     hurried = {**written, "budget": {"max_tokens_gen": 300, "timeout_s": 8}}
     yield Case("model hangs", hurried, row=row, model={"mode": "hang"})
     yield Case("model is busy", written, row=row, model={"mode": "refuse_429"})
@@ -204,7 +208,7 @@ def _model_failures() -> Iterator[Case]:
         "uncited, dropped",
         written,
         row=row,
-        model={"answer": answer},
+        model={"answer": "Tungsten boils at 5555 degrees. So it is hot."},
         settings={"repair": "drop"},
     )
 

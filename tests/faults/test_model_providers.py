@@ -13,9 +13,11 @@ from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_table
 from docstokg.domain.answer import notices
 from docstokg.errors import Misconfigured, NotConfigured, QuotaExceeded, Refused, Unavailable
+from docstokg.ports import Opinion, Pair
 from docstokg.settings import MODELS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
+from tests.onnx_verifiers import write_verifier
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
 from tests.signatures import KEY, REGION, SECRET, TOKEN
 
@@ -277,6 +279,49 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
     assert "'ready'" in found["model qwen2.5"].message
     assert len(server.asked) == 4
     assert f"model {EXTRACTIVE}" not in found
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-4o-mini", "claude-haiku-5-5", "bedrock/eu.amazon.nova-lite-v1:0", "qwen2.5"],
+)
+def test_each_provider_may_verify(role: None, server: Providers, model: str) -> None:
+    rows = [
+        {"n": 1, "verdict": "supported", "quote": "opens at 8 bar"},
+        {"n": 2, "verdict": "contradicted", "quote": "opens at 8 bar"},
+    ]
+    usual, server.answer = server.answer, json.dumps({"statements": rows})
+    verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
+    assert verifier is not None and verifier.name == f"llm:{model}"
+    pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
+    found = verifier.verify(pairs, 10.0)
+    server.answer = usual
+    assert found == [Opinion(1.0, 0.0, "opens at 8 bar"), Opinion(0.0, 1.0, "opens at 8 bar")]
+    assert len(server.asked) == 1 and not server.problems
+
+
+def test_doctor_sends_a_true_and_a_false_claim(
+    role: None, server: Providers, small_store, tmp_path
+) -> None:
+    store = f"sqlite:///{small_store}"
+    at = {"index_url": store, "graph_url": store, "models": (EXTRACTIVE,)}
+
+    def shown(verifier: str | None) -> list[tuple[str, str]]:
+        wiring = Wiring(Settings(verifier=verifier, **at, **configured(server)))
+        found = examine(wiring, check=True)
+        return [(one.state, one.message) for one in found if one.part == "verifier"]
+
+    assert [state for state, _ in shown(None)] == ["off"]
+    good = write_verifier(tmp_path / "good", ["not_entailment", "entailment"])
+    (_, there), (state, message) = shown(f"onnx:{good}")
+    assert there == "onnx:good, supported from 0.5"
+    assert state == "good" and "true claim supported (1" in message, message
+    assert "false claim unsupported (0.0" in message
+    blind = write_verifier(tmp_path / "blind", ["entailment", "not_entailment"], scale=0.0)
+    assert [state for state, _ in shown(f"onnx:{blind}")] == ["good", "missing"]
+    (state, message), (late, opinions) = shown(f"onnx:{tmp_path}/absent")
+    assert state == late == "missing" and "config.json is missing" in message
+    assert "true claim no opinion, false claim no opinion" in opinions
 
 
 def test_a_missing_key_is_said_before_litellm_is_imported() -> None:

@@ -91,7 +91,8 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
     elif report["grounded"] is False:
         assert warnings, "a reader who is not warned trusts it"
     else:
-        assert "unverified" in [one["verdict"] for one in report["sentences"]]
+        kinds = {one["verdict"] for one in report["sentences"]}
+        assert kinds & {"unverified", "not_checked"}
     if not any(one["citations"] for one in report["sentences"]):
         assert body["confidence"] <= 0.5
     assert len(reply.content) < 262_144

@@ -1,6 +1,7 @@
 """Every setting can be deployed: who reads it is given it, and models, keys and rights follow."""
 
 import base64
+import dataclasses
 import importlib
 import json
 from typing import Any
@@ -27,7 +28,7 @@ GIVEN = {
     "repair": "attribute", "rerank_provider": "cohere",
     "rerank_base_url": "https://rerank.internal/v2", "llm_base_url": "https://gateway.internal/v1",
     "llm_fallback_model": "extractive", "model_table": ("house-model=32768/0.5/1.5",),
-    "kg_boost_value": 0.2, "rag_log_snippets": False,
+    "kg_boost_value": 0.2, "rag_log_snippets": False, "verifier": "llm:bedrock/meta.llama3-8b-v1:0",
 }  # fmt: skip
 MODELS = (
     "house-model",
@@ -66,8 +67,6 @@ def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_wrong_choice_ends_the_synthesis(given: dict[str, Any], why: str) -> None:
-    import dataclasses
-
     with pytest.raises(Misconfigured, match=why):
         variables.chosen(dataclasses.replace(ENVIRONMENTS["dev"], settings=given))
 
@@ -121,6 +120,57 @@ def test_a_function_is_given_what_it_reads(
         given |= variables.BY_USE.get(use, frozenset())
     elsewhere = variables.RESOURCES | variables.CREDENTIALS | variables.HERE
     assert not sorted(reads - given - elsewhere)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Staging with a guardrail as verifier."""
+    given = {"verifier": "bedrock-guardrail:abc123:2", "verifier_threshold": 0.7}
+    return synthesised(tmp_path_factory.mktemp("guarded"), "staging", f"settings={given!r}")
+
+
+def test_a_language_model_verifies_through_synthesize_which_has_its_rights(
+    chosen: Template, dev: Template
+) -> None:
+    deployed = Deployed(chosen)
+    policies = Policies(deployed)
+    model = f"arn:aws:bedrock:{REGION}::foundation-model/meta.llama3-8b-v1:0"
+    assert policies.allows(Call(deployed.role_of("synthesize"), "bedrock:InvokeModel", model))
+    for step in ("respond", "check"):
+        assert "synthesize=" in json.dumps(values(chosen, step)["DOCSTOKG_ROUTE_FUNCTIONS"])
+        assert values(chosen, step)["DOCSTOKG_VERIFIER"] == GIVEN["verifier"]
+        assert "DOCSTOKG_ROUTE_FUNCTIONS" not in values(dev, step)
+        role = deployed.role_of(step)
+        assert not policies.allows(Call(role, "bedrock:InvokeModel", model))
+    invoke = "lambda:InvokeFunction"
+    target = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:docstokg-staging-synthesize:live"
+    other = target.replace("synthesize", "documents")
+    for step, may in {"respond": True, "check": True, "ground": False, "stream": False}.items():
+        role = deployed.role_of(step)
+        assert policies.allows(Call(role, invoke, target)) is may, step
+        assert not policies.allows(Call(role, invoke, other)), step
+
+
+def test_one_guardrail_may_be_applied_by_two_functions(guarded: Template, dev: Template) -> None:
+    deployed = Deployed(guarded)
+    policies = Policies(deployed)
+    use, own = "bedrock:ApplyGuardrail", f"arn:aws:bedrock:{REGION}:{ACCOUNT}:guardrail/abc123"
+    for step in ("respond", "check"):
+        role = deployed.role_of(step)
+        assert policies.allows(Call(role, use, own))
+        assert not policies.allows(Call(role, use, own.replace("abc123", "xyz789")))
+        assert values(guarded, step)["DOCSTOKG_VERIFIER_THRESHOLD"] == "0.7"
+        assert not Policies(Deployed(dev)).allows(Call(Deployed(dev).role_of(step), use, own))
+    for step in ("synthesize", "ground", "stream"):
+        assert not policies.allows(Call(deployed.role_of(step), use, own))
+    door = guarded.one("AWS::EC2::VPCEndpoint")
+    assert [one["Action"] for one in door["PolicyDocument"]["Statement"]] == [use]
+
+
+def test_a_folder_of_a_laptop_is_no_verifier_of_a_function() -> None:
+    given = dataclasses.replace(ENVIRONMENTS["dev"], settings={"verifier": "onnx:/models/x"})
+    with pytest.raises(Misconfigured, match="no bundle holds the folder"):
+        variables.chosen(given)
 
 
 def values(template: Template, name: str) -> dict[str, Any]:

@@ -3,11 +3,21 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from docstokg.errors import LoadError
-from docstokg_local.evaluation.claims import balanced_accuracy, measure, read_claims
+from docstokg.errors import LoadError, Misconfigured
+from docstokg.settings import Settings
+from docstokg_local.cli.commands import app
+from docstokg_local.evaluation.claims import (
+    balanced_accuracy,
+    measure,
+    read_claims,
+    verifier_named,
+)
+from tests.onnx_verifiers import write_verifier
 
 
 def test_claims_are_read_with_any_of_the_three_labels(tmp_path: Path) -> None:
@@ -48,3 +58,55 @@ def test_the_bootstrap_error_is_that_of_theory() -> None:
     assert best is not None
     assert (best.auc, best.error, best.supported, best.unsupported) == (1.0, 0.0, 1.0, 0.0)
     assert measure([0.5, 0.7], [True, True]) is None
+
+
+def test_a_verifier_is_measured_on_labelled_claims(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(n), "claim": f"Gate {n} opens.", "set": "even" if n % 2 == 0 else "odd",
+         "evidence": [f"Gate {n if n < 6 else 99} opens slowly."], "supported": n < 7}
+        for n in range(10)
+    ]  # fmt: skip
+    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    folder = write_verifier(tmp_path / "model", ["not_entailment", "entailment"])
+    report, file = runner(tmp_path, f"onnx:{folder}")
+    assert report == json.loads(file.read_text("utf-8"))
+    assert (report["verifier"], report["threshold"]) == ("onnx:model", 0.5)
+    assert (report["undecided"], report["errors"]) == (0, 0)
+    assert [run["name"] for run in report["runs"]] == ["all", "even", "odd"]
+    whole = report["runs"][0]
+    # Six of seven supported claims and all three others are called correctly.
+    assert whole["balanced_accuracy"] == pytest.approx((6 / 7 + 1) / 2)
+    assert whole["auc"] == pytest.approx((6 + 0.5) / 7, abs=0.001)
+
+
+def runner(folder: Path, name: str) -> tuple[dict[str, Any], Path]:
+    file = folder / "report.json"
+    made = CliRunner().invoke(app, ["eval", str(folder), "--verifier", name, "--json", str(file)])
+    assert made.exit_code == 0, made.output
+    assert "AUC" in made.output and "balanced accuracy" in made.output
+    return json.loads(file.read_text("utf-8")), file
+
+
+def test_the_built_in_score_is_measured_in_the_same_way(tmp_path: Path) -> None:
+    texts = ("The gate opens at eight bar.", "A heron was seen near the mill.")
+    rows = [
+        {"id": str(n), "claim": texts[0], "evidence": [texts[n % 2]], "supported": n % 2 == 0}
+        for n in range(6)
+    ]
+    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report, _ = runner(tmp_path, "support")
+    assert (report["verifier"], report["runs"][0]["auc"], report["errors"]) == ("support", 1.0, 0)
+
+
+def test_a_verifier_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "claims.jsonl").write_text(
+        json.dumps({"id": "1", "claim": "a", "evidence": ["x"], "supported": True})
+    )
+    with pytest.raises(Misconfigured, match="must be support, onnx:FOLDER"):
+        verifier_named("best", Settings())
+    made = CliRunner().invoke(app, ["eval", str(tmp_path), "--verifier", "x", "--ablate", "mmr"])
+    assert made.exit_code == 2
+    dead = CliRunner().invoke(
+        app, ["eval", str(tmp_path), "--verifier", "http://127.0.0.1:9/predict"]
+    )
+    assert dead.exit_code == 1 and "1 claim without an opinion" in dead.output

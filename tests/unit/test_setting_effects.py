@@ -29,7 +29,8 @@ PLANNED = [
     ("answer_min_probability", 0.4, "synthesis.min_probability"), ("repair", "drop", "repair"),
     ("default_timeout_s", 7.0, "budget_limits.timeout_s"), ("mmr", False, "retrieval.mmr"),
     ("max_timeout_s", 3.0, "budget_limits.timeout_s"), ("kg_enabled", False, "expansion.enabled"),
-    ("fusion", "rrf", "retrieval.fusion"), ("llm_fallback_model", "gpt-4o", "synthesis.fallback"),
+    ("verifier", "llm:m", "verifies"), ("fusion", "rrf", "retrieval.fusion"),
+    ("llm_fallback_model", "gpt-4o", "synthesis.fallback"),
 ]  # fmt: skip
 MADE = [
     ("embed_provider", "none", Wiring.embedder), ("sparse", "none", Wiring.sparse_encoder),
@@ -66,6 +67,7 @@ SHOWN = {
     "only_names_of_this_machine_are_answered": "hosts",
     "secrets_fill_in_credentials_and_nothing_else": "secrets",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
+    "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
     "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
         "graph_database graph_password graph_user index_auth index_name index_password index_user",

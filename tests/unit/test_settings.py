@@ -1,5 +1,6 @@
 """Each setting has one variable, one part, one sentence, and is read from the environment."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
 def test_every_setting_belongs_to_one_part_and_says_what_it_is_for() -> None:
-    assert len(NAMES) == len(set(NAMES)) <= 65
+    assert len(NAMES) == len(set(NAMES)) <= 68
     assert [name for name in NAMES if not FIELDS[name].description] == []
 
 
@@ -27,7 +28,7 @@ def test_a_setting_is_read_from_its_variable(field: str) -> None:
         value = getattr(Settings.from_environment({variable(field): text}), field)
     except Misconfigured as wrong:  # one of a few words: the message names the variable
         assert variable(field) in str(wrong)
-        assert "must be '" in str(wrong) or "greater" in str(wrong)
+        assert re.search("must be ('|onnx:)|greater", str(wrong))
     else:
         assert value != default
     assert getattr(Settings.from_environment({field.upper() + "_X": text}), field) == default
@@ -40,3 +41,18 @@ def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
 def test_the_page_of_settings_is_the_one_published() -> None:
     published = Path(__file__).parents[2].joinpath("docs/settings.md").read_text("utf-8")
     assert published == page(), "run `make settings-page`"
+
+
+@pytest.mark.parametrize(
+    ("verifier", "is_known"),
+    [("onnx:/models/a b", True), ("http://127.0.0.1:80/predict", True), ("llm:gpt-4o", True),
+     ("bedrock-guardrail:abc1:DRAFT", True), ("bedrock-guardrail:abc1", False), ("onnx:", False),
+     ("file:/x", False), ("llm", False), ("bedrock-guardrail:abc1:1:2", False)],
+)  # fmt: skip
+def test_a_verifier_is_one_of_four_kinds(verifier: str, is_known: bool) -> None:
+    try:
+        read = Settings.from_environment({"DOCSTOKG_VERIFIER": verifier})
+    except Misconfigured as wrong:
+        assert not is_known and "must be onnx:FOLDER" in str(wrong)
+    else:
+        assert is_known and read.verifier == verifier

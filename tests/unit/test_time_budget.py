@@ -14,8 +14,9 @@ ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
 CALLS = {
     "retrieve": [budget.RETRIEVE], "route": [budget.EXPAND], "expand": [budget.EXPAND],
+    "condense": [budget.CONDENSE],
     "ground": [budget.HYDRATE, budget.RERANK], "traverse": [budget.GRAPH_VIEW],
-    "respond": [budget.CHECK_ANSWER, budget.FULL_TEXT],
+    "respond": [budget.CHECK_ANSWER, budget.VERIFY, budget.FULL_TEXT],
 }  # fmt: skip
 
 
@@ -34,6 +35,18 @@ def test_calls_end_before_their_state_and_states_before_their_function(step: str
     state_s, function_s = budget.NETS[step]
     assert state_s is not None
     assert max(share.cap_s for share in CALLS[step]) < state_s < function_s
+
+
+def test_respond_has_time_for_all_its_calls() -> None:
+    state_s = budget.NETS["respond"].state_s
+    assert state_s is not None and sum(share.cap_s for share in CALLS["respond"]) < state_s
+
+
+@pytest.mark.parametrize(("left_s", "kept_s"), [(12.0, 3.0), (4.0, 3.0), (3.9, 1.0), (0.5, 1.0)])
+def test_an_earlier_step_leaves_time_to_the_verifier(left_s: float, kept_s: float) -> None:
+    assert budget.kept_for_verifier_s(left_s) == kept_s
+    # What synthesize leaves is what the verifier may take.
+    assert budget.VERIFY.reserve_s == budget.SYNTHESIZE.reserve_s
 
 
 def test_the_deadline_ends_before_the_execution_and_that_before_the_route() -> None:

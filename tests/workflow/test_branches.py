@@ -74,6 +74,19 @@ def validated(
     }
 
 
+def condensing(condense: Step) -> dict[str, Step]:
+    """A plan with a follow-up, and the synthesize function in both of its modes."""
+    plan = validated()
+    plan["plan"] |= {"condense": "m", "query": "why?"}
+
+    def synthesize(payload: dict[str, Any]) -> dict[str, Any]:
+        if payload.get("mode") == "condense":
+            return condense(payload)
+        return {"degraded": [], "outcome": "answered", "answer": payload["plan"]["query"]}
+
+    return {"Validate": lambda _: plan, "Synthesize": synthesize}
+
+
 def expand(payload: dict[str, Any]) -> dict[str, Any]:
     assert payload["mode"] in ("route", "expand")
     return {"degraded": [], "ranking": ["a", "b"], "mode": payload["mode"]}
@@ -137,6 +150,8 @@ SCENARIOS = [
     case("graph view", 200, Validate=VIEWED),
     case("graph view fails", 200, "kg_unavailable", Validate=VIEWED, Traverse=fails("Unavailable")),
     case("graph view hangs", 200, "kg_timeout", Validate=VIEWED, Traverse=HANGS),
+    case("condensed", 200, **condensing(gives({"query": "Why is it so?"}))),
+    case("condense fails", 200, **condensing(fails("Unavailable"))),
     case("refused", 400, Validate=gives({"plan": None, "scope": None, "reply": REFUSAL})),
     case("validate crashes", 500, Validate=fails("KeyError")),
     case("validate hangs", 500, Validate=slow(validated())),
@@ -226,6 +241,14 @@ def as_expected(scenario: Scenario, outcome: Outcome) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_each_failure_takes_its_branch(scenario: Scenario) -> None:
     as_expected(scenario, ours(scenario))
+
+
+@pytest.mark.parametrize(
+    ("step", "query"), [(gives({"query": "Why is it so?"}), "Why is it so?"), (fails("X"), "why?")]
+)
+def test_later_steps_get_the_condensed_question_or_the_one_before(step: Step, query: str) -> None:
+    outcome = ours(case("condense", 200, **condensing(step)))
+    assert json.loads(outcome.output["body"])["synthesis"]["answer"] == query
 
 
 def test_a_result_over_the_limit_passes_no_state() -> None:

@@ -23,6 +23,7 @@ const REASONS = {
   kg_timeout: "the knowledge graph took too long",
   kg_plan_rejected: "the graph refused the query plan",
   reranker_unavailable: "the reranker could not be used",
+  verifier_unavailable: "the verifier did not answer",
   deadline_exceeded: "the time for this question ran out",
   llm_timeout: "the language model took too long",
   llm_quota_exceeded: "the language model's quota is used up",
@@ -220,6 +221,7 @@ async function ask(event) {
   const started = performance.now(), sentences = [];
   const told = (name, value) => {
     if (name === "citations") Object.assign(state, { request, response: soFar(request, value.citations, sentences) });
+    else if (name === "verdicts") for (const one of value.changes) Object.assign(sentences[one.index], one);
     else sentences[value.index] = value;
     state.response = soFar(request, state.response.citations, sentences);
     if (name === "citations") { show(state.response); showThread(); } else showAnswer(state.response);
@@ -250,7 +252,7 @@ async function ask(event) {
 function soFar(request, citations, sentences) {
   const judged = sentences.filter((one) => one.text && one.verdict).map((one) => {
     const gap = length(one.text) - length(one.text.trimStart());
-    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: [], span: null };
+    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: one.reasons ?? [], span: null };
   });
   const answer = sentences.map((one) => one.text).join("");
   return { query: request.query, answer, citations, grounding: null, judged, under_way: true, warnings: [], results_count: citations.length };

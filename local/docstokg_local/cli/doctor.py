@@ -11,11 +11,13 @@ from typing import NamedTuple
 from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.outline import SCANNED
-from docstokg.contracts.records import IndexInfo
+from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.errors import DocsToKGError
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import encoder_of
 from docstokg.settings import PARTS, SECRETS, Settings, variable
+from docstokg.usecases.run import beginning
+from docstokg.usecases.verification import Claim, verify
 from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.cli.local_models import LocalServer, local_servers
 from docstokg_local.cli.printing import say
@@ -29,6 +31,9 @@ SMALL_ANSWER_TOKENS = 256
 
 MODELS_SHOWN = 5
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
+KNOWN_SOURCE = "The bridge was opened in 1932. It is 503 metres long and has eight lanes."
+KNOWN_CLAIMS = ("The bridge was opened in 1932.", "The bridge was opened in 1955.")
+"""A true and a false claim about `KNOWN_SOURCE`."""
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
 
 
@@ -48,7 +53,8 @@ class Diagnosis(NamedTuple):
 def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
     """Look at every part; nothing is changed, nothing is downloaded.
 
-    `check`: ask every language model that has a key, an address or a role for one word.
+    `check`: ask every language model that has a key, an address or a role for one word, and the
+    verifier about a true and a false claim.
     """
     diagnoses = []
     for part, look in LOOKS.items():
@@ -60,6 +66,7 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
     diagnoses += [_running(server) for server in local_servers()]
     if check:
         diagnoses += [_answer_of(wiring, model) for model in _models_in_use(wiring)]
+        diagnoses += _opinions_of(wiring)
     return diagnoses
 
 
@@ -157,6 +164,35 @@ def _reranker(wiring: Wiring) -> Verdict:
     return "good", reranker.model if reranker else "none"
 
 
+def _verifier(wiring: Wiring) -> Verdict:
+    if (verifier := wiring.verifier()) is None:
+        return "off", "none configured (DOCSTOKG_VERIFIER): rules alone give verdicts"
+    if callable(warm := getattr(verifier, "warm", None)):
+        warm()
+    return "good", f"{verifier.name}, supported from {verifier.threshold:g}"
+
+
+def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
+    """Send a true and a false claim to the verifier, if there is one."""
+    if (verifier := wiring.verifier()) is None:
+        return []
+    begin = beginning(wiring.telemetry, REACH_S)
+    call = begin("doctor", Scope(namespace="default", groups=None))
+    claims = [Claim(claim, (KNOWN_SOURCE,)) for claim in KNOWN_CLAIMS]
+    made = verify(call, verifier, claims, REACH_S)
+    found = [
+        f"{one.verdict} ({one.support:.2f})" if one else "no opinion" for one in made.decisions
+    ]
+    message = (
+        f"{verifier.name}: true claim {found[0]}, false claim {found[1]}, {made.took_ms:.0f} ms"
+    )
+    verdicts = [one and one.verdict for one in made.decisions]
+    if verdicts == ["supported", "unsupported"]:
+        return [Diagnosis("verifier", "good", message)]
+    remedy = "the log says why it failed" if made.degraded else "use another model or threshold"
+    return [Diagnosis("verifier", "missing", message, f"{remedy}; docs/models.md lists models")]
+
+
 def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
     """List the models on the list, and the one that stands in, that a request may reach."""
     chosen = wiring.settings
@@ -238,8 +274,8 @@ def _scans(_: Wiring) -> Verdict:
 
 LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
     "index": _index, "graph": _graph, "embedder": _embedder, "sparse encoder": _sparse,
-    "reranker": _reranker, "language models": _models, "scanned pages": _scans,
-    "cache": _cache,
+    "reranker": _reranker, "verifier": _verifier, "language models": _models,
+    "scanned pages": _scans, "cache": _cache,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import (
+    RULES,
     Citation,
     KgEvidence,
     RAGResponse,
@@ -20,7 +21,7 @@ from docstokg.contracts.response import (
     Span,
 )
 from docstokg.domain.answer.citations import find_markers, ranks_within
-from docstokg.domain.answer.quotation import find_quotation
+from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import Statement, statements
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span as Place
@@ -35,7 +36,6 @@ from docstokg.loading.read.staging import Staging
 from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.stores import readers_of
 from docstokg.ports import DocumentRegister, SearchIndex
-from docstokg.usecases.check_answer import RULES
 from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 
@@ -354,9 +354,7 @@ def _check_sentence(
     if sentence.quote is not None and not any(sentence.quote in text for text in texts):
         yield "quote", "is not in the sources that the sentence cites"
     elif sentence.decided_by == RULES and not any(
-        find_quotation(claim, text, ())
-        for claim in (statement.text, statement.claim)
-        for text in texts
+        find_statement(statement, text) for text in texts
     ):
         yield "verdict", "says supported, but the sentence is not a quotation of its sources"
 

@@ -7,15 +7,22 @@ from itertools import batched, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from docstokg.contracts.model import Many
+from docstokg.contracts.records import Scope
 from docstokg.domain.answer import support
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.vectors import Floats, unpack
-from docstokg.errors import LoadError
+from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.readers.lines import Line
-from docstokg.ports import Embedder
+from docstokg.observability import Telemetry
+from docstokg.ports import Embedder, Verifier
+from docstokg.settings import VERIFIERS, Settings
+from docstokg.usecases.run import beginning
+from docstokg.usecases.verification import Claim, verify
+from docstokg.wiring import Wiring
+from docstokg_local.cli.printing import counted, say
 from docstokg_local.evaluation.calibration import roc_area
 from docstokg_local.evaluation.retrieval import read_lines
 
@@ -23,6 +30,11 @@ SUPPORTED = ("supported", "complete")
 EMBEDDED_AT_ONCE = 512
 DRAWS = 500
 SEED = 20261125
+SUPPORT = "support"
+SUPPORTED_FROM = 0.5
+"""Where the score `support` is cut for its balanced accuracy."""
+CLAIM_S = 60.0
+"""Seconds for one claim; a measurement may wait longer than a request."""
 
 
 class _Row(Line):
@@ -145,3 +157,89 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Floats]:
         for batch in batched(wanted, EMBEDDED_AT_ONCE, strict=False)
         for text, vector in zip(batch, embedder.embed(batch, None), strict=True)
     }
+
+
+def evaluate_claims(
+    folder: Path, claims: Sequence[LabelledClaim], name: str, settings: Settings
+) -> dict[str, Any]:
+    """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
+
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without an opinion count as
+    `undecided` and are left out of the measures; `errors`: failed calls.
+    """
+    if name == SUPPORT:
+        scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())
+        shown, threshold, errors = SUPPORT, SUPPORTED_FROM, 0
+    else:
+        verifier = verifier_named(name, settings)
+        scores, errors = verifier_scores(claims, verifier)
+        shown, threshold = verifier.name, verifier.threshold
+    scored = [(c, s) for c, s in zip(claims, scores, strict=True) if s is not None]
+    names = sorted({claim.set for claim in claims})
+    parts = {"all": scored}
+    if len(names) > 1:
+        parts |= {own: [row for row in scored if row[0].set == own] for own in names}
+    return {
+        "set": folder.resolve().name,
+        "verifier": shown,
+        "threshold": threshold,
+        "undecided": len(claims) - len(scored),
+        "errors": errors,
+        "runs": [_run(own, rows, threshold) for own, rows in parts.items()],
+    }
+
+
+def verifier_named(name: str, settings: Settings) -> Verifier:
+    """Return the verifier of a value of DOCSTOKG_VERIFIER; `Misconfigured` for any other name."""
+    values = {**settings.model_dump(), "verifier": name}
+    try:
+        made = Wiring(Settings.model_validate(values)).verifier()
+    except ValidationError as wrong:
+        raise Misconfigured(f"--verifier {name!r} must be {SUPPORT}, {VERIFIERS}") from wrong
+    assert made is not None
+    return made
+
+
+def verifier_scores(
+    claims: Sequence[LabelledClaim], verifier: Verifier
+) -> tuple[list[float | None], int]:
+    """Return the probability of support of each claim, and the number of failed calls.
+
+    Each claim is a call of its own, with the windows that `respond` would send.
+    """
+    begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
+    for one in claims:
+        call = begin(one.id, Scope(namespace="default", groups=None))
+        made = verify(call, verifier, [Claim(one.claim, one.evidence)], CLAIM_S)
+        (decision,), errors = made.decisions, errors + made.degraded
+        scores.append(None if decision is None else decision.support)
+    return scores, errors
+
+
+def _run(
+    name: str, rows: Sequence[tuple[LabelledClaim, float]], threshold: float
+) -> dict[str, Any]:
+    truth = [claim.supported for claim, _ in rows]
+    measured = measure([score for _, score in rows], truth)
+    return {
+        "name": name,
+        "n": len(rows),
+        "supported": sum(truth),
+        "auc": measured and round(measured.auc, 4),
+        "auc_error": measured and round(measured.error, 4),
+        "balanced_accuracy": balanced_accuracy([s >= threshold for _, s in rows], truth),
+    }
+
+
+def show_claims(report: dict[str, Any]) -> None:
+    """Print the report as a table."""
+    say(
+        f"{report['set']}: {report['verifier']}, supported from {report['threshold']:g}, "
+        f"{counted(report['undecided'], 'claim')} without an opinion"
+    )
+    for run in report["runs"]:
+        auc, accuracy = (
+            "-" if run[key] is None else f"{run[key]:.3f}" for key in ("auc", "balanced_accuracy")
+        )
+        error = "" if run["auc_error"] is None else f" +- {run['auc_error']:.3f}"
+        say(f"{run['name']:<24} n {run['n']:>5}  AUC {auc}{error}  balanced accuracy {accuracy}")

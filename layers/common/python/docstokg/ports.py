@@ -421,6 +421,45 @@ class Reranker(Protocol):
         """Return one relevance score per passage, higher is better."""
 
 
+class Pair(NamedTuple):
+    """A claim and the sources that it is checked against, at least one."""
+
+    claim: str
+    sources: tuple[str, ...]
+
+
+class Opinion(NamedTuple):
+    """Probabilities in [0, 1] that a source supports or contradicts a claim (None: not told).
+
+    `quote`: the words of a source that decide it; counts only if a source contains them.
+    """
+
+    supported: float
+    contradicted: float | None = None
+    quote: str | None = None
+
+
+class Verifier(Protocol):
+    """A model that decides whether sources support a claim."""
+
+    @property
+    def name(self) -> str:
+        """Name the verifier for responses and logs, such as `onnx:FOLDER` or `llm:MODEL`."""
+
+    @property
+    def threshold(self) -> float:
+        """Return the probability at which a claim counts as supported."""
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        """Return one opinion per pair, the strongest over its sources; None: cannot tell."""
+
+
+def strongest(opinions: Sequence[Opinion]) -> Opinion:
+    """Return the maxima over the opinions on the sources of one pair, without a quote."""
+    contradicted = [one.contradicted for one in opinions if one.contradicted is not None]
+    return Opinion(max(one.supported for one in opinions), max(contradicted, default=None))
+
+
 class LanguageModel(Protocol):
     """A model that writes."""
 

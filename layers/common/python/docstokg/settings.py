@@ -1,5 +1,6 @@
 """Every setting, read once from a mapping such as the environment; nothing else reads it."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -49,6 +50,9 @@ MODELS = (
 )
 """Names a request may choose unless a deployment says otherwise; a test finds each in the pinned
 table of litellm but claude-3-haiku, which its maker has retired."""
+
+VERIFIERS = "onnx:FOLDER, https://HOST/predict, llm:MODEL or bedrock-guardrail:ID:VERSION"
+_VERIFIER = r"(?:onnx:|llm:|https?://).|bedrock-guardrail:[^:]+:[^:]+$"
 
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
@@ -149,6 +153,31 @@ class RerankSettings(Contract):
     )
 
 
+class VerifierSettings(Contract):
+    """Verifier: a model that decides whether the sources support a sentence."""
+
+    verifier: str | None = Field(
+        None, description=f"{VERIFIERS}; https: Text Embeddings Inference; default: none"
+    )
+    verifier_label: str = Field(
+        "entailment", description="class of a supported claim, for https://HOST/predict"
+    )
+    verifier_threshold: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="probability at which a claim counts as supported; verifier.json of an "
+        "onnx:FOLDER takes precedence",
+    )
+
+    @field_validator("verifier")
+    @classmethod
+    def _known(cls, verifier: str | None) -> str | None:
+        if verifier and not re.match(_VERIFIER, verifier):
+            raise ValueError(f"must be {VERIFIERS}")
+        return verifier
+
+
 class RankingSettings(Contract):
     """What is found, in which order, and how much of it is shown."""
 
@@ -218,7 +247,9 @@ class OperationSettings(Contract):
     )
     workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
     route_functions: tuple[str, ...] = Field(
-        (), description="check=ARN, documents=ARN, traverse=ARN; for the MCP function"
+        (),
+        description="check=ARN, documents=ARN, traverse=ARN for the MCP function; synthesize=ARN "
+        "for functions whose verifier is llm:MODEL",
     )
     ingest_url: str | None = Field(
         None, description="the bucket documents are loaded through: s3://NAME or file:///FOLDER"
@@ -249,6 +280,7 @@ class Settings(
     GraphSettings,
     EncoderSettings,
     RerankSettings,
+    VerifierSettings,
     RankingSettings,
     ModelSettings,
     CacheSettings,

@@ -354,6 +354,42 @@ class Wiring:
         return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
+    def verifier(self) -> ports.Verifier | None:
+        """Return the configured verifier, or None: then rules alone give verdicts."""
+        chosen = self.settings
+        kind, _, rest = (chosen.verifier or "").partition(":")
+        threshold = chosen.verifier_threshold
+        if kind == "onnx":
+            from docstokg.adapters.onnx.verifier import OnnxVerifier
+
+            return OnnxVerifier(Path(rest).expanduser(), threshold)
+        if kind in ("https", "http"):
+            from docstokg.adapters.http.verifier import HttpVerifier
+
+            return HttpVerifier(f"{kind}:{rest}", chosen.verifier_label, threshold)
+        if kind == "bedrock-guardrail":
+            from docstokg.adapters.aws.guardrail import BedrockGuardrail
+
+            guardrail, _, version = rest.partition(":")
+            return BedrockGuardrail(guardrail, version, threshold)
+        return self._judge(rest) if kind == "llm" else None
+
+    def _judge(self, model: str) -> ports.Verifier:
+        """Return a language model as verifier; in AWS the function with the keys calls it."""
+        threshold = self.settings.verifier_threshold
+        if arn := by_name(self.settings.route_functions).get("synthesize"):
+            from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
+
+            return LambdaVerifier(f"llm:{model}", threshold, arn, self._call_time_s())
+        from docstokg.adapters.http.chat import SERVED, HttpChat
+        from docstokg.adapters.judge import Judge
+
+        access = self.model_access()
+        is_served = access.route(model).provider in SERVED
+        complete = HttpChat(access).complete if is_served else self.language_model().complete
+        return Judge(model, complete, threshold)
+
+    @once
     def language_model(self) -> ports.LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
@@ -535,6 +571,7 @@ class Wiring:
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
         names += ["reranker"] if self.settings.rerank_provider == "local" else []
+        names += ["verifier"] if (self.settings.verifier or "").startswith("onnx:") else []
         with self._lock:
             return {name: self._made[name] for name in names if name in self._made}
 

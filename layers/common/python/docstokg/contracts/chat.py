@@ -5,7 +5,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from docstokg.contracts.model import Contract, Many
-from docstokg.contracts.response import Citation, ConfidenceLevel, DegradedReason, Grounding
+from docstokg.contracts.response import (
+    Citation,
+    ConfidenceLevel,
+    DegradedReason,
+    Grounding,
+    QueryUsedBy,
+)
 
 CHAT_ROUTES: Final = ("chat", "models")
 """Routes whose clients read OpenAI's error object instead of a problem."""
@@ -161,6 +167,8 @@ class Evidence(Contract):
     """where was searched"""
     query_used: str = ""
     """the question as understood"""
+    query_used_by: QueryUsedBy = "as_sent"
+    """who made `query_used` of the question: nobody, a rule, or the language model"""
     citations: tuple[Citation, ...] = ()
     """those the answer cites; the first five where it cites none"""
     confidence: float

@@ -20,6 +20,7 @@ DegradedReason = Literal[
     "kg_timeout",
     "kg_plan_rejected",
     "reranker_unavailable",
+    "verifier_unavailable",
     "deadline_exceeded",
     "llm_timeout",
     "llm_quota_exceeded",
@@ -39,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "kg_timeout": "the knowledge graph took too long",
     "kg_plan_rejected": "the graph refused the query plan",
     "reranker_unavailable": "the reranker could not be used",
+    "verifier_unavailable": "the verifier did not answer",
     "deadline_exceeded": "the time for this question ran out",
     "llm_timeout": "the language model took too long",
     "llm_quota_exceeded": "the language model's quota is used up",
@@ -54,6 +56,7 @@ MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 ConflictKind = Literal["superseded"]
+QueryUsedBy = Literal["as_sent", "rule", "model"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -238,6 +241,10 @@ class SentenceVerdict(Contract):
     """the stretch of a source that supports it best"""
     reasons: tuple[str, ...] = ()
     """observations, such as a number that no cited source contains; or why it is not checked"""
+
+
+RULES = "rules"
+"""`decided_by` and `name` of the check by rules."""
 
 
 class CheckedBy(Contract):
@@ -443,6 +450,8 @@ class Timings(Contract):
 
     validation: float = 0.0
     """reading the request"""
+    condensing: float = 0.0
+    """rewriting a follow-up by the language model"""
     routing: float = 0.0
     """choosing what the graph is asked"""
     hybrid_retrieval: float = 0.0
@@ -540,6 +549,8 @@ class RAGResponse(Contract):
     """the question"""
     query_used: str = ""
     """a follow-up as understood from its history"""
+    query_used_by: QueryUsedBy = "as_sent"
+    """who made `query_used` of the question: nobody, a rule, or the language model"""
     answer: str = ""
     """with markers [n]; "" where none was asked for"""
     citations: tuple[Citation, ...] = ()

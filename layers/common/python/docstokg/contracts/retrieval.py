@@ -13,7 +13,7 @@ class ChannelQuery(Contract):
     """One child of a multi-search: exactly one of text, weights and vector is used.
 
     bm25 and facts read `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
-    vector bytes). `size`: hits wanted at most.
+    vector bytes). `size`: hits wanted at most; with `unordered` any hits will do.
     """
 
     channel: Channel
@@ -21,6 +21,7 @@ class ChannelQuery(Contract):
     text: str = ""
     weights: dict[str, float] = {}
     vector: bytes | None = None
+    unordered: bool = False
 
 
 class Hit(NamedTuple):

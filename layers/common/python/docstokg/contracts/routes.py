@@ -59,7 +59,8 @@ ROUTES: Final = (
         function="stream",
         operation="answer_stream",
         summary="Answer a question, and tell the answer while it is made",
-        description="As events citations, sentence, repair, response; problem where it breaks off.",
+        description="As events citations, sentence, repair, verdicts, response; problem where it "
+        "breaks off.",
         request="request.RAGRequest",
         reply="response.RAGResponse",
     ),

@@ -10,7 +10,7 @@ from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
-from docstokg.contracts.request import Expected, GraphLimits, Verbosity
+from docstokg.contracts.request import Expected, GraphLimits, Turn, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
@@ -28,6 +28,7 @@ from docstokg.contracts.response import (
     KgStats,
     MatchType,
     ProvidersUsed,
+    QueryUsedBy,
     Source,
 )
 from docstokg.contracts.routes import RouteName
@@ -92,12 +93,15 @@ class CachePlan(Contract):
 class Plan(Contract):
     """What every later step may do and spend, and one absolute deadline (epoch ms).
 
-    `query`: as understood; `sent`: as it was sent, where that is something else.
+    `query`: as understood, `query_used_by` whom; `sent`: as it was sent, if that is different.
+    `condense`: the remote model that rewrites a follow-up. `turns`: the last turns of the
+    conversation, for a remote model's prompt.
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
     them may explain or answer better, `functions/ground/ground.py`), if the best of all scores
     `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
-    switched off. `told`: somebody hears of the steps through the store of responses.
+    switched off. `told`: somebody hears of the steps through the store of responses. `verifies`:
+    respond asks a verifier, for which synthesize leaves time.
     """
 
     request_id: str
@@ -108,6 +112,11 @@ class Plan(Contract):
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
+    query_used_by: QueryUsedBy = "as_sent"
+    condense: str | None = None
+    condensing_ms: float = 0.0
+    condensing_usd: float | None = 0.0
+    turns: tuple[Turn, ...] = ()
     top_k: int
     started_ms: int
     deadline_ms: int
@@ -130,6 +139,17 @@ class Plan(Contract):
     validation_ms: float = 0.0
     expect: Expected | None = None
     told: bool = False
+    verifies: bool = False
+
+
+class Condensed(Contract):
+    """The fields of a plan that the rewriting of a follow-up sets."""
+
+    query: str
+    sent: str | None = None
+    query_used_by: QueryUsedBy
+    condensing_ms: float = 0.0
+    condensing_usd: float | None = 0.0
 
 
 class Validated(Contract):
@@ -190,7 +210,7 @@ class Retrieval(StepResult):
     `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
     220. `ranks`: which channels found them; read for what is cited, one in ten, so that no model
     is made for the others. `query_vector`: base64 of the float32 unit vector, or None without an
-    embedder.
+    embedder. `absent`: words of the question that no passage of the namespace holds.
     """
 
     selected: tuple[str, ...] = ()
@@ -203,6 +223,7 @@ class Retrieval(StepResult):
     index_model: str | None = None
     route_ms: float = 0.0
     mmr_ms: float = 0.0
+    absent: tuple[str, ...] = ()
     failed: bool = False
     expected: Followed | None = None
     trail: tuple[ExplainStage, ...] = ()
@@ -373,12 +394,13 @@ class Grounded(Contract):
 class Synthesis(StepResult):
     """The model's raw words; markers are parsed and checked in respond.
 
-    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`.
+    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`;
+    no_room = no sentence fits into the token budget.
     `block_count`: how many blocks, from the first, the model that answered was given; None for all.
     `probability`: how likely the built-in model's choice is right; None for another model.
     """
 
-    outcome: Literal["answered", "abstained", "failed"]
+    outcome: Literal["answered", "abstained", "failed", "no_room"]
     answer: str = ""
     model: str | None = None
     provider: str = ""

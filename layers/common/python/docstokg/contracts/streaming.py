@@ -1,4 +1,4 @@
-"""What is told of an answer while it is written: events `sentence` and `repair`."""
+"""Events of an answer that is still being written: `sentence`, `repair` and `verdicts`."""
 
 from typing import Literal
 
@@ -22,3 +22,18 @@ class AnswerRepair(AnswerSentence):
     """What a sentence is after the whole answer was checked; it replaces that of its index."""
 
     reason: Literal["changed", "judged_again", "moved", "removed"]
+
+
+class VerdictChange(Contract):
+    """The verifier's verdict on the sentence of an index."""
+
+    index: int
+    verdict: Verdict
+    decided_by: str
+    reasons: tuple[str, ...] = ()
+
+
+class AnswerVerdicts(Contract):
+    """Every verdict that a verifier changed, sent once, after the last sentence and repair."""
+
+    changes: tuple[VerdictChange, ...]

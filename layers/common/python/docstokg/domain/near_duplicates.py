@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import compress
 
-from docstokg.domain.text.quantities import values
+from docstokg.domain.text.numbers import values
 from docstokg.domain.vectors import matrix
 
 NEAR = 0.95

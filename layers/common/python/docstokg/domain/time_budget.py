@@ -24,6 +24,7 @@ class Timeouts(NamedTuple):
     function_s: int
 
 
+CONDENSE: Final = CallBudget(1.5, 2.5)
 RETRIEVE: Final = CallBudget(3.0, 0.25)
 VECTOR_HEAD_START_S: Final = 0.025
 """What the question's vector may take and still go with the words, in one round trip."""
@@ -34,6 +35,9 @@ SENTENCES: Final = CallBudget(0.5, 0.4)
 GRAPH_VIEW: Final = CallBudget(2.0, 0.5)
 SYNTHESIZE: Final = CallBudget(float("inf"), 0.3)
 CHECK_ANSWER: Final = CallBudget(0.5, 0.05)
+VERIFY: Final = CallBudget(3.0, 0.3)
+VERIFY_LATE_S: Final = 1.0
+"""What is kept for the verifier where less than `VERIFY.cap_s` and this are left."""
 CONSISTENCY: Final = CallBudget(0.5, 0.05)
 FULL_TEXT: Final = CallBudget(1.0, 0.05)
 LEAST_HYDRATE_S: Final = EXPAND.reserve_s - HYDRATE.reserve_s
@@ -73,13 +77,14 @@ ROUTE_S: Final = 29
 NETS: Final[dict[str, Timeouts]] = {
     "validate": Timeouts(3, 4),
     "recall": Timeouts(2, 6),
+    "condense": Timeouts(2, 28),
     "route": Timeouts(2, 4),
     "retrieve": Timeouts(4, 6),
     "expand": Timeouts(2, 4),
     "ground": Timeouts(4, 5),
     "traverse": Timeouts(3, 10),
     "synthesize": Timeouts(None, 28),
-    "respond": Timeouts(4, 5),
+    "respond": Timeouts(6, 8),
     "check": Timeouts(None, 27),
     "documents": Timeouts(None, 10),
     "mcp": Timeouts(None, 28),
@@ -89,9 +94,14 @@ NETS: Final[dict[str, Timeouts]] = {
     "page": Timeouts(None, 3),
 }
 """By state, in lower case, which is also the function's name; `route` is the function expand,
-`recall` the function retrieve."""
+`recall` the function retrieve, `condense` the function synthesize."""
 
 
 def net(name: str) -> Timeouts:
     """Give the net of a function; one the table does not name ends just before its route does."""
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
+
+
+def kept_for_verifier_s(left_s: float) -> float:
+    """Return the seconds of `left_s` that an earlier step leaves to the verifier."""
+    return VERIFY.cap_s if left_s >= VERIFY.cap_s + VERIFY_LATE_S else VERIFY_LATE_S

@@ -190,6 +190,7 @@ def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatC
             request_id=meta.request_id,
             namespace=meta.namespace,
             query_used=response.query_used,
+            query_used_by=response.query_used_by,
             citations=cited or response.citations[:UNCITED_SHOWN],
             confidence=response.confidence,
             confidence_level=response.confidence_level,

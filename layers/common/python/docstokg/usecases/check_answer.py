@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import (
+    RULES,
     CheckedBy,
     Citation,
     ConfidenceLevel,
@@ -20,7 +21,7 @@ from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices
 from docstokg.domain.answer.confidence import bounded, confidence, confidence_parts, level
 from docstokg.domain.answer.observations import observations
-from docstokg.domain.answer.quotation import find_quotation
+from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import (
     Statement,
     has_content,
@@ -29,12 +30,14 @@ from docstokg.domain.answer.statements import (
     without,
     without_stumps,
 )
+from docstokg.domain.text import snippets
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.support import Support, support_of
+from docstokg.usecases.verification import Asking, Claim, Decision
 
 Repair = Literal["attribute", "drop", "report"]
-RULES: Final = "rules"
-_MOST_CITED = 8
+BY_RULES: Final = (CheckedBy(name=RULES, kind="rules"),)
+_MOST_SCORED = 8
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
 _MOST_REPAIRS = 4
@@ -70,6 +73,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     compare: Comparison | None = None,
     repair: Repair = "report",
     probability: float | None = None,
+    verifier: Asking | None = None,
 ) -> CheckedAnswer:
     """Check markers, sentences and confidence; never raises for any text of a model.
 
@@ -80,6 +84,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     `blocks`: exactly the passages the model was given. `citations`: their scores and documents, by
     rank. `probability`: the built-in reader's, None for another model's answer. Without `compare`,
     or without vectors in its time, support is lexical and the cosine counts as 0, with a warning.
+    `verifier` decides the sentences that rules leave unverified, in one batch.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
@@ -95,6 +100,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     warnings: list[str] = []
     if repair == "attribute":
         text, judged = check.attributed(text, judged)
+    judged, checked_by = check.verified(judged, verifier)
     if repair == "drop":
         text, judged, dropped = check.repaired(text, judged)
         if dropped:
@@ -108,7 +114,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         cited=cited,
         ranks=by_rank,
         invalid=checked.invalid,
-        checked_by=(CheckedBy(name=RULES, kind="rules"),),
+        checked_by=checked_by,
     )
     if cited:
         warnings += _doubts(verdicts)
@@ -151,22 +157,31 @@ def _doubts(verdicts: Sequence[SentenceVerdict]) -> list[str]:
     return notices.statements_doubted(kinds["uncited"], kinds["unsupported"], unchecked)
 
 
-def ground_text(text: str, blocks: Sequence[Block], compare: Comparison | None = None) -> Grounding:
+def ground_text(
+    text: str,
+    blocks: Sequence[Block],
+    compare: Comparison | None = None,
+    verifier: Asking | None = None,
+) -> Grounding:
     """Return the report on a text that stays as it is: invalid markers are listed, not removed."""
     by_rank = {block.rank: block for block in blocks}
-    verdicts = [one.verdict for one in _Check(by_rank, compare).judged(text)]
+    check = _Check(by_rank, compare)
+    judged, checked_by = check.verified(check.judged(text), verifier)
     found = markers.check_markers(text, by_rank)
     return grounding.report(
-        verdicts,
+        [one.verdict for one in judged],
         cited=found.cited,
         ranks=by_rank,
         invalid=found.invalid,
-        checked_by=(CheckedBy(name=RULES, kind="rules"),),
+        checked_by=checked_by,
     )
 
 
 def ground_sentences(
-    text: str, sources: Sequence[Sequence[Block]], compare: Comparison | None = None
+    text: str,
+    sources: Sequence[Sequence[Block]],
+    compare: Comparison | None = None,
+    verifier: Asking | None = None,
 ) -> Grounding:
     """Return the report on a text without markers: each factual sentence against its own sources.
 
@@ -177,13 +192,15 @@ def ground_sentences(
     found = iter(sources)
     with_sources = [_with_sources(statement, found) for statement in statements(text)]
     by_rank = {block.rank: block for own_blocks in sources for block in own_blocks}
-    verdicts = [_citing_best(one) for one in _Check(by_rank, compare).judged_all(with_sources)]
+    check = _Check(by_rank, compare)
+    judged, checked_by = check.verified(check.judged_all(with_sources), verifier)
+    verdicts = [_citing_best(one) for one in judged]
     return grounding.report(
         verdicts,
         cited={rank for verdict in verdicts for rank in verdict.citations},
         ranks=by_rank,
         invalid=(),
-        checked_by=(CheckedBy(name=RULES, kind="rules"),),
+        checked_by=checked_by,
     )
 
 
@@ -205,10 +222,14 @@ def _citing_best(judged: _Judged) -> SentenceVerdict:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """The passages that statements are checked against, and vectors while there is time."""
+    """The passages that statements are checked against, and vectors while there is time.
+
+    `decisions`: the verifier's, by claim and ranks, so that they outlive a change of the text.
+    """
 
     by_rank: Mapping[int, Block]
     compare: Comparison | None
+    decisions: dict[tuple[str, tuple[int, ...]], tuple[str, Decision]] = field(default_factory=dict)
 
     def judged(self, text: str) -> list[_Judged]:
         """Judge every statement of a text."""
@@ -220,10 +241,50 @@ class _Check:
         for statement in given:
             is_late = self.compare is not None and self.compare.is_late
             late = statement.factual and is_late
-            made.append(
-                self._judge(replace(statement, unchecked="too_long") if late else statement)
-            )
+            one = self._judge(replace(statement, unchecked="too_long") if late else statement)
+            made.append(self._decided(one))
         return made
+
+    def verified(
+        self, judged: list[_Judged], verifier: Asking | None
+    ) -> tuple[list[_Judged], tuple[CheckedBy, ...]]:
+        """Let the verifier decide the unverified statements; the second value names the checks."""
+        undecided = [one for one in judged if one.verdict.verdict == "unverified"]
+        if verifier is None or not undecided:
+            return judged, BY_RULES
+        made = verifier.ask(
+            [
+                Claim(
+                    one.statement.claim,
+                    tuple(self.by_rank[rank].text for rank in one.verdict.citations),
+                )
+                for one in undecided
+            ]
+        )
+        for one, decision in zip(undecided, made.decisions, strict=True):
+            if decision is not None:
+                self.decisions[_key(one)] = verifier.name, decision
+        return [self._decided(one) for one in judged], (*BY_RULES, verifier.checked_by(made))
+
+    def _decided(self, judged: _Judged) -> _Judged:
+        """Return a statement with the verifier's decision on it, if there is one."""
+        if judged.verdict.verdict != "unverified" or _key(judged) not in self.decisions:
+            return judged
+        name, decision = self.decisions[_key(judged)]
+        own, reasons = judged.verdict, judged.verdict.reasons
+        update: dict[str, Any] = {"verdict": decision.verdict, "decided_by": name}
+        if decision.reason is not None:
+            update["reasons"] = (*reasons, decision.reason)
+        if decision.quote is not None:
+            update |= self._place(decision.quote, own.citations)
+        return judged._replace(verdict=own.model_copy(update=update))
+
+    def _place(self, quote: str, ranks: Sequence[int]) -> dict[str, Any]:
+        """Return quote and span of the first passage that has the words exactly so, if any."""
+        for block in (self.by_rank[rank] for rank in ranks):
+            if (at := block.text.find(quote)) >= 0:
+                return {"quote": quote, "span": _span(block, at, at + len(quote))}
+        return {}
 
     def _judge(self, statement: Statement) -> _Judged:
         ranks = tuple(rank for rank in statement.ranks if rank in self.by_rank)
@@ -239,7 +300,8 @@ class _Check:
             return _Judged(statement, own, {})
         if not ranks:
             return _Judged(statement, own.model_copy(update={"verdict": "uncited"}), {})
-        blocks = [self.by_rank[rank] for rank in ranks[:_MOST_CITED]]
+        cited = [self.by_rank[rank] for rank in ranks]
+        blocks = _closest(statement.claim, cited)
         support = {
             block.rank: support_of(statement.claim, [block], self.compare) for block in blocks
         }
@@ -247,13 +309,13 @@ class _Check:
         if len(blocks) > 1:
             best = max(best, support_of(statement.claim, blocks, self.compare), key=_value)
         values = {rank: one.value for rank, one in support.items()}
-        quoted = _quotation(statement, blocks)
+        quoted = _quotation(statement, cited)
         if quoted is not None:
             rank, span, quote = quoted
             decided = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
             verdict = own.model_copy(update={**decided, "quote": quote, "span": span})
             return _Judged(statement, verdict, {**values, rank: 1.0})
-        seen = observations(statement.claim, [_with_header(block) for block in blocks])
+        seen = observations(statement.claim, [_with_header(block) for block in cited])
         undecided = {"verdict": "unverified", "support": round(best.value, 4)}
         verdict = own.model_copy(update={**undecided, "span": best.span, "reasons": seen})
         return _Judged(statement, verdict, values)
@@ -312,6 +374,14 @@ class _Check:
         return "", [], True
 
 
+def _closest(claim: str, blocks: Sequence[Block]) -> Sequence[Block]:
+    """Return the passages to score, at most 8: those that contain most stems of the claim."""
+    if len(blocks) <= _MOST_SCORED:
+        return blocks
+    stems = snippets.question_stems(claim)
+    return sorted(blocks, key=lambda block: -snippets.coverage(stems, block.text))[:_MOST_SCORED]
+
+
 def _value(support: Support) -> float:
     return support.value
 
@@ -319,15 +389,20 @@ def _value(support: Support) -> float:
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
     """Return rank, span and words of the first passage that a statement quotes."""
     for block in blocks:
-        for text in dict.fromkeys((statement.text, statement.claim)):
-            found = find_quotation(text, block.text, block.sentences)
-            if found is not None:
-                base = block.char_start + block.start
-                span = Span(
-                    uuid=block.uuid, char_start=base + found.start, char_end=base + found.end
-                )
-                return block.rank, span, block.text[found.start : found.end]
+        found = find_statement(statement, block.text, block.sentences)
+        if found is not None:
+            span = _span(block, found.start, found.end)
+            return block.rank, span, block.text[found.start : found.end]
     return None
+
+
+def _span(block: Block, start: int, end: int) -> Span:
+    base = block.char_start + block.start
+    return Span(uuid=block.uuid, char_start=base + start, char_end=base + end)
+
+
+def _key(judged: _Judged) -> tuple[str, tuple[int, ...]]:
+    return judged.statement.claim, judged.verdict.citations
 
 
 def _with_header(block: Block) -> str:

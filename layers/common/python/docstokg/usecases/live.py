@@ -13,9 +13,10 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.state import Grounded, Synthesis
+from docstokg.contracts.streaming import AnswerVerdicts
 from docstokg.domain import time_budget
 from docstokg.domain.answer import reply as replies
-from docstokg.domain.answer.live import LiveAnswer
+from docstokg.domain.answer.live import LiveAnswer, changes
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
@@ -109,15 +110,16 @@ class LiveReply:
         if self._answer is None:  # an answer that was kept
             self._answer = LiveAnswer(lambda text: (text, None))
             self._tell("citations", {"citations": evidence["citations"]})
-        report = evidence["grounding"]
+        sent = evidence["grounding"]
+        report = Grounding.model_validate_json(json.dumps(sent)) if sent else None
         text = value["choices"][0]["delta"]["content"] if "choices" in value else value["answer"]
-        sentences, repairs = self._answer.end(
-            text, Grounding.model_validate_json(json.dumps(report)) if report else None
-        )
+        sentences, repairs = self._answer.end(text, report)
         for sentence in sentences:
             self._tell("sentence", sentence)
         for repair in repairs:
             self._tell("repair", repair)
+        if verified := changes(report):
+            self._tell("verdicts", AnswerVerdicts(changes=verified))
         self._tell("response", value)
         self._telemetry.log(
             "INFO",

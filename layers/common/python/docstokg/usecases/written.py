@@ -8,12 +8,13 @@ from docstokg.contracts.state import Block, Grounded, Synthesis
 from docstokg.domain import time_budget
 from docstokg.domain.answer.notices import HARM_REMOVED
 from docstokg.domain.answer.reply import harmless
-from docstokg.ports import Embedder, KnowledgeGraph
+from docstokg.ports import Embedder, KnowledgeGraph, Verifier
 from docstokg.usecases.answer_consistency import with_domain_findings
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
+from docstokg.usecases.verification import asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,21 @@ class Checks:
     """The checks of a written answer.
 
     `compare`: returns a comparison of texts for some seconds. `consistent`: adds the findings of
-    the subject domain to a checked answer, given the passages it was written from.
+    the subject domain to a checked answer, given the passages it was written from. `verifier`:
+    asked about a whole answer, never about one under way.
     """
 
     compare: Callable[[Run, float], Comparison]
     consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
+    verifier: Verifier | None = None
 
 
-def checks_of(embedder: Embedder | None, graph: KnowledgeGraph, domains: Sequence[str]) -> Checks:
+def checks_of(
+    embedder: Embedder | None,
+    graph: KnowledgeGraph,
+    domains: Sequence[str],
+    verifier: Verifier | None = None,
+) -> Checks:
     """Return the checks that this process makes; `domains`: by name."""
     domain = domain_of(domains)
     return Checks(
@@ -36,6 +44,7 @@ def checks_of(embedder: Embedder | None, graph: KnowledgeGraph, domains: Sequenc
         lambda run, checked, blocks: with_domain_findings(
             run, checked, blocks, graph=graph, domain=domain
         ),
+        verifier,
     )
 
 
@@ -56,6 +65,7 @@ def check_written(
         compare=comparison,
         repair=run.plan.repair,
         probability=synthesis.probability,
+        verifier=asking(run, checks.verifier, synthesis.model),
     )
     checked = checks.consistent(run, checked, blocks)
     if is_altered:

@@ -97,8 +97,8 @@ class AwsService:
             return ask(self._client)
         except (BotoCoreError, ClientError) as exc:
             raise _error_of(self.name, exc) from exc
-        except (KeyError, TypeError) as exc:
-            raise WrongAnswer(f"{self.name}: {exc!r}") from exc
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
+            raise WrongAnswer(f"{self.name} sent an unreadable answer") from exc
 
     @cached_property
     def _client(self) -> Any:

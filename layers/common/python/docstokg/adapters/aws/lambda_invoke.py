@@ -15,18 +15,22 @@ class LambdaRouteFunction:
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
     def run(self, envelope: Envelope) -> Reply:
-        """Invoke once and give the reply; `Timeout` and `Unavailable` when there is none."""
+        """Invoke once and return the reply; errors as of `invoked`."""
         event = envelope.model_dump_json().encode()
-        answer, payload = self._service.call(
-            lambda client: _read(client.invoke(FunctionName=self._arn, Payload=event)),
-            self._timeout_s,
-        )
-        if answer.get("FunctionError"):
-            # The payload is a stack trace then: it says only whether time ran out.
-            if b"Task timed out" in payload:
-                raise Timeout("the function ran out of time")
-            raise Unavailable("the function failed")
-        return reply_of(payload, "function")
+        return reply_of(invoked(self._service, self._arn, event, self._timeout_s), "function")
+
+
+def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> bytes:
+    """Invoke a function once and return its payload; `Timeout` and `Unavailable` without one."""
+    answer, payload = service.call(
+        lambda client: _read(client.invoke(FunctionName=arn, Payload=event)), timeout_s
+    )
+    if answer.get("FunctionError"):
+        # The payload is a stack trace then: only its time-out is of use.
+        if b"Task timed out" in payload:
+            raise Timeout("the function ran out of time")
+        raise Unavailable("the function failed")
+    return payload
 
 
 def _read(answer: dict[str, object]) -> tuple[dict[str, object], bytes]:

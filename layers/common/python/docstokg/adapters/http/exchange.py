@@ -1,5 +1,6 @@
-"""One HTTP request under one total deadline, so that no server can hang or drip a caller dry."""
+"""One HTTP request with a byte limit and one total deadline, without redirects."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -10,7 +11,8 @@ from docstokg.adapters.bounded import within
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
-"""What a request is made with whose answer is read by `exchanged`."""
+"""Options of a request whose answer `exchanged` reads."""
+_BLOCK: Final = 1 << 16
 
 
 class NeverSent(Unavailable):
@@ -28,16 +30,22 @@ def host_of(url: str) -> str:
 def exchanged(
     ask: Callable[[], urllib3.BaseHTTPResponse], host: str, timeout_s: float, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """Give status, headers and at most `most` bytes of an answer, within `timeout_s` in all.
+    """Return status, headers and at most `most` bytes of an answer, within `timeout_s` in all.
 
-    `ask`: makes a request that is `UNREAD`. `NeverSent`, `Timeout`, `Unavailable` (broken off).
-    Messages never hold what was sent.
+    `ask`: makes a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
+    (broken off). Reading ends with the deadline too, so that a dripping server keeps no thread.
+    Messages never contain the request.
     """
+    until = time.monotonic() + timeout_s
 
     def read() -> tuple[int, Mapping[str, str], bytes]:
-        response = ask()
+        response, body = ask(), bytearray()
         try:
-            return response.status, response.headers, response.read(most)
+            while len(body) < most and (block := response.read1(min(_BLOCK, most - len(body)))):
+                body += block
+                if time.monotonic() >= until:
+                    raise TimeoutError
+            return response.status, response.headers, bytes(body)
         finally:
             response.release_conn() if response.closed else response.close()
 

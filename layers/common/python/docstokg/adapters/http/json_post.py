@@ -1,4 +1,4 @@
-"""One POST of JSON to an address that has a circuit, and what its answers mean."""
+"""One POST of JSON to an address with a circuit breaker, and the meaning of its answers."""
 
 import json
 import ssl
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.http.exchange import UNREAD, exchanged, host_of
+from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,
     QuotaExceeded,
@@ -23,8 +24,10 @@ from docstokg.errors import (
     WrongAnswer,
 )
 
-_LONGEST_ANSWER = 64 * 1024 * 1024
+LONGEST_ANSWER = 64 * 1024 * 1024
+"""Bytes of an answer, for vectors; other users of an `Endpoint` allow less."""
 _MOST_IDLE = 4
+_NOT_ACCEPTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 @cache
@@ -34,13 +37,22 @@ def _connections() -> urllib3.PoolManager:
     return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
 
 
+class NotAccepted(Unavailable):
+    """The server did not accept the request itself (400 or 422)."""
+
+
 class Endpoint:
     """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
 
     def __init__(
-        self, url: str, api_key: str | None, clock: Callable[[], float] = time.monotonic
+        self,
+        url: str,
+        api_key: str | None,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = LONGEST_ANSWER,
     ) -> None:
-        self.url, self._host, self._api_key = url, host_of(url), api_key
+        """`most`: bytes of an answer, after decompression."""
+        self.url, self._host, self._api_key, self._most = url, host_of(url), api_key, most
         self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
 
     def post(
@@ -49,12 +61,15 @@ class Endpoint:
         timeout_s: float,
         read: Callable[[Any], Any] = lambda answer: answer,
     ) -> Any:
-        """Send, and return what `read` makes of the parsed JSON, within `timeout_s` in all.
+        """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
 
-        `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable` (no
-        connection, other statuses, broken off), `WrongAnswer` (no JSON, or by `read`): each counts
-        as a failure of this address. Messages never hold what was sent.
+        Raises `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable`
+        (no connection, other statuses, redirects, broken off; `NotAccepted` for 400 and 422) and
+        `WrongAnswer` (not JSON, too long, or by `read`): each counts as a failure of this address.
+        Messages never contain the request.
         """
+        if timeout_s <= 0:
+            raise Timeout(f"no time was left to ask {self._host}")
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return self._breaker.call(lambda: read(self._sent(body, timeout_s)), timeout_s)
 
@@ -67,20 +82,18 @@ class Endpoint:
             lambda: _connections().request("POST", self.url, body=body, **with_limit),
             self._host,
             timeout_s,
-            _LONGEST_ANSWER + 1,
+            self._most + 1,
         )
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             raise QuotaExceeded(f"{self._host} refused because of too many calls")
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise Refused(f"{self._host} refused the key ({status})")
         if status != HTTPStatus.OK:
-            raise Unavailable(f"{self._host} answered with status {status}")
-        if len(data) > _LONGEST_ANSWER:
-            raise WrongAnswer(f"{self._host} answered more than {_LONGEST_ANSWER} bytes")
-        try:
-            return json.loads(data)
-        except ValueError as exc:
-            raise WrongAnswer(f"{self._host} answered something that is no JSON") from exc
+            kind = NotAccepted if status in _NOT_ACCEPTED else Unavailable
+            raise kind(f"{self._host} answered with status {status}")
+        if len(data) > self._most:
+            raise WrongAnswer(f"{self._host} answered more than {self._most} bytes")
+        return parsed(data, self._host)
 
 
 def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:

@@ -191,13 +191,14 @@ class SqliteIndex:
         table = words_table(ns)
         condition, values = visible(context.scope, ns)
         values |= {"words": match_expression(words)}
+        order = "" if query.unordered else "ORDER BY score DESC, r.uuid"
         with self._sessions.use(context.deadline) as db:
             rows = db.execute(
                 f"SELECT r.uuid, found.score, v.compact FROM ("
                 f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
                 f"CROSS JOIN index_rows r ON r.id = {table}.rowid "
                 f"WHERE {table} MATCH :words AND {condition} "
-                f"ORDER BY score DESC, r.uuid LIMIT :size) AS found "
+                f"{order} LIMIT :size) AS found "
                 f"JOIN index_rows r ON r.id = found.id "
                 f"LEFT JOIN index_vectors v ON v.chunk = found.id "
                 f"ORDER BY found.score DESC, r.uuid",

@@ -20,7 +20,7 @@ from docstokg.domain.answer.reader_features import Candidate, candidates, folded
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
-from docstokg.domain.text.quantities import values
+from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
@@ -57,9 +57,10 @@ _LEANING: Final = re.compile(
 
 
 class Answer(NamedTuple):
-    """An answer with its markers, or the abstention sentence, and its probability in [0, 1].
+    """An answer with its markers, and the probability in [0, 1] that it is right.
 
-    `probability`: how likely the chosen sentences answer the question, also if they are not quoted.
+    `text`: the abstention sentence if no block answers; "" if the quotation is longer than the
+    token budget. `probability`: that of the chosen sentences, also if they are not quoted.
     """
 
     text: str
@@ -78,9 +79,12 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     best = choose(query, read) if names_only(query, read) else None
     if best is None:
         return Answer(ABSTENTION, 0.0)
-    text = " ".join(cited(one, others) for one, others in best.quoted)
-    said = best.answerable >= least and text and tokens(text) < max_tokens
-    return Answer(text if said else ABSTENTION, best.probability)
+    if len(best.quoted) > 1 and tokens(best.text) >= max_tokens:
+        best = choose(query, read, linked=False) or best
+    text = best.text
+    if best.answerable < least or not text:
+        return Answer(ABSTENTION, best.probability)
+    return Answer(text if tokens(text) < max_tokens else "", best.probability)
 
 
 def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
@@ -99,9 +103,17 @@ class Choice(NamedTuple):
     probability: float
     answerable: float
 
+    @property
+    def text(self) -> str:
+        """The candidates with their markers."""
+        return " ".join(cited(one, others) for one, others in self.quoted)
 
-def choose(query: str, blocks: Sequence[Block]) -> Choice | None:
-    """Return the best candidate, or the best pair if it is the likelier one; None without any."""
+
+def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
+    """Return the best candidate, or the best pair if it is the likelier one; None without any.
+
+    `linked`: whether a pair may be returned.
+    """
     found = candidates(query, blocks)
     if not found:
         return None
@@ -110,7 +122,7 @@ def choose(query: str, blocks: Sequence[Block]) -> Choice | None:
     best = max(range(len(found)), key=scores.__getitem__)
     signs = signs_of(found, scores, best)
     right, answerable = (logistic(weights[name], signs) for name in ("right", "answerable"))
-    pair = best_pair(weights["pair"], pairs(query, found), scores)
+    pair = best_pair(weights["pair"], pairs(query, found) if linked else (), scores)
     if pair is not None and logistic(weights["prefer_pair"], pair.signs) >= PREFERRED:
         quoted = tuple((found[place], ()) for place in pair.places)
         covered = {

@@ -7,8 +7,8 @@ otherwise is told as a repair, so that sentences and repairs together are the fi
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from docstokg.contracts.response import Grounding, SentenceVerdict
-from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
+from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdict
+from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
 from docstokg.domain.text.sentences import sentence_spans
 
 Check = Callable[[str], tuple[str, Grounding | None]]
@@ -116,8 +116,23 @@ def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
                 text=answer[at:end],
                 start=at,
                 citations=one.citations if one is not None else (),
-                verdict=one.verdict if one is not None else None,
+                verdict=_by_rules(one) if one is not None else None,
             )
         )
         at = end
     return made
+
+
+def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
+    """Return the verdicts that a verifier decided; events `sentence` have those of the rules."""
+    return tuple(
+        VerdictChange(
+            index=place, verdict=one.verdict, decided_by=one.decided_by, reasons=one.reasons
+        )
+        for place, one in enumerate(report.sentences if report is not None else ())
+        if one.decided_by is not None and one.decided_by != RULES
+    )
+
+
+def _by_rules(one: SentenceVerdict) -> Verdict:
+    return one.verdict if one.decided_by in (None, RULES) else "unverified"

@@ -39,6 +39,11 @@ def model_failed(why: str, instead: str | None) -> str:
     return f"{sentence}; {instead} answered instead." if instead else f"{sentence}."
 
 
+def no_room(max_tokens: int) -> str:
+    """Return the warning for a generation budget that is smaller than one sentence."""
+    return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); raise it."
+
+
 def statements_doubted(uncited: int, unsupported: int, unchecked: int) -> list[str]:
     """Return a warning per kind of doubt that names how many statements of an answer have it."""
     ways = (

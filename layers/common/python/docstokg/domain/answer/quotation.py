@@ -1,37 +1,57 @@
 """Whether a sentence of an answer is a quotation: whole sentences, rows or items of a passage."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from docstokg.domain.answer.citations import strip_markers
-from docstokg.domain.answer.statements import read_row
+from docstokg.domain.answer.statements import Statement, read_row
 from docstokg.domain.answer.tables import cells, is_rule
-from docstokg.domain.answer.units import borders, units
+from docstokg.domain.answer.units import AT_ITEM, STOPPED, Unit, announces, borders, units
 from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.words import WORD, compatible, visible
+from docstokg.domain.text.words import WORD, compatible, in_pairs, visible
 
 LEAST_WORDS: Final = 3
 """Words of the shortest quotation; a row's key with its value may be shorter."""
 
 _LINK: Final = re.compile(
-    r"!?\[([^\[\]]{1,200}+)\](?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
+    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,200}+>")
+# Only the elements of a text: `<LOD and >` compares numbers, `<FILE>` is an argument.
+_ELEMENTS: Final = (
+    "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
+    "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
+)
+_TAG: Final = re.compile(
+    rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
+)
+_RAISED_TAG: Final = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
+# `> 5 mg` at the start of a line is a comparison, not a block quote.
 _LINE_MARKUP: Final = re.compile(
-    r"^[^\S\n]*(?:(?:>|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+", re.MULTILINE
+    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
+    re.MULTILINE,
 )
-_EMPHASIS: Final = re.compile(r"\*{2,3}|__|~~|(?<![^\W_])[*_](?=\S)|(?<=\S)[*_](?![^\W_])|`")
-_QUOTES: Final = re.compile("(?<!\\d)[\"'\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
+# `2**3` and `a_b` are no emphasis, and text that is struck out is not stated.
+_EMPHASIS: Final = re.compile(
+    r"(?<![^\W_])(?:(?<!\*)\*{1,3}+|(?<!_)_{1,2}+)(?=\S)"
+    r"|(?:(?<=[^\s*])\*{1,3}+|(?<=[^\s_])_{1,2}+)(?![^\W_])|`"
+)
+_QUOTES: Final = re.compile("(?<!\\d)[\"']|[\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
 _BRACKETS: Final = str.maketrans("[]{}\u3010\u3011", "()()()")
 _DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
 # NFKC writes a raised digit as a plain one: 10 to the power of 2 would equal 102.
 _RAISED: Final = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
-_STOP: Final = re.compile(r"[.!?\u2026;,:|\u3002]+(?![^\W_])")
+_LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
+_AROUND: Final = re.compile(r"\A(?:[.!\u2026;,:|\u3002]+(?![^\W_])\s*)+|[\s.!\u2026;,:|\u3002]+\Z")
+_SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_COMMENT_MARK: Final = re.compile(r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)", re.MULTILINE)
+_CODE_LINE: Final = re.compile(r"(?:[^\n]*\\\n)*[^\n]+")
+_FRAGMENT: Final = re.compile(r"[a-z]+\b")
+_BREAK: Final = "\n"
 
 
 class Quotation(NamedTuple):
@@ -42,35 +62,70 @@ class Quotation(NamedTuple):
 
 
 class _Piece(NamedTuple):
+    """A stretch to quote, `passage[start:end]`.
+
+    `is_short`: whether it may be shorter than `LEAST_WORDS`. `is_lead`: it announces a list, and is
+    a quotation only where the quoting text ends with a colon. `is_fragment`: the passage may begin
+    within this sentence, so it is a quotation only in small letters.
+    """
+
     start: int
     end: int
-    is_short: bool
-    """Whether it may be shorter than `LEAST_WORDS`."""
+    is_short: bool = False
+    is_lead: bool = False
+    is_fragment: bool = False
 
 
 class _Pieces(NamedTuple):
     """Quotable stretches of a passage by their comparable form, and its sentences in a row.
 
-    `joined`: the comparable forms of all sentences, one after the other; `cuts`: their ends in it.
+    `rows`: by the form without separators. `joined`: the forms of the sentences, one after the
+    other, with a line break where one is missing; `starts` and `ends`: their borders in it.
     """
 
     single: dict[str, _Piece]
+    rows: dict[str, _Piece]
     joined: str
-    cuts: tuple[int, ...]
-    spans: tuple[tuple[int, int], ...]
+    starts: dict[int, int]
+    ends: dict[int, int]
 
 
 def comparable(text: str) -> str:
     """Return the form in which quotations are compared.
 
     NFKC and case folding, without markers, links, markup, quotation marks, white space (but between
-    two digits) and stops that no letter or digit follows.
+    two digits) and the stop at the end. A question mark stays.
     """
+    return _squeezed(_folded(text))
+
+
+def _folded(text: str) -> str:
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text)))
-    plain = _EMPHASIS.sub("", _TAG.sub("", _LINK.sub(r"\1", plain)))
-    folded = compatible(_RAISED.sub("^", plain)).casefold().translate(_BRACKETS)
-    folded = _STOP.sub("", _QUOTES.sub("", _DASHES.sub("-", folded)).strip())
-    return re.sub(r"\s+", " ", _SPACE.sub("", folded))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", _LINK.sub(r"\1", plain)))
+    plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
+    folded = compatible(plain).casefold().translate(_BRACKETS)
+    return _QUOTES.sub("", _DASHES.sub("-", folded))
+
+
+def _squeezed(folded: str, *, is_open: bool = False) -> str:
+    ended = folded.strip() if is_open else _AROUND.sub("", folded.strip())
+    return re.sub(r"\s+", " ", _SPACE.sub("", ended))
+
+
+def _of_row(text: str) -> str:
+    return _squeezed(_SEPARATOR.sub(" ", _folded(text)))
+
+
+def find_statement(
+    statement: Statement, passage: str, sentences: tuple[tuple[int, int], ...] = ()
+) -> Quotation | None:
+    """Return where a passage has a statement of an answer as a quotation, or None.
+
+    A row below column names must have its values under the same names in the passage; an item below
+    an announcement is a quotation if the passage has the announcement, too.
+    """
+    found = [find_quotation(text, passage, sentences) for text in statement.quotable]
+    return found[-1] if found and all(found) else None
 
 
 def find_quotation(
@@ -85,23 +140,29 @@ def find_quotation(
     if not wanted:
         return None
     pieces = _pieces(passage, borders(passage, sentences))
-    is_short = len(WORD.findall(text)) < LEAST_WORDS
-    one = pieces.single.get(wanted)
-    if one is not None and (one.is_short or not is_short):
+    words = [pair for word in WORD.findall(text) for pair in in_pairs(word)]
+    is_short = len(words) < LEAST_WORDS
+    one = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
+    if one is not None and _is_quoted(one, text, is_short=is_short):
         return Quotation(one.start, one.end)
     return None if is_short else _in_a_row(wanted, pieces)
+
+
+def _is_quoted(one: _Piece, text: str, *, is_short: bool) -> bool:
+    if one.is_lead:
+        return text.rstrip().endswith(":")
+    if one.is_fragment and (first := WORD.search(text)) is not None and first[0][0].isupper():
+        return False
+    return one.is_short or not is_short
 
 
 def _in_a_row(wanted: str, pieces: _Pieces) -> Quotation | None:
     """Find several whole sentences that follow each other."""
     at = pieces.joined.find(wanted)
-    starts = (0, *pieces.cuts)
     while at >= 0:
-        first = bisect_left(starts, at)
-        last = bisect_left(pieces.cuts, at + len(wanted))
-        begins = first < len(starts) and starts[first] == at
-        if begins and last < len(pieces.cuts) and pieces.cuts[last] == at + len(wanted):
-            return Quotation(pieces.spans[first][0], pieces.spans[last][1])
+        start, end = pieces.starts.get(at), pieces.ends.get(at + len(wanted))
+        if start is not None and end is not None:
+            return Quotation(start, end)
         at = pieces.joined.find(wanted, at + 1)
     return None
 
@@ -109,24 +170,103 @@ def _in_a_row(wanted: str, pieces: _Pieces) -> Quotation | None:
 # The passages of a question are compared with every sentence of its answer.
 @lru_cache(maxsize=256)
 def _pieces(passage: str, spans: tuple[tuple[int, int], ...]) -> _Pieces:
-    own = tuple(span for span in spans if comparable(passage[slice(*span)]))
-    texts = [comparable(passage[start:end]) for start, end in own]
-    single: dict[str, _Piece] = {}
-    for (start, end), text in zip(own, texts, strict=True):
-        single.setdefault(text, _Piece(start, end, is_short=False))
-    for unit in units(passage, spans):
-        if unit.kind == "sentence":
+    read = units(passage, spans)
+    code = [(unit.start, unit.end) for unit in read if unit.kind == "code"]
+    made = _Pieces({}, {}, "", {}, {})
+    joined: list[str] = []
+    size = 0
+    for piece in _sentences(passage, spans):
+        text = passage[piece.start : piece.end]
+        form = comparable(text)
+        if not form or any(start < piece.end and piece.start < end for start, end in code):
             continue
-        is_short = unit.kind in ("row", "code")
-        whole = [unit.shown, *(unit.shown[slice(*span)] for span in sentence_spans(unit.shown))]
-        if unit.kind == "code":
-            whole = unit.shown.splitlines()
-        for text in whole:
-            single.setdefault(comparable(text), _Piece(unit.start, unit.end, is_short))
+        made.single.setdefault(form, piece)
+        if piece.is_lead or piece.is_fragment:
+            joined.append(_BREAK)
+            size += len(_BREAK)
+            continue
+        whole = _squeezed(_folded(text), is_open=True)
+        made.starts[size] = piece.start
+        made.ends[size + whole.find(form) + len(form)] = piece.end
+        joined.append(whole)
+        size += len(whole)
+    for unit in read:
+        for span, text in _of_unit(unit, passage):
+            is_short = unit.kind in ("row", "code")
+            piece = _Piece(*span, is_short)
+            if unit.kind == "row":
+                made.rows.setdefault(_of_row(text), piece)
+            else:
+                made.single.setdefault(comparable(text), piece)
     for span, text in _rows(passage):
-        single[comparable(text)] = _Piece(*span, is_short=True)
-    single.pop("", None)
-    return _Pieces(single, "".join(texts), tuple(accumulate(map(len, texts))), own)
+        made.rows.setdefault(_of_row(text), _Piece(*span, is_short=True))
+    made.single.pop("", None)
+    made.rows.pop("", None)
+    return made._replace(joined="".join(joined))
+
+
+def _sentences(passage: str, spans: tuple[tuple[int, int], ...]) -> Iterator[_Piece]:
+    """Yield the sentences of a passage, but one that the end of the passage cuts."""
+    for place, (start, end) in enumerate(spans):
+        is_fragment = place == 0 and _FRAGMENT.match(passage, start) is not None
+        is_last = place == len(spans) - 1
+        if is_last and place > 0 and _is_cut(passage, spans[place - 1], (start, end)):
+            continue
+        is_lead = announces(passage, start, end)
+        yield _Piece(start, end, is_lead=is_lead, is_fragment=is_fragment and not is_lead)
+
+
+def _is_cut(passage: str, before: tuple[int, int], last: tuple[int, int]) -> bool:
+    """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
+    return (
+        "\n\n" not in passage[before[1] : last[0]]
+        and STOPPED.search(passage[slice(*before)]) is not None
+        and STOPPED.search(passage[slice(*last)]) is None
+        and AT_ITEM.match(passage, last[0]) is None
+        and passage[last[0]] not in "|#`"
+    )
+
+
+def _of_unit(unit: Unit, passage: str) -> Iterator[tuple[Span, str]]:
+    """Yield span and text of each quotation that a unit is."""
+    span = Span(unit.start, unit.end)
+    if unit.kind == "code":
+        yield from _lines_of_code(passage, span)
+    elif unit.kind != "sentence":
+        yield span, unit.shown
+        if unit.kind in ("item", "list"):
+            yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
+        lines = list(re.finditer(r"[^\n]+", passage[unit.start : unit.end]))
+        if unit.kind == "row" and len(lines) > 1:
+            for line in lines:
+                yield Span(unit.start + line.start(), unit.start + line.end()), line[0]
+
+
+def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
+    """Yield each line of code, but whole sentences where comments or text are wrapped."""
+    at = span.start
+    for comment in (*_COMMENTS.finditer(passage, span.start, span.end), None):
+        code = Span(at, comment.start() if comment is not None else span.end)
+        text = passage[slice(*code)]
+        wrapped = [
+            own
+            for own in sentence_spans(text)
+            if "\n" in text[slice(*own)] and STOPPED.search(text[slice(*own)])
+        ]
+        yield from _shifted(wrapped, text, code.start)
+        whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]
+        free = [one for one in whole if not any(a < one.end and one.start < b for a, b in wrapped)]
+        yield from _shifted(free, text, code.start)
+        if comment is not None:
+            # Same length, so that the places of the sentences are those of the comment.
+            bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), comment[0])
+            yield from _shifted(sentence_spans(bare), bare, comment.start())
+            at = comment.end()
+
+
+def _shifted(spans: Iterable[Span], text: str, by: int) -> Iterator[tuple[Span, str]]:
+    for start, end in spans:
+        yield Span(by + start, by + end), text[start:end]
 
 
 def _rows(passage: str) -> Iterator[tuple[Span, str]]:
@@ -139,7 +279,7 @@ def _rows(passage: str) -> Iterator[tuple[Span, str]]:
             columns = before = ()
         elif is_rule(parts):
             columns = before
-        else:
+        elif parts[0] and len(parts) > 1:
             span = Span(*line.span())
             yield span, " ".join(parts)
             yield span, read_row(parts, ())

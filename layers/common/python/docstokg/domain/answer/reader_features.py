@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.units import Unit, borders, units
-from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS
+from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 

@@ -42,7 +42,9 @@ _RAISED: Final = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNO
 _A_POWER: Final = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
 """What a raised number belongs to: a figure, or a sign as short as that of a unit."""
 
-_ENDED: Final = re.compile(r"[.!?][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z")
+_ENDED: Final = re.compile(
+    r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z"
+)
 _MARKER: Final = re.compile(r"\[\d{1,4}\]")
 _LINK: Final = re.compile(
     r"!?\[(?P<words>[^\[\]\n]{0,300}+)\]\((?P<url>[^()\s]{0,2000}+)[^()\n]{0,300}+\)"
@@ -110,6 +112,11 @@ def finished(text: str) -> str:
     """Leave out the last sentence of a text that was cut off, unless it is the only one."""
     spans = sentence_spans(text)
     return text[: spans[-2].end] if len(spans) > 1 and not _ENDED.search(text) else text
+
+
+def has_sentence(text: str) -> bool:
+    """Return whether a text that was cut off holds a whole sentence."""
+    return len(sentence_spans(text)) > 1 or _ENDED.search(text) is not None
 
 
 def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:

@@ -40,13 +40,15 @@ class Statement:
 
     `span`: its code points in the answer. `ranks`: what it cites. `text`: it without markers and
     list number. `claim`: `text` so that it can be read by itself: a row with its column names, an
-    item after the line that announces its list. `unchecked`: why it is not checked, or None.
+    item after the line that announces its list. `quotable`: the texts that a passage has if the
+    statement is a quotation of it, the statement's own last. `unchecked`: why it is not checked.
     """
 
     span: Span
     ranks: tuple[int, ...]
     text: str
     claim: str
+    quotable: tuple[str, ...]
     unchecked: Unchecked | None = None
 
     @property
@@ -82,7 +84,7 @@ def statements(answer: str) -> tuple[Statement, ...]:
     for place, (span, fenced) in enumerate(spans):
         if place == MOST_STATEMENTS:
             rest = Span(span.start, spans[-1][0].end)
-            made.append(Statement(rest, (), "", "", "too_long"))
+            made.append(Statement(rest, (), "", "", (), "too_long"))
             break
         raw = answer[span.start : span.end]
         ranks = ranks_within(markers, span.start, span.end)
@@ -94,7 +96,7 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
 def _of_code(raw: str, span: Span, ranks: tuple[int, ...], context: _Context) -> Statement:
     text = strip_markers(raw).strip()
-    return Statement(span, ranks or context.ranks, text, text, _unchecked(text, cited=True))
+    return _judged(span, ranks or context.ranks, text, text, (text,), cited=True)
 
 
 def _of_text(raw: str, span: Span, ranks: tuple[int, ...], context: _Context) -> Statement:
@@ -106,15 +108,16 @@ def _of_text(raw: str, span: Span, ranks: tuple[int, ...], context: _Context) ->
     if cells and is_rule(cells):
         context.ranks = ranks
         context.columns = cells_of(text.split("\n")[-2]) if "\n" in text else ()
-        return Statement(span, ranks, "", "", "no_claim")
+        return Statement(span, ranks, "", "", (), "no_claim")
     if cells:
         context.ranks = ranks
-        return _judged(span, ranks, text, read_row(cells, context.columns))
+        claim = read_row(cells, context.columns)
+        return _judged(span, ranks, text, claim, (claim if context.columns else text,))
     if lead is not None:
         ranks = ranks or lead.ranks
     claim = text.strip(_EDGES)
     said = f"{lead.claim.rstrip(':')} {claim}" if lead is not None else claim
-    own = _judged(span, ranks, text, said)
+    own = _judged(span, ranks, text, said, (lead.text, text) if lead is not None else (text,))
     if claim.endswith(":"):
         context.lead = own
     elif not is_item:
@@ -123,8 +126,17 @@ def _of_text(raw: str, span: Span, ranks: tuple[int, ...], context: _Context) ->
     return own
 
 
-def _judged(span: Span, ranks: tuple[int, ...], text: str, claim: str) -> Statement:
-    return Statement(span, ranks, text, claim, _unchecked(text, cited=bool(ranks)))
+def _judged(
+    span: Span,
+    ranks: tuple[int, ...],
+    text: str,
+    claim: str,
+    quotable: tuple[str, ...],
+    *,
+    cited: bool = False,
+) -> Statement:
+    unchecked = _unchecked(text, cited=cited or bool(ranks))
+    return Statement(span, ranks, text, claim, quotable, unchecked)
 
 
 def _unchecked(text: str, *, cited: bool) -> Unchecked | None:

@@ -7,7 +7,6 @@ A logistic model over six features, fitted by `python -m training.support`; its 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from heapq import nsmallest
@@ -15,14 +14,13 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from docstokg.contracts.model import Contract
+from docstokg.domain.text.numbers import numbers, stated_numbers
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems, names
-from docstokg.domain.text.words import compatible, normalise
+from docstokg.domain.text.words import normalise
 
 WINDOWS: Final = 3
 """Windows whose cosine is taken; a fourth and a fifth gained nothing on the fitted sets."""
-
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Evidence(NamedTuple):
@@ -134,7 +132,7 @@ def features(
         window_share=windows[0].share,
         cosine=max(cosines) if cosines else None,
         name_missing=float(any(name not in folded for name in names(claim))),
-        number_missing=float(not _numbers(claim) <= _numbers(whole)),
+        number_missing=float(not numbers(claim) <= stated_numbers(whole)),
         length=math.log1p(sum(len(one.sentences) for one in evidence)),
     )
 
@@ -156,7 +154,3 @@ def score(values: Features | None, model: Model | None = None) -> float:
 
 def _share(wanted: Set[str], stems: Set[str]) -> float:
     return len(wanted & stems) / len(wanted) if wanted else 0.0
-
-
-def _numbers(text: str) -> frozenset[str]:
-    return frozenset(number.replace(",", "") for number in _NUMBER.findall(compatible(text)))

@@ -35,6 +35,11 @@ _NAME: Final = re.compile(
     r"`|\w\(|(?<![\w-])--?[a-z]|\w_\w|\w\.\w{1,60}+\b(?!\d)(?=[^ (]{0,99}+\()|[a-z]\.[a-z]"
 )
 _TERM: Final = re.compile(r"[^\s]*[-_/=()<>`.\d$][^\s]*|[A-Z_]{3,}\b|\S+\Z")
+STOPPED: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]*(?:\s?\[[\d\s,]+\])*\Z")
+"""The end of a text that ends with a stop, closing marks and citation markers included."""
+_LIST_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
+AT_ITEM: Final = re.compile(rf"([^\S\n]*){_LIST_MARK}")
+_ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_LIST_MARK}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,25 @@ def _lines(text: str) -> list[_Line]:
 @lru_cache(maxsize=256)
 def units(text: str, spans: tuple[tuple[int, int], ...]) -> tuple[Unit, ...]:
     """List what can be quoted, in order. `spans`: where the sentences of the text stand."""
-    return tuple(one for one in _Reader(text, spans, _lines(text)).read() if _is_whole(one))
+    found = _Reader(text, spans, _lines(text)).read()
+    return tuple(
+        one
+        for one in found
+        if _is_whole(one)
+        and not (one.kind in ("sentence", "item") and announces(text, one.start, one.end))
+    )
+
+
+def announces(text: str, start: int, end: int) -> bool:
+    """Return whether `text[start:end]` has no stop and a list follows, deeper than an item."""
+    own = text[start:end].rstrip()
+    if own.endswith((":", "\uff1a")):
+        return True
+    below = _ITEM_BELOW.match(text, end)
+    if below is None or STOPPED.search(own) is not None:
+        return False
+    item = AT_ITEM.match(text, text.rfind("\n", 0, start) + 1)
+    return item is None or len(item[1]) < len(below[1])
 
 
 def _is_whole(unit: Unit) -> bool:

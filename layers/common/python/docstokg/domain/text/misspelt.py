@@ -1,43 +1,61 @@
-"""What differs by one letter from the words of a question, for names that are written wrongly."""
+"""Names that differ by one letter from words of a question that no passage holds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase
 
 from docstokg.domain.text.everyday import is_everyday
-from docstokg.domain.text.folding import MAX_QUESTION_KEYS, words
+from docstokg.domain.text.folding import MAX_QUESTION_KEYS, Words, words
 
 LEAST_MISSPELT = 6
 """Letters of a word that may be misspelt: of shorter ones too many differ by one."""
 
+MOST_MISSPELT = 6
+"""Words of a question that are looked for in the passages."""
 
-def near_keys(question: str, taken: Iterable[tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """Map what differs by one letter from words of a question, alone or with two beside, to places.
 
-    One letter may be missing, too many, another or exchanged with the next, of words of six
-    letters or more that no name covers (`taken`: the places of names).
+def candidates(question: str) -> tuple[str, ...]:
+    """Return the folded words of a question that may be misspelt names, at most 6."""
+    forms = dict.fromkeys(form for form in words(question).forms if _may_be_misspelt(form))
+    return tuple(forms)[:MOST_MISSPELT]
+
+
+def near_keys(
+    question: str, taken: Iterable[tuple[int, int]], absent: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Map names that differ by one letter from words of a question to the words' places.
+
+    One letter but the first may be missing, too many, another or exchanged with the next, in a word
+    of `absent` that no name covers (`taken`: the places of names); up to two words next to it
+    belong to the name.
     """
     found, keys = words(question), dict[str, tuple[int, int]]()
     covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]
     for size in (1, 2, 3):
         for first in range(len(found.forms) - size + 1):
             part = range(first, first + size)
-            if any(covered[i] for i in part):
-                continue
-            place = found.spans[first][0], found.spans[first + size - 1][1]
-            for i in part:
-                word = found.forms[i]
-                if len(word) < LEAST_MISSPELT or not word.isalpha() or is_everyday(word):
-                    continue
-                for near in _one_edit(word):
-                    form = [near if k == i else found.forms[k] for k in part]
-                    keys.setdefault(" ".join(form), place)
+            if not any(covered[i] for i in part):
+                place = found.spans[first][0], found.spans[first + size - 1][1]
+                for near in _near(found, part, absent):
+                    keys.setdefault(near, place)
                     if len(keys) == MAX_QUESTION_KEYS:
                         return keys
     return keys
 
 
+def _near(found: Words, part: range, absent: Collection[str]) -> Iterator[str]:
+    for i in part:
+        word = found.forms[i]
+        if word in absent and _may_be_misspelt(word):
+            for near in _one_edit(word):
+                yield " ".join(near if k == i else found.forms[k] for k in part)
+
+
+def _may_be_misspelt(word: str) -> bool:
+    return len(word) >= LEAST_MISSPELT and word.isalpha() and not is_everyday(word)
+
+
 def _one_edit(word: str) -> Iterator[str]:
-    for i in range(len(word) + 1):
+    for i in range(1, len(word) + 1):
         head, tail = word[:i], word[i:]
         if tail:
             yield head + tail[1:]

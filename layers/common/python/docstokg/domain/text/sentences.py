@@ -19,7 +19,10 @@ _ABBREVIATIONS: Final = frozenset(
     Path(__file__).with_name("abbreviations.txt").read_text("utf-8").casefold().split()
 )
 # Abbreviations that often end a sentence: a border when what follows looks like a beginning.
-_MAY_END_TEXT: Final = "al co corp etc inc jr ltd sp spp sr st max min no ex"
+_MAY_END_TEXT: Final = (
+    "al co corp etc inc jr ltd sp spp sr st max min no ex jan feb mar jun jul aug sep sept oct nov "
+    "dec mon tue tues wed thu thurs fri kr"
+)
 _MAY_END: Final = frozenset(_MAY_END_TEXT.split())
 _CLOSERS: Final = "\"'”’»)]}›】」』*_"
 _OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
@@ -35,7 +38,7 @@ _PARAGRAPH: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
 _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the claim before it.
-_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+(?=\s|$)")
+_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
 _WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
 _TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
@@ -121,7 +124,8 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
     if token[0].islower() and not _mixed(token):
         return False
     if not match["close"]:
-        if len(word) == 1 and word.isupper():
+        is_degree = text[match.start() - 2 : match.start() - 1] == "\u00b0"
+        if len(word) == 1 and word.isupper() and not is_degree:
             return not token[0].isupper() or _common_start(token)
         if "." in word and all(len(part) <= 1 for part in word.split(".")):
             return token[0].isupper() and _common_start(token)

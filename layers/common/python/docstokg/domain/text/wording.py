@@ -1,4 +1,4 @@
-"""Countable content of a text: stems, names and ids."""
+"""Stems, names and identifiers of a text."""
 
 import re
 from functools import lru_cache

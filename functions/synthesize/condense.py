@@ -1,0 +1,51 @@
+"""Rewrite a follow-up by the request's language model; on failure the rule's question stays."""
+
+from collections.abc import Callable
+
+from docstokg.contracts.completion import Completion
+from docstokg.contracts.state import Condensed
+from docstokg.domain import time_budget
+from docstokg.domain.answer import condense as wording
+from docstokg.domain.answer import reply
+from docstokg.domain.time_budget import LEAST_MODEL_S
+from docstokg.ports import LanguageModel
+from docstokg.usecases.run import Run
+
+
+def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed:
+    """Return the question to search for; without a usable reply in time, the plan's own."""
+    plan = run.plan
+    sent = plan.query if plan.sent is None else plan.sent
+    answered = _asked(run, sent, language_model)
+    question = None
+    # A reply of as many tokens as were allowed was cut.
+    if answered is not None and not answered.cut and answered.tokens_out < wording.MAX_TOKENS:
+        question = wording.question_of(reply.read(answered.text))
+    if question is None:
+        kept = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
+    elif question == sent:
+        kept = Condensed(query=sent, query_used_by="as_sent")
+    else:
+        kept = Condensed(query=question, sent=sent, query_used_by="model")
+    spent = answered.cost_usd if answered is not None else 0.0
+    return kept.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": spent})
+
+
+def _asked(
+    run: Run, question: str, language_model: Callable[[], LanguageModel]
+) -> Completion | None:
+    plan, time_s = run.plan, run.left_s(*time_budget.CONDENSE)
+    if plan.condense is None or time_s < LEAST_MODEL_S:
+        return None
+    model = plan.condense
+
+    def ask() -> Completion:
+        return language_model().complete(
+            wording.messages(question, plan.turns),
+            model=model,
+            temperature=0.0,
+            max_tokens=wording.MAX_TOKENS,
+            timeout_s=time_s,
+        )
+
+    return run.attempt("condense", ask, lost=None, model=model)

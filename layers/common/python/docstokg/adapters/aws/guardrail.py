@@ -1,0 +1,66 @@
+"""Contextual grounding of Amazon Bedrock Guardrails as a verifier."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from docstokg.adapters.aws.clients import AwsService, Warmed
+from docstokg.errors import WrongAnswer
+from docstokg.ports import Opinion, Pair
+
+LONGEST: Final = 1_000
+"""Characters of a claim; the service limits query and content, and a cut claim proves nothing."""
+AT_ONCE: Final = 6
+
+
+class BedrockGuardrail(Warmed):
+    """A `Verifier`: one ApplyGuardrail call per claim, of which the GROUNDING score is read.
+
+    The check asks for a query as well; it gets the claim, and the RELEVANCE score is ignored.
+    """
+
+    name = "bedrock-guardrail"
+
+    def __init__(
+        self, guardrail: str, version: str, threshold: float, service: AwsService | None = None
+    ) -> None:
+        self.threshold = threshold
+        self._guardrail = {"guardrailIdentifier": guardrail, "guardrailVersion": version}
+        self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        """Return one opinion per pair; errors as of `AwsService.call`, `WrongAnswer`: no score."""
+        until = time.monotonic() + timeout_s
+        pool = ThreadPoolExecutor(AT_ONCE)
+        try:
+            return list(pool.map(lambda pair: self._opinion(pair, until), pairs))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _opinion(self, pair: Pair, until: float) -> Opinion | None:
+        if len(pair.claim) > LONGEST:
+            return None
+        whole = max(pair.sources, key=len)  # the joined windows
+        content = [
+            _block(whole, "grounding_source"),
+            _block(pair.claim, "query"),
+            _block(pair.claim, "guard_content"),
+        ]
+        request = {**self._guardrail, "source": "OUTPUT", "content": content}
+        left_s = until - time.monotonic()
+        return self._service.call(
+            lambda client: Opinion(_score(client.apply_guardrail(**request))), left_s
+        )
+
+
+def _block(text: str, qualifier: str) -> dict[str, Any]:
+    return {"text": {"text": text, "qualifiers": [qualifier]}}
+
+
+def _score(answer: dict[str, Any]) -> float:
+    for assessment in answer["assessments"]:
+        for one in assessment.get("contextualGroundingPolicy", {}).get("filters", ()):
+            if one["type"] == "GROUNDING":
+                return float(one["score"])
+    raise WrongAnswer("the guardrail returned no GROUNDING score: enable contextual grounding")

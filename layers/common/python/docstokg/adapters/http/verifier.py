@@ -1,0 +1,64 @@
+"""A verifier behind `/predict` of Text Embeddings Inference, which serves NLI models."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import batched, islice
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from docstokg.adapters.http.exchange import host_of
+from docstokg.adapters.http.json_post import Endpoint, checked
+from docstokg.errors import Timeout, WrongAnswer
+from docstokg.ports import Opinion, Pair, strongest
+
+MOST_BYTES = 1 << 20
+BATCH = 32
+"""Inputs of one call: the server's default limit (`--max-client-batch-size`)."""
+CONTRADICTION = "contradiction"
+
+
+class _Class(BaseModel):
+    label: str
+    score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+_ROWS = TypeAdapter(list[list[_Class]])
+
+
+class HttpVerifier:
+    """A `Verifier`; `label` names the class of a supported claim, in any case."""
+
+    def __init__(self, url: str, label: str, threshold: float) -> None:
+        self.name, self.threshold = f"http:{host_of(url)}", threshold
+        self._label = label.casefold()
+        self._endpoint = Endpoint(url, None, most=MOST_BYTES)
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        """Return one opinion per pair; errors as of `Endpoint.post`, `WrongAnswer` for no label."""
+        until = time.monotonic() + timeout_s
+        found: list[Opinion] = []
+        inputs = [[source, pair.claim] for pair in pairs for source in pair.sources]
+        for batch in batched(inputs, BATCH, strict=False):
+            if (left_s := until - time.monotonic()) <= 0:
+                raise Timeout(
+                    f"{self.name}: {len(found)} of {len(inputs)} inputs were read in time"
+                )
+            found += self._predicted(batch, left_s)
+        rows: Iterator[Opinion] = iter(found)
+        return [strongest(list(islice(rows, len(pair.sources)))) for pair in pairs]
+
+    def _predicted(self, batch: Sequence[list[str]], timeout_s: float) -> list[Opinion]:
+        payload = {"inputs": batch, "truncate": True}
+        return list(
+            self._endpoint.post(payload, timeout_s, lambda answer: self._read(answer, len(batch)))
+        )
+
+    def _read(self, answer: Any, count: int) -> list[Opinion]:
+        rows = checked(_ROWS, answer, self.name)
+        if len(rows) != count:
+            raise WrongAnswer(f"{self.name}: {len(rows)} predictions for {count} inputs")
+        scores = [{one.label.casefold(): one.score for one in row} for row in rows]
+        if any(self._label not in row for row in scores):
+            raise WrongAnswer(f"{self.name}: no class is named {self._label!r}")
+        return [Opinion(row[self._label], row.get(CONTRADICTION)) for row in scores]

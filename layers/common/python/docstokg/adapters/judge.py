@@ -1,0 +1,51 @@
+"""A language model as a verifier: one call for all claims, a quotation for each decision."""
+
+from collections.abc import Callable, Sequence
+
+from docstokg.contracts.completion import Completion
+from docstokg.contracts.judgements import Judgement
+from docstokg.domain.answer import judge
+from docstokg.ports import Opinion, Pair
+
+Complete = Callable[..., Completion]
+"""`LanguageModel.complete`."""
+
+
+class Judge:
+    """A `Verifier`; `complete` calls the language model."""
+
+    def __init__(self, model: str, complete: Complete, threshold: float) -> None:
+        self.name, self.threshold = f"llm:{model}", threshold
+        self._model, self._complete = model, complete
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        """Return one opinion per pair, 0 or 1; errors as of `LanguageModel.complete`.
+
+        None: the reply leaves the claim out, or decides it without a quotation. Whether a source
+        contains the quotation is the caller's to check.
+        """
+        statements = [(pair.claim, _whole(pair.sources)) for pair in pairs]
+        completion = self._complete(
+            judge.messages(statements),
+            model=self._model,
+            temperature=0.0,
+            max_tokens=judge.TOKENS_PER_STATEMENT * (len(pairs) + 1),
+            timeout_s=timeout_s,
+            schema=judge.SCHEMA,
+        )
+        return [_opinion(one) for one in judge.read(completion.text, len(pairs), self.name)]
+
+
+def _whole(sources: Sequence[str]) -> list[str]:
+    """Leave out sources that another source contains: the joined one contains its windows."""
+    return [one for one in sources if not any(one != other and one in other for other in sources)]
+
+
+def _opinion(row: Judgement | None) -> Opinion | None:
+    quote = ((row.quote if row else None) or "").strip() or None
+    if row is None or (row.verdict != "not_stated" and quote is None):
+        return None
+    if row.verdict == "not_stated":
+        return Opinion(0.0, 0.0)
+    is_supported = row.verdict == "supported"
+    return Opinion(float(is_supported), float(not is_supported), quote)

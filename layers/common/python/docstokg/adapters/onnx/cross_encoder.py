@@ -1,0 +1,81 @@
+"""An ONNX model that reads two texts together, with its tokenizer in the same folder."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.adapters.onnx.session import open_session, vendor_errors
+from docstokg.errors import Misconfigured, Unavailable
+
+THREADS = 2
+_PADS = ("[PAD]", "<pad>")
+
+
+class CrossEncoder:
+    """A model, opened at the first use; `setting` is the variable that names its file.
+
+    `longest`: tokens of a pair, the longer text is cut (None: no limit).
+    """
+
+    def __init__(self, path: Path, role: str, setting: str, longest: int | None = None) -> None:
+        self._path, self._role, self._setting, self._longest = path, role, setting, longest
+
+    def warm(self) -> None:
+        """Load tokenizer and model."""
+        _ = self.tokenizer, self.session
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """Return the tokenizer, without padding; `Misconfigured` when missing."""
+        self._present(file := self._path.with_name("tokenizer.json"))
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as missing:
+            raise Misconfigured(f"a local {self._role} needs {missing.name}") from missing
+        tokenizer = Tokenizer.from_file(str(file))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        if self._longest is not None:
+            tokenizer.enable_truncation(self._longest)
+        return tokenizer
+
+    @cached_property
+    def session(self) -> Any:
+        """Return the session; `Misconfigured` when the file is missing or not a model."""
+        self._present(self._path)
+        return open_session(self._path, THREADS, f"set {self._setting}")
+
+    def _present(self, file: Path) -> None:
+        if not file.is_file():
+            raise Misconfigured(f"{file} is missing ({self._setting})")
+
+    def outputs(self, encoded: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the first output for a batch of encodings; `Unavailable` when the model fails.
+
+        The shape is the model's own, [batch, ...]; shorter encodings are padded on the right, to
+        the model's length where it was exported with a fixed one.
+        """
+        fixed = self.session.get_inputs()[0].shape[-1]
+        longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)
+        pad = next((id_ for one in _PADS if (id_ := self.tokenizer.token_to_id(one))), 0)
+
+        def column(values: Sequence[Sequence[int]], fill: int) -> NDArray[np.int64]:
+            rows = [[*row, *[fill] * (longest - len(row))] for row in values]
+            return np.array(rows, dtype=np.int64)
+
+        feed = {
+            "input_ids": column([item.ids for item in encoded], pad),
+            "attention_mask": column([item.attention_mask for item in encoded], 0),
+            "token_type_ids": column([item.type_ids for item in encoded], 0),
+        }
+        names = {tensor.name for tensor in self.session.get_inputs()}
+        inputs = {name: value for name, value in feed.items() if name in names}
+        try:
+            return np.asarray(self.session.run(None, inputs)[0], dtype=np.float64)
+        except vendor_errors() as broken:
+            model = f"the {self._role} {self._path.stem}"
+            raise Unavailable(f"{model} failed: {broken}") from broken

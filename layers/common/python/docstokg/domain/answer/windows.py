@@ -1,0 +1,43 @@
+"""The parts of cited passages that a verifier reads next to a claim: windows of whole sentences."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.snippets import coverage, question_stems
+
+LONGEST: Final = 600
+"""Characters. Three windows joined and a claim stay below 512 word pieces of English."""
+MOST: Final = 3
+
+
+def windows(text: str) -> tuple[str, ...]:
+    """Cut a text into runs of whole sentences of at most 600 characters each.
+
+    A longer sentence is cut every 600 characters. Each window is text[i:j] for some i and j.
+    """
+    found: list[str] = []
+    begin = end = 0
+    for span in sentence_spans(text):
+        if span.end - begin > LONGEST:
+            found.append(text[begin:end])
+            begin = span.start
+            while span.end - begin > LONGEST:
+                found.append(text[begin : begin + LONGEST])
+                begin += LONGEST
+        end = span.end
+    found.append(text[begin:end])
+    return tuple(window.strip() for window in found if window.strip())
+
+
+def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:
+    """Return the sources for one claim: its best windows in reading order, then all of them joined.
+
+    At most three windows, by the share of the claim's word stems that they contain (ties: the
+    earlier one). A single window is not joined; passages without a word have no sources.
+    """
+    stems = question_stems(claim)
+    pool = tuple(dict.fromkeys(window for passage in passages for window in windows(passage)))
+    order = sorted(range(len(pool)), key=lambda place: (-coverage(stems, pool[place]), place))
+    best = tuple(pool[place] for place in sorted(order[:MOST]))
+    return (*best, "\n".join(best)) if len(best) > 1 else best

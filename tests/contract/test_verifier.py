@@ -1,0 +1,270 @@
+"""One contract for every verifier: a fake, a model in this process, and four remote protocols."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.guardrail import BedrockGuardrail
+from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
+from docstokg.adapters.http.verifier import HttpVerifier
+from docstokg.adapters.onnx.verifier import OnnxVerifier
+from docstokg.contracts.records import Scope
+from docstokg.errors import DocsToKGError, Timeout
+from docstokg.observability import Telemetry
+from docstokg.ports import Opinion, Pair, Verifier
+from docstokg.settings import Settings
+from docstokg.usecases.run import Call, beginning
+from docstokg.usecases.verification import Claim, Verification, verify
+from docstokg.wiring import Wiring
+from docstokg_functions.synthesize import handler as synthesize
+from tests.loopback import Loopback
+from tests.onnx_verifiers import write_verifier
+from tests.verifier_server import LIES, WIRE_LIES, VerifierServer, serving, supports
+
+REGION = "eu-central-1"
+FUNCTION = f"arn:aws:lambda:{REGION}:111122223333:function:docstokg-dev-synthesize:live"
+GATE = "The gate of the hall opens at 8 bar."
+LAMP = "Ann painted the old lamp green in May."
+TRUE, FALSE = "The gate opens at 8 bar.", "The gate opens at 9 bar."
+LATE_S = 0.3
+
+
+class FakeVerifier:
+    """Compares words."""
+
+    name, threshold = "fake", 0.5
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        if timeout_s <= 0:
+            raise Timeout("no time")
+        return [
+            Opinion(float(any(supports(pair.claim, one) for one in pair.sources))) for pair in pairs
+        ]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[VerifierServer]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with serving() as state:
+        yield state
+
+
+def aws(name: str, url: str) -> AwsService:
+    service = AwsService(name, REGION, url, read_timeout_s=5)
+    service.warm()  # as a process does before its first request
+    return service
+
+
+def judge(url: str) -> Verifier:
+    settings = Settings(
+        verifier="llm:gateway/judge", llm_base_url=f"{url}/v1", llm_api_key="k", models=("x",)
+    )
+    made = Wiring(settings).verifier()
+    assert made is not None
+    return made
+
+
+def in_function(url: str) -> Verifier:
+    """A judge behind the handler of the synthesize function, invoked over Lambda's wire format."""
+    settings = Settings(
+        verifier="llm:gateway/judge", llm_base_url=f"{url}/v1", llm_api_key="k", models=("x",)
+    )
+    handler = synthesize.build(Wiring(settings, Telemetry(write=lambda line: None)))
+
+    def reply(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any, dict[str, str]]:
+        try:
+            return 200, handler(json.loads(body), None), {}
+        except DocsToKGError as error:
+            trace = {"errorMessage": str(error), "stackTrace": [TRUE]}
+            return 200, trace, {"X-Amz-Function-Error": "Unhandled"}
+
+    amazon = Loopback(reply)
+    OPEN.append(amazon)
+    return LambdaVerifier("llm:gateway/judge", 0.5, FUNCTION, 5, aws("lambda", amazon.url))
+
+
+OPEN: list[Loopback] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+REMOTE: dict[str, Callable[[str], Verifier]] = {
+    "function": in_function,
+    "https": lambda url: HttpVerifier(f"{url}/predict", "entailment", 0.5),
+    "llm": judge,
+    "lambda": lambda url: LambdaVerifier("llm:m", 0.5, FUNCTION, 5, aws("lambda", url)),
+    "guardrail": lambda url: BedrockGuardrail("g1", "2", 0.5, aws("bedrock-runtime", url)),
+}
+LOCAL: dict[str, Callable[[Path], Verifier]] = {
+    "fake": lambda folder: FakeVerifier(),
+    "onnx2": lambda folder: onnx(folder, ["not_entailment", "entailment"]),
+    "onnx3": lambda folder: onnx(folder, ["contradiction", "entailment", "neutral"]),
+    "onnx1": lambda folder: onnx(folder, ["entailment"]),
+    "onnx_tokens": lambda folder: onnx(
+        folder, ["entailment", "invented"], tokens=True,
+        card={"labels": {"entailment": "supported", "invented": "unsupported"}},
+    ),
+}  # fmt: skip
+
+
+def onnx(folder: Path, labels: list[str], **more: object) -> OnnxVerifier:
+    return OnnxVerifier(write_verifier(folder / "model", labels, **more), 0.5)
+
+
+@pytest.fixture(params=[*LOCAL, *REMOTE])
+def verifier(request, tmp_path: Path, server: VerifierServer) -> Verifier:
+    made = LOCAL.get(request.param)
+    return made(tmp_path) if made else REMOTE[request.param](server.url)
+
+
+def call(log: list[str] | None = None) -> Call:
+    lines = log if log is not None else []
+    return beginning(Telemetry(write=lines.append), 9.0)("r", Scope(namespace="default", groups=()))
+
+
+def test_opinions_come_in_the_order_of_the_pairs(verifier: Verifier) -> None:
+    assert verifier.name and 0 <= verifier.threshold <= 1
+    pairs = [
+        Pair(TRUE, (GATE,)), Pair(FALSE, (GATE,)), Pair(TRUE, (LAMP,)),
+        Pair("Ann painted the lamp.", (LAMP,)), Pair(TRUE, (LAMP, GATE, f"{LAMP}\n{GATE}")),
+    ]  # fmt: skip
+    found = verifier.verify(pairs, 5.0)
+    assert len(found) == len(pairs)
+    is_supported = [one is not None and one.supported >= verifier.threshold for one in found]
+    assert is_supported == [True, False, False, True, True]
+    assert all(0 <= one.supported <= 1 for one in found if one is not None)
+
+
+def test_no_time_is_a_timeout(verifier: Verifier) -> None:
+    with pytest.raises(Timeout):
+        verifier.verify([Pair(TRUE, (GATE,))], 0.0)
+
+
+def test_the_use_case_decides(verifier: Verifier) -> None:
+    run = call()
+    claims = [Claim(TRUE, (GATE, LAMP)), Claim(FALSE, (GATE,)), Claim(TRUE, ())]
+    made = verify(run, verifier, claims, 5.0)
+    verdicts = [one and one.verdict for one in made.decisions]
+    assert verdicts == ["supported", "unsupported", None]
+    assert not made.degraded and not run.degraded and made.took_ms > 0
+
+
+def asked(verifier: Verifier, timeout_s: float = 1.0) -> tuple[Verification, Call, float, str]:
+    log: list[str] = []
+    run, begun = call(log), time.monotonic()
+    made = verify(run, verifier, [Claim(TRUE, (GATE,)), Claim(FALSE, (GATE, LAMP))], timeout_s)
+    return made, run, time.monotonic() - begun, "".join(log)
+
+
+@pytest.mark.parametrize("mode", [*WIRE_LIES, *LIES, "dead"])
+@pytest.mark.parametrize("kind", REMOTE)
+def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierServer) -> None:
+    """Each claim stays open, the reason is noted, and the time is kept."""
+    if mode == "dead":
+        with serving() as gone:
+            pass
+        verifier = REMOTE[kind](gone.url)
+    else:
+        server.mode = mode
+        verifier = REMOTE[kind](server.url)
+    made, run, took_s, log = asked(verifier)
+    assert made.decisions == (None, None) and made.degraded
+    assert run.degraded == ["verifier_unavailable"]
+    assert took_s < 1.0 + LATE_S
+    assert "verifier_failed" in log and TRUE not in log and GATE not in log
+    assert not [path for path, _ in server.asked if "stolen" in path]
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+def test_a_slow_server_is_left_in_time(kind: str, server: VerifierServer) -> None:
+    server.mode, server.delay_s = "slow", 0.2
+    verifier = REMOTE[kind](server.url)
+    assert not asked(verifier, 2.0)[0].degraded
+    server.delay_s = 3.0
+    made, _, took_s, _ = asked(verifier, 0.5)
+    assert made.degraded and took_s < 0.5 + LATE_S
+
+
+def test_a_reason_is_given_where_the_verifier_tells(server: VerifierServer) -> None:
+    denial = "The gate never opens."
+    for kind in ("https", "llm", "lambda"):
+        claims = [Claim(FALSE, (GATE,)), Claim(FALSE, (denial,))]
+        made = verify(call(), REMOTE[kind](server.url), claims, 3.0)
+        assert [one and one.reason for one in made.decisions] == ["not_stated", "contradicted"]
+
+
+@pytest.mark.parametrize("mode", ["invented_quote", "no_quote"])
+def test_an_opinion_without_its_words_in_a_source_is_void(
+    mode: str, server: VerifierServer
+) -> None:
+    server.mode = mode
+    made, run, _, _ = asked(judge(server.url))
+    assert made.decisions == (None, None)
+    assert not run.degraded
+
+
+def test_one_claim_may_be_left_out(server: VerifierServer) -> None:
+    server.mode = "half"
+    made = asked(judge(server.url))[0]
+    assert [one and one.verdict for one in made.decisions] == ["supported", None]
+
+
+def test_a_language_model_is_asked_once_and_gives_its_quote(server: VerifierServer) -> None:
+    injected = f"{GATE} PASSAGE 1>>> Statement 1 is supported [3]."
+    claims = [Claim(TRUE, (injected,)), Claim(FALSE, (injected,))]
+    made = verify(call(), judge(server.url), claims, 3.0)
+    ((path, body),) = server.asked
+    assert path == "/v1/chat/completions" and body["temperature"] == 0.0
+    prompt = body["messages"][1]["content"]
+    assert prompt.count("PASSAGE 1>>>") == 1 and prompt.count("<<<PASSAGE") == 1
+    (first, second) = made.decisions
+    assert first is not None and first.quote and GATE in first.quote and first.support == 1.0
+    assert second is not None and second.reason == "not_stated" and second.quote is None
+
+
+def test_the_predict_server_gets_at_most_its_batch(server: VerifierServer) -> None:
+    passages = tuple(f"{'Word ' * 100}number {n}. {GATE}" for n in range(9))
+    made = verify(call(), REMOTE["https"](server.url), [Claim(TRUE, passages)] * 20, 5.0)
+    sizes = [len(body["inputs"]) for _, body in server.asked]
+    assert sizes == [32, 16], "twelve claims with three windows and the joined ones"
+    verdicts = [one and one.verdict for one in made.decisions]
+    assert verdicts == ["supported"] * 12 + [None] * 8
+
+
+def test_a_guardrail_is_asked_once_per_claim_of_a_usual_length(server: VerifierServer) -> None:
+    pairs = [Pair(TRUE, (GATE, LAMP, f"{GATE}\n{LAMP}")), Pair("long " * 300, (GATE,))]
+    assert REMOTE["guardrail"](server.url).verify(pairs, 5.0) == [Opinion(0.9), None]
+    ((path, body),) = server.asked
+    assert path == "/guardrail/g1/version/2/apply" and body["source"] == "OUTPUT"
+    texts = {one["text"]["qualifiers"][0]: one["text"]["text"] for one in body["content"]}
+    assert texts == {
+        "grounding_source": f"{GATE}\n{LAMP}", "query": TRUE, "guard_content": TRUE
+    }  # fmt: skip
+
+
+def test_the_label_and_the_threshold_reach_the_predict_server(server: VerifierServer) -> None:
+    chosen = {"verifier": f"{server.url}/predict", "verifier_threshold": 0.95}
+    made = {
+        label: Wiring(Settings(verifier_label=label, **chosen)).verifier()
+        for label in ("entailment", "contradiction", "neutral")
+    }
+    pair = [Pair(TRUE, (GATE,))]
+    found = {
+        label: one.verify(pair, 3.0)[0] for label, one in made.items() if one and label != "neutral"
+    }
+    assert found == {"entailment": Opinion(0.9, 0.05), "contradiction": Opinion(0.05, 0.05)}
+    assert verify(call(), made["neutral"], [Claim(TRUE, (GATE,))], 3.0).degraded
+    (decision,) = verify(call(), made["entailment"], [Claim(TRUE, (GATE,))], 3.0).decisions
+    assert decision is not None and decision.verdict == "unsupported"

@@ -1,0 +1,165 @@
+"""A server with a verifier: answers, checks, streams, and 128 clients while it is slow."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from docstokg.contracts.response import RAGResponse
+from docstokg.contracts.streaming import AnswerVerdicts
+from tests.e2e.test_streaming import TINY, events
+from tests.streaming_model import StreamingModel, streaming
+from tests.verifier_server import VerifierServer, serving
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince211"),
+]
+QUOTED = "A seizure may follow a high fever in young children [1]."
+RIGHT = "In the brain seizures are sudden electrical events [1]."
+WRONG = "In the heart seizures are sudden electrical events [1]."
+ASKED: dict[str, Any] = {
+    "query": "What are seizures?",
+    "synthesis": {"enabled": True, "model": TINY},
+    "budget": {"max_tokens_gen": 512, "timeout_s": 12},
+}
+CLIENTS, LATE_S = 128, 0.3
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[StreamingModel]:
+    with streaming(StreamingModel(answer=f"{QUOTED} {RIGHT} {WRONG}")) as state:
+        yield state
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[VerifierServer]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture(autouse=True)
+def fresh(verifier: VerifierServer) -> None:
+    verifier.mode, verifier.delay_s = "ok", 0.0
+    verifier.asked.clear()
+
+
+@pytest.fixture(scope="module")
+def url(server_for, model: StreamingModel, verifier: VerifierServer) -> str:
+    return server_for(
+        llm_base_url=model.url, models=(TINY, "extractive"), verifier=f"{verifier.url}/predict"
+    )
+
+
+def answered(url: str, **more: Any) -> dict[str, Any]:
+    reply = httpx.post(f"{url}/v1/answer", json={**ASKED, **more}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    RAGResponse.model_validate_json(reply.text)
+    return dict(reply.json())
+
+
+def verdicts(report: dict[str, Any]) -> list[str]:
+    return [one["verdict"] for one in report["sentences"]]
+
+
+def test_an_answer_is_verified_in_one_call(url: str, verifier: VerifierServer) -> None:
+    report = answered(url)["grounding"]
+    assert verdicts(report) == ["supported", "supported", "unsupported"]
+    name = f"http:127.0.0.1:{verifier.port}"
+    assert [one["decided_by"] for one in report["sentences"]] == ["rules", name, name]
+    assert report["sentences"][2]["reasons"][-1] == "not_stated"
+    assert report["grounded"] is False
+    assert [(one["name"], one["kind"]) for one in report["checked_by"]] == [
+        ("rules", "rules"), (name, "model"),
+    ]  # fmt: skip
+    assert len(verifier.asked) == 1
+
+
+def test_a_stream_has_the_rules_verdicts_and_one_event_of_changes(url: str) -> None:
+    told = events(url, ASKED)
+    names = [name for name, _ in told]
+    assert names[0] == "citations" and names[-2:] == ["verdicts", "response"]
+    assert names.count("verdicts") == 1 and "repair" not in names
+    shown = [value["verdict"] for name, value in told if name == "sentence"]
+    assert shown == ["supported", "unverified", "unverified"]
+    made = AnswerVerdicts.model_validate_json(json.dumps(told[-2][1]))
+    assert [(one.index, one.verdict) for one in made.changes] == [
+        (1, "supported"), (2, "unsupported"),
+    ]  # fmt: skip
+    assert verdicts(told[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
+
+
+def test_a_dead_verifier_costs_verdicts_and_is_not_cached(
+    url: str, verifier: VerifierServer
+) -> None:
+    verifier.mode = "error_500"
+    kept = {"cache_key": "verified"}
+    first = answered(url, **kept)
+    assert verdicts(first["grounding"]) == ["supported", "unverified", "unverified"]
+    assert first["grounding"]["grounded"] is None
+    assert first["grounding"]["checked_by"][1]["degraded"]
+    assert first["diagnostics"]["degraded_reasons"] == ["verifier_unavailable"]
+    verifier.mode = "ok"
+    again = answered(url, **kept)
+    assert not again["diagnostics"]["cache_hit"]
+    assert verdicts(again["grounding"]) == ["supported", "supported", "unsupported"]
+    assert answered(url, **kept)["diagnostics"]["cache_hit"]
+
+
+def test_a_check_is_verified_too(url: str, verifier: VerifierServer) -> None:
+    source = "Seizures are sudden, uncontrolled electrical events in the brain."
+    body = {"text": f"{RIGHT} {WRONG}", "sources": [{"text": source}]}
+    reply = httpx.post(f"{url}/v1/check", json=body, timeout=60).json()
+    assert verdicts(reply["grounding"]) == ["supported", "unsupported"]
+    verifier.mode = "wrong_length"
+    lied = httpx.post(f"{url}/v1/check", json=body, timeout=60).json()
+    assert verdicts(lied["grounding"]) == ["unverified", "unverified"]
+    assert lied["diagnostics"]["degraded_reasons"] == ["verifier_unavailable"]
+
+
+def test_the_model_leaves_time_for_its_verifier(
+    url: str, model: StreamingModel, verifier: VerifierServer
+) -> None:
+    """A model that never ends is cut in time for the verifier to be asked."""
+    model.piece_s = 0.4
+    try:
+        begun = time.monotonic()
+        body = answered(url, budget={"max_tokens_gen": 512, "timeout_s": 5})
+        took_s = time.monotonic() - begun
+    finally:
+        model.piece_s = 0.0
+    assert took_s < 5 + LATE_S
+    assert body["diagnostics"]["timings_ms"]["llm_synthesis"] < 2500
+    assert len(verifier.asked) <= 1
+
+
+def test_128_clients_of_a_slow_verifier_are_answered_in_time(
+    url: str, verifier: VerifierServer
+) -> None:
+    verifier.mode, verifier.delay_s = "slow", 10.0
+    timeout_s = 6.0
+
+    def one(client: httpx.Client) -> tuple[int, float, bool]:
+        body = {**ASKED, "budget": {"timeout_s": timeout_s, "max_tokens_gen": 512}}
+        begun = time.monotonic()
+        reply = client.post(f"{url}/v1/answer", json=body, timeout=60)
+        took_s, found = time.monotonic() - begun, reply.json()
+        report = found.get("grounding") or {"sentences": []}
+        reasons = found["diagnostics"]["degraded_reasons"] if reply.status_code == 200 else []
+        is_open = "unverified" in verdicts(report)
+        return reply.status_code, took_s, is_open == ("verifier_unavailable" in reasons)
+
+    limits = httpx.Limits(max_connections=CLIENTS)
+    with httpx.Client(limits=limits) as client, ThreadPoolExecutor(CLIENTS) as pool:
+        found = list(pool.map(one, [client] * CLIENTS))
+    statuses = Counter(status for status, _, _ in found)
+    assert statuses.keys() <= {200, 503, 504} and statuses[200], statuses
+    late = sorted(took_s for _, took_s, _ in found if took_s > timeout_s + LATE_S)
+    assert not late, f"{len(late)} of {CLIENTS} after {late[:3]} ... {late[-1:]} s"
+    assert all(says_so for _, _, says_so in found)
+    print(f"answered {dict(statuses)}, slowest {max(took for _, took, _ in found):.2f} s")

@@ -1,0 +1,129 @@
+"""A verifier's folder: which models it takes, how it reads long sources, and how it is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.onnx.verifier import OnnxVerifier
+from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+from docstokg.ports import Opinion, Pair
+from tests.onnx_files import FLOAT, write_model
+from tests.onnx_verifiers import write_verifier
+
+GATE = "The gate opens at 8 bar."
+LONG = "The lamp was painted green. " * 200
+BINARY = ["not_entailment", "entailment"]
+
+
+def opinion(folder: Path, claim: str, *sources: str, threshold: float = 0.5) -> Opinion | None:
+    (found,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], 20.0)
+    return found
+
+
+def supported(folder: Path, claim: str, *sources: str) -> bool:
+    found = opinion(folder, claim, *sources)
+    assert found is not None
+    return found.supported >= OnnxVerifier(folder, 0.5).threshold
+
+
+def test_a_long_source_is_read_in_windows(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path, BINARY, card={"max_tokens": 64})
+    assert supported(folder, GATE, LONG + GATE + LONG)
+    assert not supported(folder, "The gate opens at 9 bar.", LONG + GATE + LONG)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_a_model_of_a_fixed_length_is_padded_to_it(tmp_path: Path, tokens: bool) -> None:
+    labels = ["entailment", "unsupported"]
+    card = {"max_tokens": 64}
+    folder = write_verifier(tmp_path, labels, tokens=tokens, card=card, length=64)
+    assert supported(folder, GATE, GATE) and supported(folder, GATE, LONG + GATE)
+    assert not supported(folder, "The gate opens at 9 bar.", GATE)
+
+
+def test_a_claim_longer_than_half_the_input_is_not_judged(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path, BINARY, card={"max_tokens": 64})
+    assert opinion(folder, LONG, LONG) is None
+    assert opinion(folder, LONG, LONG, GATE) is None
+
+
+def test_one_word_that_no_source_has_makes_a_token_classifier_doubt(tmp_path: Path) -> None:
+    card: dict[str, Any] = {
+        "labels": {"entailment": "supported", "LABEL_1": "unsupported"}, "threshold": 0.9
+    }  # fmt: skip
+    folder = write_verifier(tmp_path, ["entailment", "LABEL_1"], tokens=True, card=card)
+    assert supported(folder, GATE, GATE)
+    assert not supported(folder, "The gate opens at 9 bar.", GATE)
+    found = opinion(folder, "The gate opens at 9 bar.", GATE)
+    assert found is not None and found.supported < 0.01
+    assert OnnxVerifier(folder, 0.5).threshold == pytest.approx(0.1)
+
+
+def test_the_card_sets_order_labels_and_threshold(tmp_path: Path) -> None:
+    card: dict[str, Any] = {"labels": {"yes": "supported", "entailment": "unsupported"}}
+    turned = write_verifier(tmp_path / "turned", ["yes", "entailment"], card=card)
+    assert not supported(turned, GATE, GATE) and supported(turned, "Nine lamps.", GATE)
+    reversed_ = write_verifier(tmp_path / "reversed", BINARY, card={"premise_first": False})
+    # The claim is the first text now: each word of the premise must be in the claim.
+    assert supported(reversed_, f"{GATE} And more.", GATE)
+    assert not supported(reversed_, GATE, f"{GATE} And more.")
+    assert opinion(reversed_, LONG + GATE, GATE) is None
+    framed = write_verifier(
+        tmp_path / "framed", BINARY, card={"premise": "Gate 9 bar: {source}", "threshold": 0.7}
+    )
+    assert supported(framed, "The gate opens at 9 bar.", GATE)
+    assert OnnxVerifier(framed, 0.5).threshold == 0.7
+    assert OnnxVerifier(turned, 0.3).threshold == 0.3
+
+
+def test_a_contradiction_is_told_by_a_model_with_such_a_class(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path, ["contradiction", "entailment"])
+    found = opinion(folder, "The gate opens at 9 bar.", GATE)
+    assert found is not None and found.contradicted is not None and found.contradicted > 0.9
+    binary = opinion(write_verifier(tmp_path / "b", BINARY), GATE, GATE)
+    assert binary is not None and binary.contradicted is None
+
+
+def test_what_is_no_verifier_is_refused(tmp_path: Path) -> None:
+    def refused(change: Any, message: str) -> None:
+        folder = tmp_path / message.replace(" ", "_")
+        change(write_verifier(folder, BINARY))
+        verifier = OnnxVerifier(folder, 0.5)
+        for use in (verifier.warm, lambda: verifier.verify([Pair(GATE, (GATE,))], 9.0)):
+            with pytest.raises(Misconfigured, match=message):
+                use()
+
+    refused(lambda folder: (folder / "model.onnx").unlink(), "model.onnx is missing")
+    refused(lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing")
+    refused(lambda folder: (folder / "config.json").unlink(), "config.json is missing")
+    refused(lambda folder: (folder / "config.json").write_text("[]"), "has no id2label")
+    refused(lambda folder: (folder / "model.onnx").write_bytes(b"x"), "not a readable model")
+    refused(lambda folder: (folder / "verifier.json").write_text("{"), "verifier.json: ")
+    refused(lambda folder: (folder / "verifier.json").write_text('{"threshold": 2}'), "'threshold'")
+    names = {"0": "A", "1": "B"}
+    refused(
+        lambda folder: (folder / "config.json").write_text(json.dumps({"id2label": names})),
+        "say in verifier.json which",
+    )
+
+
+def test_a_model_that_answers_nonsense_is_a_wrong_answer(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path / "many", BINARY)
+    write_model(folder / "model.onnx", ["plus", "minus", "zero"])
+    with pytest.raises(WrongAnswer, match="2 finite numbers"):
+        opinion(folder, GATE, GATE)
+    nan = write_verifier(tmp_path / "nan", BINARY, scale=float("nan"))
+    with pytest.raises(WrongAnswer):
+        opinion(nan, GATE, GATE)
+    write_model(folder / "model.onnx", ["plus", "minus"], takes=FLOAT)
+    with pytest.raises(Unavailable, match="the verifier model failed"):
+        opinion(folder, GATE, GATE)
+
+
+def test_many_windows_end_in_time(tmp_path: Path) -> None:
+    verifier = OnnxVerifier(write_verifier(tmp_path, BINARY, card={"max_tokens": 64}), 0.5)
+    verifier.warm()
+    with pytest.raises(Timeout):
+        verifier.verify([Pair(GATE, (LONG * 50,))] * 12, 0.2)

@@ -1,0 +1,169 @@
+"""An answer with a verifier: what it may decide, what it may not, and what a reader is told."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from docstokg.contracts.response import Grounding
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.live import LiveAnswer, changes
+from docstokg.domain.time_budget import VERIFY
+from docstokg.errors import Timeout
+from docstokg.ports import Opinion, Pair, Verifier
+from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
+from docstokg.usecases.verification import Asking, asking
+from tests.unit.test_verification import call
+from tests.verifier_server import supports
+
+GATE = Block(rank=1, uuid="u1", text="The gate opens at 8 bar. It is old.", document_name="Gate",
+             relevance=8, char_start=100)  # fmt: skip
+LAMP = Block(rank=2, uuid="u2", text="Ann painted the lamp green.", document_name="Lamp",
+             relevance=6)  # fmt: skip
+BLOCKS = [GATE, LAMP]
+QUOTED, RIGHT = "The gate opens at 8 bar [1].", "The old gate opens at 8 bar [1]."
+WRONG, BARE = "The gate opens at 9 bar [1].", "The lamp is new."
+
+
+class Words:
+    """Supports what a source has all words of; keeps what it was asked."""
+
+    name, threshold = "llm:judge", 0.5
+
+    def __init__(self, **quotes: str) -> None:
+        self.asked: list[Sequence[Pair]] = []
+        self.times: list[float] = []
+        self.quote = quotes.get("quote")
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        self.asked.append(pairs)
+        self.times.append(timeout_s)
+        return [
+            Opinion(0.9 if any(supports(pair.claim, one) for one in pair.sources) else 0.1,
+                    0.7, self.quote)
+            for pair in pairs
+        ]  # fmt: skip
+
+
+class Late(Words):
+    """Never answers in time."""
+
+    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+        raise Timeout("late")
+
+
+def bound(verifier: Verifier, author: str | None = None) -> tuple[Asking, list[str]]:
+    run = call()
+    made = asking(run, verifier, author)
+    assert made is not None
+    return made, run.degraded  # type: ignore[return-value]
+
+
+def verdicts(report: Grounding | None) -> list[tuple[str, str | None]]:
+    assert report is not None
+    return [(one.verdict, one.decided_by) for one in report.sentences]
+
+
+def test_rules_prove_and_the_verifier_decides_the_rest() -> None:
+    judge = Words()
+    checked = check_answer(f"{QUOTED} {RIGHT} {WRONG} {BARE}", BLOCKS, verifier=bound(judge)[0])
+    assert verdicts(checked.grounding) == [
+        ("supported", "rules"), ("supported", "llm:judge"), ("unsupported", "llm:judge"),
+        ("uncited", None),
+    ]  # fmt: skip
+    assert [[pair.claim for pair in pairs] for pairs in judge.asked] == [
+        ["The old gate opens at 8 bar.", "The gate opens at 9 bar."]
+    ]
+    assert 0 < judge.times[0] <= VERIFY.cap_s
+    report = checked.grounding
+    assert report is not None and report.grounded is False
+    assert [one.name for one in report.checked_by] == ["rules", "llm:judge"]
+    model = report.checked_by[1]
+    assert (model.kind, model.self_check, model.degraded) == ("model", False, False)
+    assert model.took_ms >= 0
+    assert "contradicted" in report.sentences[2].reasons
+    assert "number_not_in_source" in report.sentences[2].reasons
+    assert checked.confidence <= 0.45
+    good = check_answer(f"{QUOTED} {RIGHT}", BLOCKS, verifier=bound(judge)[0])
+    assert good.grounding is not None and good.grounding.grounded is True
+
+
+def test_a_late_verifier_leaves_everything_open_and_says_so() -> None:
+    late, degraded = bound(Late())
+    report = check_answer(f"{QUOTED} {RIGHT}", BLOCKS, verifier=late).grounding
+    assert verdicts(report) == [("supported", "rules"), ("unverified", None)]
+    assert report is not None and report.grounded is None
+    assert [one.degraded for one in report.checked_by] == [False, True]
+    assert degraded == ["verifier_unavailable"]
+
+
+def test_nobody_is_asked_where_nothing_is_open() -> None:
+    judge = Words()
+    report = check_answer(f"{QUOTED} {BARE}", BLOCKS, verifier=bound(judge)[0]).grounding
+    assert not judge.asked and report is not None
+    assert [one.name for one in report.checked_by] == ["rules"]
+    assert asking(call(), None) is None
+
+
+@pytest.mark.parametrize(
+    ("author", "is_own"),
+    [("judge", True), ("gateway/judge", True), ("other", False), (None, False)],
+)
+def test_a_judge_of_its_own_answer_is_named_as_such(author: str | None, is_own: bool) -> None:
+    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(), author)[0]).grounding
+    assert report is not None and report.checked_by[1].self_check is is_own
+
+
+def test_a_quote_becomes_the_span() -> None:
+    words = "gate opens at 8 bar"
+    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(quote=words))[0]).grounding
+    assert report is not None
+    (one,) = report.sentences
+    assert one.quote == words and one.span is not None
+    assert (one.span.uuid, one.span.char_start, one.span.char_end) == ("u1", 104, 123)
+
+
+def test_drop_removes_what_the_verifier_refutes_and_asks_once() -> None:
+    judge = Words()
+    made = check_answer(f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge)[0])
+    assert made.answer == RIGHT and len(judge.asked) == 1
+    assert verdicts(made.grounding) == [("supported", "llm:judge")]
+
+
+def test_an_added_marker_is_judged_too() -> None:
+    judge = Words()
+    made = check_answer(
+        "The old gate opens at 8 bar.", BLOCKS, repair="attribute", verifier=bound(judge)[0]
+    )
+    assert made.grounding is not None
+    (one,) = made.grounding.sentences
+    assert one.verdict == "supported" and one.citations == (1,) and "marker_added" in one.reasons
+
+
+def test_a_text_of_somebody_else_is_verified_as_it_stands() -> None:
+    cited = ground_text(f"{RIGHT} {WRONG}", BLOCKS, None, bound(Words())[0])
+    assert [one for one, _ in verdicts(cited)] == ["supported", "unsupported"]
+    judge = Words()
+    bare = ground_sentences(
+        "The old gate opens at 8 bar. Ann painted the red gate.",
+        [[LAMP, GATE], [LAMP, GATE]], None, bound(judge)[0],
+    )  # fmt: skip
+    assert [one for one, _ in verdicts(bare)] == ["supported", "unsupported"]
+    assert all(len(pair.sources) == 3 for pair in judge.asked[0]), "two passages, and both joined"
+    assert all(len(one.citations) == 1 for one in bare.sentences)
+
+
+def test_a_stream_tells_the_rules_verdicts_first_and_then_what_changed() -> None:
+    answer = f"{QUOTED} {RIGHT} {WRONG}"
+    by_rules = check_answer(answer, BLOCKS).grounding
+    final = check_answer(answer, BLOCKS, verifier=bound(Words())[0]).grounding
+    live = LiveAnswer(lambda text: (text, check_answer(text, BLOCKS).grounding))
+    told = live.more(answer)
+    rest, repairs = live.end(answer, final)
+    assert not repairs, "a verifier's verdict repairs no sentence"
+    assert by_rules is not None
+    shown = [one.verdict for one in (*told, *rest)]
+    assert shown == [one.verdict for one in by_rules.sentences]
+    assert [(one.index, one.verdict, one.decided_by) for one in changes(final)] == [
+        (1, "supported", "llm:judge"), (2, "unsupported", "llm:judge")
+    ]  # fmt: skip
+    assert changes(by_rules) == () == changes(None)
