@@ -22,12 +22,13 @@ def write_verifier(
     tokens: bool = False,
     card: dict[str, Any] | None = None,
     scale: float = SURE,
+    length: int | str = "length",
 ) -> Path:
     """Write a model whose class i gets the logit of the role that `labels[i]` names.
 
     Roles: "entailment" grows with every piece of the claim (segment 1) that is in the premise and
     falls with each that is not; any other label gets the negative of it. `tokens`: one row per
-    token instead of one per pair. The claim is the second text.
+    token instead of one per pair. The claim is the second text. `length`: a fixed one of the input.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(cassette_model() / "tokenizer.json", folder / "tokenizer.json")
@@ -36,11 +37,11 @@ def write_verifier(
     if card is not None:
         (folder / "verifier.json").write_text(json.dumps(card))
     signs = np.array([scale if one == "entailment" else -scale for one in labels], np.float32)
-    onnx.save(_model(signs, tokens), folder / "model.onnx")
+    onnx.save(_model(signs, tokens, length), folder / "model.onnx")
     return folder
 
 
-def _model(signs: np.ndarray, tokens: bool) -> onnx.ModelProto:
+def _model(signs: np.ndarray, tokens: bool, length: int | str) -> onnx.ModelProto:
     nodes = [
         helper.make_node("Unsqueeze", ["input_ids", "two"], ["rows"]),
         helper.make_node("Unsqueeze", ["input_ids", "one"], ["columns"]),
@@ -74,10 +75,10 @@ def _model(signs: np.ndarray, tokens: bool) -> onnx.ModelProto:
         "half": np.array(0.5, np.float32), "signs": signs,
     }  # fmt: skip
     inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", length])
         for name in ("input_ids", "attention_mask", "token_type_ids")
     ]
-    shape = ["batch", "length", len(signs)] if tokens else ["batch", len(signs)]
+    shape = ["batch", length, len(signs)] if tokens else ["batch", len(signs)]
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, shape)
     initializers = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "overlap", inputs, [output], initializers)

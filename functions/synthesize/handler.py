@@ -24,10 +24,12 @@ def build(wiring: Wiring) -> Handler:
         except Unavailable as exc:
             # Evidence needs no model: every request will say `llm_unavailable` instead.
             wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
+    # Made now, so that its client is warm before the first request.
+    judge = wiring.verifier() if str(settings.verifier).startswith("llm:") else None
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "verify":
-            return _verified(event, wiring.verifier())
+            return _verified(event, judge)
         run = Run.of(event, wiring.telemetry)
         if event.get("mode") == "condense":
             return condense(run, wiring.language_model).model_dump(mode="json")
@@ -44,12 +46,12 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def _verified(event: dict[str, Any], verifier: Verifier | None) -> dict[str, Any]:
+def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
     """Return the opinions that `docstokg.adapters.aws.lambda_verifier` asks for."""
-    if verifier is None:
-        raise Misconfigured("DOCSTOKG_VERIFIER is not set for the function synthesize")
+    if judge is None:
+        raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]
-    return {"opinions": verifier.verify(pairs, event["timeout_s"])}
+    return {"opinions": judge.verify(pairs, event["timeout_s"])}
 
 
 __getattr__ = entry_point(build, globals())

@@ -243,6 +243,17 @@ def test_the_predict_server_gets_at_most_its_batch(server: VerifierServer) -> No
     assert verdicts == ["supported"] * 12 + [None] * 8
 
 
+def test_a_guardrail_is_asked_once_per_claim_of_a_usual_length(server: VerifierServer) -> None:
+    pairs = [Pair(TRUE, (GATE, LAMP, f"{GATE}\n{LAMP}")), Pair("long " * 300, (GATE,))]
+    assert REMOTE["guardrail"](server.url).verify(pairs, 5.0) == [Opinion(0.9), None]
+    ((path, body),) = server.asked
+    assert path == "/guardrail/g1/version/2/apply" and body["source"] == "OUTPUT"
+    texts = {one["text"]["qualifiers"][0]: one["text"]["text"] for one in body["content"]}
+    assert texts == {
+        "grounding_source": f"{GATE}\n{LAMP}", "query": TRUE, "guard_content": TRUE
+    }  # fmt: skip
+
+
 def test_the_label_and_the_threshold_reach_the_predict_server(server: VerifierServer) -> None:
     chosen = {"verifier": f"{server.url}/predict", "verifier_threshold": 0.95}
     made = {

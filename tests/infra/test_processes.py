@@ -1,5 +1,6 @@
 """The deployed folders, run by the real runtime client, behind the templates of the gateway."""
 
+import base64
 import json
 import os
 import signal
@@ -156,6 +157,41 @@ def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
     assert "secret" not in str(caught.value)
     failed = Execution("FAILED", None, "ValidationError", str(caught.value))
     assert "secret" not in deployment.answer(failed).body
+
+
+def test_two_hundred_questions_leave_no_word_in_the_logs(
+    deployment: Deployment, small_store: Path
+) -> None:
+    """No line of any process at DEBUG contains a question, a draft or a passage."""
+    snippets = set()
+    for number in range(200):
+        text = f"seizures {MARK} {number} in infants?"
+        # A caller of its own, so that no budget per caller ends the walks.
+        caller = Caller(sub=f"caller-{number}", namespaces=("*",), groups=("*",))
+        match number % 5:
+            case 0 | 1:
+                answer = deployment.post("search", question(text), caller)
+            case 2:
+                more: dict[str, Any] = {"synthesis": {"enabled": True, "model": "extractive"}}
+                body = question(text, **more, budget={"max_tokens_gen": 256}, verbosity="full")
+                answer = deployment.post("answer", body, caller)
+            case 3:
+                answer = deployment.post("answer", question(text, verbosity="graph"), caller)
+            case _:
+                seeds = {"seed_ids": ["HP:0001250"], "query": text}
+                assert deployment.route("traverse", seeds, caller).status == 200
+                answer = deployment.route("check", {"text": f"It is about {text}"}, caller)
+        assert answer.status == 200, answer.body
+        snippets |= {citation["snippet"] for citation in answer.json.get("citations", ())}
+    logs = deployment.fleet.log_text()
+    assert len(logs.splitlines()) > 400
+    assert MARK not in logs
+    assert snippets
+    for snippet in snippets:
+        for words in (snippet, snippet[:40], snippet[-40:]):
+            assert words not in logs
+            assert json.dumps(words)[1:-1] not in logs
+    assert base64.b64encode(MARK.encode()).decode()[:8] not in logs
 
 
 def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Path) -> None:

@@ -425,6 +425,13 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
     assert not any("SnapStart" in f for f in dev.all("AWS::Lambda::Function").values())
 
 
+def test_an_unmapped_content_type_is_no_error_of_ours(template: Template) -> None:
+    """Passed on, a form would be the mock's status code: a 5xx that any client can cause."""
+    for properties in template.all("AWS::ApiGateway::Method").values():
+        if properties["HttpMethod"] != "GET" or properties["Integration"]["Type"] == "MOCK":
+            assert properties["Integration"]["PassthroughBehavior"] == "NEVER"
+
+
 def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
     for ours in ENVIRONMENTS.values():
         assert ours.reserved <= max(0, ours.function_quota - UNRESERVED), ours.name

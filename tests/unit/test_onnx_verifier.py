@@ -34,6 +34,15 @@ def test_a_long_source_is_read_in_windows(tmp_path: Path) -> None:
     assert not supported(folder, "The gate opens at 9 bar.", LONG + GATE + LONG)
 
 
+@pytest.mark.parametrize("tokens", [False, True])
+def test_a_model_of_a_fixed_length_is_padded_to_it(tmp_path: Path, tokens: bool) -> None:
+    labels = ["entailment", "unsupported"]
+    card = {"max_tokens": 64}
+    folder = write_verifier(tmp_path, labels, tokens=tokens, card=card, length=64)
+    assert supported(folder, GATE, GATE) and supported(folder, GATE, LONG + GATE)
+    assert not supported(folder, "The gate opens at 9 bar.", GATE)
+
+
 def test_a_claim_longer_than_half_the_input_is_not_judged(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path, BINARY, card={"max_tokens": 64})
     assert opinion(folder, LONG, LONG) is None

@@ -34,8 +34,10 @@ def test_spans_cover_all_but_white_space(text: str) -> None:
         ("[2] says so. Yes.", ["[2] says so.", "Yes."]),
         ("It is \u201ca type.\u201d [1]. It is B.", ["It is \u201ca type.\u201d [1].", "It is B."]),
         ("Water boils at 100 \u00b0C. Ice melts.", ["Water boils at 100 \u00b0C.", "Ice melts."]),
-        ("Members vote on Wed. Nov. 4 only. It costs Kr. 450 a day.",
-         ["Members vote on Wed. Nov. 4 only.", "It costs Kr. 450 a day."]),
+        (
+            "Members vote on Wed. Nov. 4 only. It costs Kr. 450 a day.",
+            ["Members vote on Wed. Nov. 4 only.", "It costs Kr. 450 a day."],
+        ),
         ("First\n\nSecond", ["First", "Second"]),
         ("# Head\nBody text\nwraps here.", ["# Head", "Body text\nwraps here."]),
         ("Intro:\n- a\n- b", ["Intro:", "- a", "- b"]),

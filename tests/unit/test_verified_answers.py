@@ -104,7 +104,10 @@ def test_nobody_is_asked_where_nothing_is_open() -> None:
     assert asking(call(), None) is None
 
 
-@pytest.mark.parametrize(("author", "is_own"), [("judge", True), ("other", False), (None, False)])
+@pytest.mark.parametrize(
+    ("author", "is_own"),
+    [("judge", True), ("gateway/judge", True), ("other", False), (None, False)],
+)
 def test_a_judge_of_its_own_answer_is_named_as_such(author: str | None, is_own: bool) -> None:
     report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(), author)[0]).grounding
     assert report is not None and report.checked_by[1].self_check is is_own

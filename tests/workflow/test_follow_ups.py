@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.domain.budget import tokens
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -62,8 +63,12 @@ def ask(client: Any, question: str, history: Any = HISTORY, **more: Any) -> dict
 
 
 def client_of(client_for: Any, store: Path, model: ModelServer) -> Any:
+    """A client that has asked the model once: the first call of a process takes seconds."""
     models = ["house-model", "extractive"]
-    return client_for(store, llm_base_url=model.url, models=models)
+    client = client_for(store, llm_base_url=model.url, models=models)
+    ask(client, WHOLE, [])
+    model.requests.clear()
+    return client
 
 
 def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dict[str, list[bool]]:
@@ -71,7 +76,6 @@ def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dic
     found: dict[str, list[bool]] = {"rule": [], "model": [], "whole": []}
     for case in CONVERSATIONS:
         client = client_of(client_for, stores[case["name"]], model)
-        ask(client, case["turns"][0]["question"], [])  # the client library takes time to start
         history: list[dict[str, str]] = []
         for turn in case["turns"]:
             if "gold" in turn:
@@ -155,7 +159,6 @@ def test_a_failing_model_leaves_the_rule(
     client_for: Any, stores: dict[str, Path], model: ModelServer, mode: str
 ) -> None:
     client = client_of(client_for, stores["cheeses"], model)
-    ask(client, ASKED)  # the client library takes time to start
     model.mode = mode
     began = time.monotonic()
     reply = ask(client, ASKED, synthesis={"enabled": True, "model": "house-model"})
@@ -169,7 +172,6 @@ def test_a_model_that_is_slow_to_condense_degrades_nothing(
     client_for: Any, stores: dict[str, Path], model: ModelServer
 ) -> None:
     client = client_of(client_for, stores["cheeses"], model)
-    ask(client, ASKED)
 
     def late(body: dict[str, Any]) -> str:
         if "Rewrite" in body["messages"][0]["content"]:
@@ -194,6 +196,19 @@ def test_without_a_remote_model_or_a_history_nobody_is_asked(
     assert model.requests == []
     assert ask(client, WHOLE, [])["query_used_by"] == "as_sent"
     assert len(model.requests) == 1
+
+
+def test_turns_and_passages_share_the_context_budget(
+    client_for: Any, stores: dict[str, Path], model: ModelServer
+) -> None:
+    client = client_of(client_for, stores["cheeses"], model)
+    long = [{"role": role, "content": f"{role} cheese " * 200} for role in ("user", "assistant")]
+    budget = {"max_tokens_gen": 100, "max_tokens_context": 256}
+    ask(client, ASKED, long * 5, budget=budget)
+    prompt = model.requests[-1][1]["messages"][1]["content"]
+    assert "<<<TURN 1" in prompt
+    assert "<<<PASSAGE 1" in prompt
+    assert tokens(prompt[: prompt.index("Question:")]) <= 256 + 8  # blank lines between parts
 
 
 def test_explain_follows_the_question_that_the_answer_uses(

@@ -30,13 +30,14 @@ from docstokg.domain.answer.statements import (
     without,
     without_stumps,
 )
+from docstokg.domain.text import snippets
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.support import Support, support_of
 from docstokg.usecases.verification import Asking, Claim, Decision
 
 Repair = Literal["attribute", "drop", "report"]
 BY_RULES: Final = (CheckedBy(name=RULES, kind="rules"),)
-_MOST_CITED = 8
+_MOST_SCORED = 8
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
 _MOST_REPAIRS = 4
@@ -299,7 +300,8 @@ class _Check:
             return _Judged(statement, own, {})
         if not ranks:
             return _Judged(statement, own.model_copy(update={"verdict": "uncited"}), {})
-        blocks = [self.by_rank[rank] for rank in ranks[:_MOST_CITED]]
+        cited = [self.by_rank[rank] for rank in ranks]
+        blocks = _closest(statement.claim, cited)
         support = {
             block.rank: support_of(statement.claim, [block], self.compare) for block in blocks
         }
@@ -307,13 +309,13 @@ class _Check:
         if len(blocks) > 1:
             best = max(best, support_of(statement.claim, blocks, self.compare), key=_value)
         values = {rank: one.value for rank, one in support.items()}
-        quoted = _quotation(statement, blocks)
+        quoted = _quotation(statement, cited)
         if quoted is not None:
             rank, span, quote = quoted
             decided = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
             verdict = own.model_copy(update={**decided, "quote": quote, "span": span})
             return _Judged(statement, verdict, {**values, rank: 1.0})
-        seen = observations(statement.claim, [_with_header(block) for block in blocks])
+        seen = observations(statement.claim, [_with_header(block) for block in cited])
         undecided = {"verdict": "unverified", "support": round(best.value, 4)}
         verdict = own.model_copy(update={**undecided, "span": best.span, "reasons": seen})
         return _Judged(statement, verdict, values)
@@ -370,6 +372,14 @@ class _Check:
             text = _without_orphans(without(text, bad), self.by_rank).text
             judged = self.judged(text)
         return "", [], True
+
+
+def _closest(claim: str, blocks: Sequence[Block]) -> Sequence[Block]:
+    """Return the passages to score, at most 8: those that contain most stems of the claim."""
+    if len(blocks) <= _MOST_SCORED:
+        return blocks
+    stems = snippets.question_stems(claim)
+    return sorted(blocks, key=lambda block: -snippets.coverage(stems, block.text))[:_MOST_SCORED]
 
 
 def _value(support: Support) -> float:

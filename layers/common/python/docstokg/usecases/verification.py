@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
+from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.response import CheckedBy
 from docstokg.domain.answer.prompt import defused
 from docstokg.domain.answer.windows import best_windows
@@ -66,9 +67,10 @@ def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> 
     """
     if verifier is None:
         return None
+    kind, _, model = verifier.name.partition(":")
     return Asking(
         verifier.name,
-        author is not None and verifier.name == f"llm:{author}",
+        kind == "llm" and author is not None and _bare(author) == _bare(model),
         lambda claims: verify(call, verifier, claims, call.left_s(*VERIFY)),
     )
 
@@ -137,3 +139,8 @@ def _decision(opinion: Opinion | None, pair: Pair, threshold: float) -> Decision
 def _contains(source: str, quote: str) -> bool:
     """Return whether a source contains a quote, up to white space and the prompt's `defused`."""
     return " ".join(defused(quote).split()) in " ".join(defused(source).split())
+
+
+def _bare(model: str) -> str:
+    """Return a model's name as its provider knows it: `gateway/x` and `x` are the same model."""
+    return ModelAccess().route(model).name

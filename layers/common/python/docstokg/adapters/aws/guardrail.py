@@ -9,9 +9,8 @@ from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
-LONGEST_QUERY: Final = 1_000
-LONGEST_CLAIM: Final = 5_000
-"""Characters that a contextual grounding check takes (Bedrock user guide)."""
+LONGEST: Final = 1_000
+"""Characters of a claim; the service limits query and content, and a cut claim proves nothing."""
 AT_ONCE: Final = 6
 
 
@@ -39,12 +38,14 @@ class BedrockGuardrail(Warmed):
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _opinion(self, pair: Pair, until: float) -> Opinion:
+    def _opinion(self, pair: Pair, until: float) -> Opinion | None:
+        if len(pair.claim) > LONGEST:
+            return None
         whole = max(pair.sources, key=len)  # the joined windows
         content = [
             _block(whole, "grounding_source"),
-            _block(pair.claim[:LONGEST_QUERY], "query"),
-            _block(pair.claim[:LONGEST_CLAIM], "guard_content"),
+            _block(pair.claim, "query"),
+            _block(pair.claim, "guard_content"),
         ]
         request = {**self._guardrail, "source": "OUTPUT", "content": content}
         left_s = until - time.monotonic()

@@ -56,9 +56,11 @@ class CrossEncoder:
     def outputs(self, encoded: Sequence[Any]) -> NDArray[np.float64]:
         """Return the first output for a batch of encodings; `Unavailable` when the model fails.
 
-        The shape is the model's own, [batch, ...]; shorter encodings are padded on the right.
+        The shape is the model's own, [batch, ...]; shorter encodings are padded on the right, to
+        the model's length where it was exported with a fixed one.
         """
-        longest = max(len(item) for item in encoded)
+        fixed = self.session.get_inputs()[0].shape[-1]
+        longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)
         pad = next((id_ for one in _PADS if (id_ := self.tokenizer.token_to_id(one))), 0)
 
         def column(values: Sequence[Sequence[int]], fill: int) -> NDArray[np.int64]:

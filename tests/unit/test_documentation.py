@@ -1,0 +1,58 @@
+"""Every setting, command, make target, test, module, file and link that a page names exists."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docstokg.settings import NAMES, variable
+from docstokg_local.cli.commands import app
+from infra.specs import ROOT
+
+FILES = subprocess.run(
+    ["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+).stdout.split()
+PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]
+SOURCES = "\n".join(
+    (ROOT / name).read_text("utf-8")
+    for name in FILES
+    if name.endswith((".py", ".sh")) or name in ("Makefile", "container/install")
+)
+TESTS = set(re.findall(r"def (test_\w+)", SOURCES)) | {Path(name).stem for name in FILES}
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+VARIABLES = {variable(name) for name in NAMES} | set(re.findall(r"\bDOCSTOKG_[A-Z_]+\b", SOURCES))
+COMMANDS = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
+COMMANDS |= {one.name for one in app.registered_groups if isinstance(one.name, str)} | {"eval"}
+
+
+def unknown(page: str) -> Iterator[str]:
+    text = (ROOT / page).read_text("utf-8")
+    for name in re.findall(r"\bDOCSTOKG_[A-Z_]*[A-Z]\b(?!_)", text):
+        if name not in VARIABLES:
+            yield f"setting {name}"
+    for name in re.findall(r"`docstokg ([a-z][a-z-]+)", text):
+        if name not in COMMANDS:
+            yield f"command {name}"
+    for name in re.findall(r"`make ([a-z][a-z-]+)", text):
+        if name not in TARGETS:
+            yield f"make target {name}"
+    for name in re.findall(r"`(test_\w+?)(?:\.\.\.|\.py)?`", text):
+        if not any(one.startswith(name) for one in TESTS):
+            yield f"test {name}"
+    for name in re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|md|js|json))`", text):
+        if not any(f"/{one}".endswith(f"/{name}") for one in FILES) and f"> {name}" not in text:
+            yield f"file {name}"
+    for name in re.findall(r"python -m ((?:benchmarks|tests|training|infra)[\w.]+)", text):
+        path = name.replace(".", "/")
+        if not {f"{path}.py", f"{path}/__main__.py"} & set(FILES):
+            yield f"module {name}"
+    for target in re.findall(r"\]\((?!https?:)([^)#]+\.md)", text):
+        if not (ROOT / page).parent.joinpath(target).is_file():
+            yield f"link {target}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_name_on_a_page_exists(page: str) -> None:
+    assert list(unknown(page)) == []
