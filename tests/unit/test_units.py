@@ -47,7 +47,6 @@ def test_a_record_is_one_row() -> None:
 def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
     assert shown(KINDS) == [
         "It comes in two kinds: fast; slow and steady.",
-        "fast",
         "slow and steady",
         "That is all there is.",
     ]

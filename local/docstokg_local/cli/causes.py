@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from docstokg.contracts.response import REASONS
+from docstokg.contracts.response import REASONS, RULES
 
 VERDICTS: Final = {
     "no_claim": "no claim",
@@ -20,10 +20,16 @@ VERDICTS: Final = {
 
 
 def summary(grounding: Mapping[str, Any]) -> str:
-    """Return whether an answer is grounded, or how many of its sentences are verified."""
-    if grounding["grounded"] is not None:
-        return "grounded" if grounding["grounded"] else "not grounded"
+    """Return whether an answer is grounded, or how many of its sentences are verified.
+
+    Quotations are named as such: a quotation may be grounded and answer another question.
+    """
     factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
+    if grounding["grounded"]:
+        is_quoted = {one["decided_by"] for one in factual} == {RULES}
+        return "grounded: every sentence is a quotation" if is_quoted else "grounded"
+    if grounding["grounded"] is False:
+        return "not grounded"
     supported = sum(one["verdict"] == "supported" for one in factual)
     noun = "sentence" if len(factual) == 1 else "sentences"
     return f"{supported} of {len(factual)} {noun} verified"

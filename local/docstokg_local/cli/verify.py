@@ -329,7 +329,7 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
     for place, sentence in enumerate(grounding.sentences):
         statement = stated[Place(sentence.start, sentence.end)]
         own = set(ranks_within(markers, sentence.start, sentence.end)) or set(statement.ranks)
-        cited = [by_rank[rank].uuid for rank in sentence.citations if rank in by_rank]
+        cited = [by_rank[rank] for rank in sentence.citations if rank in by_rank]
         where = f"$.grounding.sentences[{place}]"
         if own != set(sentence.citations):
             yield Finding(f"{where}.citations", "are not the markers in the sentence")
@@ -340,15 +340,17 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
 def _check_sentence(
     sentence: SentenceVerdict,
     statement: Statement,
-    cited: Sequence[str],
+    cited: Sequence[Citation],
     chunks: dict[str, SourceChunk],
 ) -> Iterable[tuple[str, str]]:
     """Compare the span and the quotation of a sentence with the passages that it cites."""
-    span, texts = sentence.span, [chunks[uuid].of.text for uuid in cited if uuid in chunks]
-    if span is not None and span.uuid not in cited:
+    span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
+    if span is not None and span.uuid not in {one.uuid for one in cited}:
         yield "span", "is in no chunk that the sentence cites"
     elif span is not None and not _inside(span, chunks):
         yield "span", "is no stretch of its source"
+    elif span is not None and sentence.verdict == "supported" and _is_changed(span, cited, chunks):
+        yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:
         return
     if sentence.quote is not None and not any(sentence.quote in text for text in texts):
@@ -365,6 +367,20 @@ def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
         return False
     begin = chunk.of.char_start or 0
     return begin <= span.char_start < span.char_end <= begin + len(chunk.of.text)
+
+
+def _is_changed(span: Span, cited: Sequence[Citation], chunks: dict[str, SourceChunk]) -> bool:
+    """Return whether a citation's snippet contains a span whose text in the source is another."""
+    source = chunks[span.uuid].of
+    begin = source.char_start or 0
+    text = source.text[span.char_start - begin : span.char_end - begin]
+    return any(
+        one.snippet[span.char_start - one.char_start : span.char_end - one.char_start] != text
+        for one in cited
+        if one.uuid == span.uuid
+        and one.char_start <= span.char_start
+        and span.char_end <= one.char_end
+    )
 
 
 def show_findings(findings: Sequence[Finding], proven: int) -> None:

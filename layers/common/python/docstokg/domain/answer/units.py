@@ -82,13 +82,17 @@ def _lines(text: str) -> list[_Line]:
 # Of a question's passages: what chooses among them and what quotes them read the same.
 @lru_cache(maxsize=256)
 def units(text: str, spans: tuple[tuple[int, int], ...]) -> tuple[Unit, ...]:
-    """List what can be quoted, in order. `spans`: where the sentences of the text stand."""
-    found = _Reader(text, spans, _lines(text)).read()
+    """List what can be quoted, in order. `spans`: where the sentences of the text stand.
+
+    Announcements of lists, and sentences that a border of lines cuts, are left out.
+    """
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     return tuple(
         one
-        for one in found
+        for one in _Reader(text, spans, _lines(text)).read()
         if _is_whole(one)
         and not (one.kind in ("sentence", "item") and announces(text, one.start, one.end))
+        and not (one.kind == "sentence" and not (one.start in starts and one.end in ends))
     )
 
 
@@ -108,7 +112,8 @@ def _is_whole(unit: Unit) -> bool:
     if len(unit.shown) > LONGEST or unit.shown.rstrip().endswith(("?", "\uff1f")):
         return False
     words = (piece for word in unit.shown.split() for piece in in_pairs(word))
-    return unit.kind != "sentence" or sum(1 for _ in words) >= _SHORTEST_WORDS
+    is_free = unit.kind not in ("sentence", "item")
+    return is_free or sum(1 for _ in words) >= _SHORTEST_WORDS
 
 
 class _Reader:
@@ -245,7 +250,8 @@ class _Reader:
             yield from self._paragraph(lines)
             return
         for place, one in enumerate(self._sentences(lines)):
-            if not place and _TERM.match(term.text):
+            is_cut = one.start not in {start for start, _ in self.spans}
+            if not place and (is_cut or _TERM.match(term.text)):
                 yield Unit(term.start, one.end, "entry", f"{term.text}: {one.shown}", self.heading)
             else:
                 yield one
