@@ -577,10 +577,13 @@ class RAGResponse(Contract):
     """what was asked"""
 
 
+StageName = Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+
+
 class ExplainStage(Contract):
     """What became of a passage in one step; `rank` counts from 1, `score` is the step's own."""
 
-    stage: Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+    stage: StageName
     """the step"""
     outcome: Literal["kept", "lost", "skipped"]
     """what became of it"""
