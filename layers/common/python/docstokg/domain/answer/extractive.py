@@ -10,19 +10,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.reader_features import Candidate, candidates, folded
-from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
+
+if TYPE_CHECKING:
+    from docstokg.domain.answer.two_hops import Pair
 
 MODEL: Final = EXTRACTIVE
 READ: Final = 8
@@ -114,6 +116,9 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
 
     `linked`: whether a pair may be returned.
     """
+    # Names and folding are six modules that a process without an answer does not need.
+    from docstokg.domain.answer.two_hops import pairs
+
     found = candidates(query, blocks)
     if not found:
         return None
@@ -173,7 +178,7 @@ class BestPair(NamedTuple):
 
 
 def best_pair(
-    weights: Mapping[str, float], linked: Iterable[Pair], scores: Sequence[float]
+    weights: Mapping[str, float], linked: "Iterable[Pair]", scores: Sequence[float]
 ) -> BestPair | None:
     """Return the pair with the highest weighted sum; None without pairs."""
     top = max(scores)
