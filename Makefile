@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -54,6 +54,9 @@ openapi: ## rewrite docs/openapi.json from the contracts
 
 settings-page: ## rewrite docs/settings.md from the settings
 	@.venv/bin/python -m docstokg_local.cli.settings_page > docs/settings.md
+
+page-words: ## rewrite the page's words of reasons from contracts/response.py
+	@.venv/bin/python -m docstokg_local.cli.page_words > functions/page/static/words.js
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)

@@ -4,23 +4,25 @@
 
 Each FOLDER holds `given.jsonl` (training.passages). Fits
 
-1. `choice`: a softmax over the units of all passages of a question; what is right is worth more
-   the closer it is to the written answer and the shorter it is. Sets of reviews (`item`) are left
-   out of this: nobody asks them for a fact.
+1. `choice`: a softmax over the units of all passages of a question. A unit is worth more the closer
+   it is to the written answer and the shorter it is. Sets of reviews (`item`) are left out, and
+   of (1) and (2) sets that name `hops`.
 2. `right`: a logistic model of the choice being right. Where a set names its gold documents, a
    third of its questions come again without them; questions without an answer count half.
 3. `answerable`: the same of any passage answering, whatever was chosen; it decides on silence.
-4. `confidence_of_quotation` and `confidence_of_parts`: logistic models of the same, of what (2)
-   says when its set is left out of the fit, and of the parts of `confidence_parts`.
+4. `pair`: a softmax over the pairs of sets that name `hops`, like `choice`; `prefer_pair`: a
+   logistic model of the best pair being right, of the questions where either the pair or the choice
+   is; `pair_right`: of the preferred pairs being right.
+5. `formula_share`: the weight of the seed's formula in the confidence, at least one half: the one
+   with the highest mean AUC over sets, each with `right` fitted on the other sets.
 
-Prints each set left out. `Leak` when a question or a paragraph is in a set that is kept for
-measuring (`--kept`; by default what is measured of ../shared/data, and our own questions).
+Prints each set left out. `Leak` if a question or a paragraph is in a set that is kept for measuring
+(`--kept`; by default the measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +31,9 @@ import numpy.typing as npt
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
-from docstokg.domain.answer.reader_features import Features, candidates
+from docstokg.domain.answer.confidence import confidence, confidence_parts
+from docstokg.domain.answer.reader_features import Candidate, Features, candidates
+from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg_local.evaluation.answers import f1, held, is_right, words
 from docstokg_local.evaluation.calibration import roc_area
 from training.leaks import kept_texts, refuse_shared
@@ -44,8 +48,9 @@ KEPT = (
 CHOICE = ("cosine", "words", "words_around", "place", "long")
 RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
 ANSWERABLE = (*RIGHT, "words_around")
-QUOTATION = ("log_odds",)
-PARTS = ("retrieval", "similarity")
+PAIR = ("covered", "bridge", "choice")
+PREFER = ("gain", "choice", "covered", "bridge")
+SHARES = np.linspace(0.5, 1.0, 11)
 WITHOUT_GOLD = 3
 UNANSWERABLE_WEIGHT = 0.5
 WHOLE = 0.8
@@ -54,13 +59,21 @@ STEPS = 250
 
 
 class Asked(NamedTuple):
-    """A question with its candidates: features (n, 6), which are right, what each is worth."""
+    """A question with its candidates and pairs: features, which are right, what each is worth.
 
+    `scores`, `documents`: retrieval score and document per rank of a passage.
+    """
+
+    found: list[Candidate]
     features: Floats
     right: Floats
     worth: Floats
+    pairs: list[Pair]
+    pair_right: Floats
+    pair_worth: Floats
     answerable: bool
-    retrieval: float
+    scores: dict[int, float]
+    documents: dict[int, str]
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
@@ -77,28 +90,41 @@ def says(row: Mapping[str, Any], text: str) -> bool:
 
 
 def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None:
-    """Make what is fitted of one question; None where nothing can be quoted."""
+    """Return the candidates and pairs of a question; None where nothing can be quoted."""
     given = [
-        (Block.model_validate(block), score)
+        (Block.model_validate(block), document, score)
         for block, document, score in zip(
             row["blocks"], row["documents"], row["scores"], strict=True
         )
         if not (without_gold and document in row.get("gold", ()))
     ][: extractive.READ]
-    found = candidates(row["question"], [block for block, _ in given])
+    found = candidates(row["question"], [block for block, *_ in given])
     if not found:
         return None
     answerable = row["type"] == "answerable" and not without_gold
-    golds = row.get("golds") or [row["answer"]]
-    close = np.array([max(f1(one.unit.shown, gold) for gold in golds) for one in found])
-    length = np.array([len(words(one.unit.shown)) for one in found])
+    linked = list(pairs(row["question"], found))
+    shown = [one.unit.shown for one in found]
+    both = [f"{shown[pair.first]} {shown[pair.second]}" for pair in linked]
     return Asked(
+        found,
         np.array([one.features for one in found]),
-        np.array([answerable and says(row, one.unit.shown) for one in found], dtype=float),
-        close / max(close.max(), 1e-9) / (1 + length / 10),
+        np.array([answerable and says(row, text) for text in shown], dtype=float),
+        _worth(row, shown),
+        linked,
+        np.array([answerable and says(row, text) for text in both], dtype=float),
+        _worth(row, both) if both else np.zeros(0),
         answerable,
-        float(np.mean([score for _, score in given])),
+        {block.rank: score for block, _, score in given},
+        {block.rank: document for block, document, _ in given},
     )
+
+
+def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
+    golds = row.get("golds") or [row["answer"]]
+    close = np.array([max(f1(text, gold) for gold in golds) for text in texts])
+    length = np.array([len(words(text)) for text in texts])
+    worth: Floats = close / max(close.max(), 1e-9) / (1 + length / 10)
+    return worth
 
 
 def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
@@ -109,22 +135,52 @@ def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
 
 
 def fit_choice(sets: Iterable[Sequence[Asked]]) -> dict[str, float]:
-    """Maximise the log of the worth expected of a softmax over candidates; sets count alike."""
+    """Fit the choice among candidates; sets count alike."""
     columns = [Features._fields.index(name) for name in CHOICE]
+    return _softmax(
+        CHOICE, [[(one.features[:, columns], one.worth) for one in rows] for rows in sets]
+    )
+
+
+def fit_pair(sets: Iterable[Sequence[Asked]], choice: Mapping[str, float]) -> dict[str, float]:
+    """Fit the choice among pairs; sets count alike."""
+    return _softmax(
+        PAIR,
+        [
+            [(_pair_features(one, choice), one.pair_worth) for one in rows if one.pairs]
+            for rows in sets
+        ],
+    )
+
+
+def _pair_features(one: Asked, choice: Mapping[str, float]) -> Floats:
+    scores = scores_of(one, choice)
+    made = (extractive.best_pair({}, [pair], scores) for pair in one.pairs)
+    return np.array([[pair.signs[name] for name in PAIR] for pair in made if pair is not None])
+
+
+def scores_of(one: Asked, choice: Mapping[str, float]) -> list[float]:
+    """Return the score of each candidate."""
+    return [extractive.weighted(choice, own.features._asdict()) for own in one.found]
+
+
+def _softmax(
+    names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
+) -> dict[str, float]:
+    """Maximise the log of the expected worth of a softmax over the rows of each question."""
     used = [
-        [one for one in rows if one.answerable and 0 <= one.worth.min() < one.worth.max()]
-        for rows in sets
+        [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
     ]
-    each = [(one, 1 / len(rows) / len(used)) for rows in used for one in rows]
-    values = np.concatenate([one.features[:, columns] for one, _ in each])
+    each = [(own, worth, 1 / len(rows) / len(used)) for rows in used for own, worth in rows]
+    values = np.concatenate([own for own, *_ in each])
     deviation = values.std(0) + 1e-9
     values = values / deviation
-    worth = np.concatenate([one.worth for one, _ in each])
-    sizes = np.array([len(one.worth) for one, _ in each])
+    worth = np.concatenate([worth for _, worth, _ in each])
+    sizes = np.array([len(worth) for _, worth, _ in each])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     owner = np.repeat(np.arange(len(each)), sizes)
-    importance = np.array([weight for _, weight in each])[owner]
-    weights, mean, square = (np.zeros(len(CHOICE)) for _ in range(3))
+    importance = np.array([weight for *_, weight in each])[owner]
+    weights, mean, square = (np.zeros(len(names)) for _ in range(3))
     for step in range(1, STEPS + 1):
         scores = values @ weights
         likely = np.exp(scores - np.maximum.reduceat(scores, starts)[owner])
@@ -135,29 +191,43 @@ def fit_choice(sets: Iterable[Sequence[Asked]]) -> dict[str, float]:
         mean, square = 0.9 * mean + 0.1 * slope, 0.99 * square + 0.01 * slope**2
         # Adam (Kingma and Ba 2014).
         weights -= 0.05 * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
-    return dict(zip(CHOICE, (weights / deviation).tolist(), strict=True))
+    fitted = (weights / deviation).tolist()
+    return {name: round(weight, 4) for name, weight in zip(names, fitted, strict=True)}
 
 
 class Chosen(NamedTuple):
-    """What was chosen for one question."""
+    """The choice for one question, and the best pair with its features."""
 
+    one: Asked
+    best: int
     signs: dict[str, float]
     right: bool
     answerable: bool
-    retrieval: float
+    pair: extractive.BestPair | None
+    pair_right: bool
 
 
-def choose(rows: Sequence[Asked], choice: Mapping[str, float]) -> list[Chosen]:
-    """Choose as the product does."""
-    weights = np.array([choice.get(name, 0.0) for name in Features._fields])
+def choose(
+    rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
+) -> list[Chosen]:
+    """Choose like the product."""
     chosen = []
     for one in rows:
-        scores = one.features @ weights
-        best = int(scores.argmax())
-        own = Features(*one.features[best].tolist())
-        signs = extractive.signs_of(own, scores.tolist(), float(scores[best]))
-        chosen.append(Chosen(signs, bool(one.right[best]), one.answerable, one.retrieval))
+        scores = scores_of(one, choice)
+        best = int(np.argmax(scores))
+        signs = extractive.signs_of(one.found, scores, best)
+        linked = extractive.best_pair(pair, one.pairs, scores)
+        places = [(own.first, own.second) for own in one.pairs]
+        is_right = linked is not None and bool(one.pair_right[places.index(linked.places)])
+        chosen.append(
+            Chosen(one, best, signs, bool(one.right[best]), one.answerable, linked, is_right)
+        )
     return chosen
+
+
+def paired(rows: Sequence[Chosen]) -> list[Chosen]:
+    """Return the rows with a pair, with its features for the choice's."""
+    return [row._replace(signs=row.pair.signs) for row in rows if row.pair is not None]
 
 
 def newton(matrix: Floats, right: Floats, importance: Floats, ridge: Floats) -> Floats:
@@ -189,14 +259,16 @@ def fit_logistic(
 
 
 def fit_right(
-    sets: Iterable[Sequence[Chosen]], names: Sequence[str] = RIGHT, of: str = "right"
+    sets: Iterable[Sequence[Chosen]],
+    names: Sequence[str] = RIGHT,
+    of: Callable[[Chosen], bool] = lambda one: one.right,
 ) -> dict[str, Any]:
-    """Fit how likely a choice is right, or `of` "answerable" any is; sets count alike."""
-    groups = list(sets)
+    """Fit the probability that `of` holds, by default that a choice is right; sets count alike."""
+    groups = [group for group in sets if group]
     rows = [one for group in groups for one in group]
     return fit_logistic(
         np.array([[one.signs[name] for name in names] for one in rows]),
-        np.array([getattr(one, of) for one in rows], dtype=float),
+        np.array([of(one) for one in rows], dtype=float),
         _importance(groups),
         names,
     )
@@ -210,16 +282,43 @@ def _importance(groups: Sequence[Sequence[Chosen]]) -> Floats:
     return np.array(weights)
 
 
-def with_parts(one: Chosen, right: Mapping[str, Any]) -> Chosen:
-    """Add what confidence is made of."""
-    odds = min(0.999, max(0.001, extractive.logistic(right, one.signs)))
-    signs = {
-        **one.signs,
-        "log_odds": math.log(odds / (1 - odds)),
-        "retrieval": one.retrieval,
-        "similarity": max(0.0, one.signs["cosine"]),
-    }
-    return one._replace(signs=signs)
+class Said(NamedTuple):
+    """An answer: its probability, the formula's value, whether it is right, whether it is two."""
+
+    probability: float
+    formula: float
+    right: bool
+    is_pair: bool
+    words: int
+
+
+def say(row: Chosen, fitted: Mapping[str, Any]) -> Said:
+    """Answer like the product, whether or not it would stay silent."""
+    found = row.one.found
+    probability = extractive.logistic(fitted["right"], row.signs)
+    ranks = list(dict.fromkeys(found[i].block.rank for i in extractive.agreeing(found, row.best)))
+    own = found[row.best].block.rank
+    ranks = [own, *(rank for rank in ranks if rank != own)][: 1 + extractive.FURTHER]
+    quoted, right, is_pair = [found[row.best]], row.right, False
+    per_sentence = [max(row.one.scores[rank] for rank in ranks)]
+    if row.pair is not None:
+        is_pair = extractive.logistic(fitted["prefer_pair"], row.pair.signs) >= extractive.PREFERRED
+    if row.pair is not None and is_pair:
+        quoted, right = [found[place] for place in row.pair.places], row.pair_right
+        probability = extractive.logistic(fitted["pair_right"], row.pair.signs)
+        ranks = [one.block.rank for one in quoted]
+        per_sentence = [row.one.scores[rank] for rank in ranks]
+    documents = {row.one.documents[rank] for rank in ranks}
+    similarity = max(one.features.cosine for one in quoted)
+    formula = confidence(confidence_parts(per_sentence, documents, similarity), None)
+    count = sum(len(words(one.unit.shown)) for one in quoted)
+    return Said(probability, formula, right, is_pair, count)
+
+
+def area(answers: Sequence[Said], share: float) -> float:
+    """Return the AUC of share x formula + (1 - share) x probability against right answers."""
+    values = [share * one.formula + (1 - share) * one.probability for one in answers]
+    return roc_area(values, [one.right for one in answers]) or 0.0
 
 
 def main() -> None:
@@ -235,52 +334,61 @@ def main() -> None:
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
     sets = {name: made(own) for name, own in read_sets.items()}
     facts = [name for name, own in read_sets.items() if not any("item" in row for row in own)]
-    everything = fit_all(sets, facts, list(sets))
-    for left_out, kept in sets.items():
-        others = [name for name in sets if name != left_out]
-        fitted = fit_all(sets, [name for name in facts if name != left_out], others)
-        choices = choose(kept, fitted["choice"])
-        chosen = [with_parts(one, fitted["right"]) for one in choices]
-        likely = [extractive.logistic(fitted["confidence_of_quotation"], c.signs) for c in chosen]
-        right = [one.right for one in chosen]
-        own = [one.right for one in chosen if one.answerable]
+    hops = {name: max(row.get("hops", 0) for row in own) for name, own in read_sets.items()}
+    everything = fit_all(sets, facts, hops)
+    apart: dict[str, list[Said]] = {}
+    for left_out, rows in sets.items():
+        others = {name: own for name, own in sets.items() if name != left_out}
+        fitted = fit_all(others, facts, hops)
+        answers = [say(row, fitted) for row in choose(rows, fitted["choice"], fitted["pair"])]
+        if left_out in facts:
+            apart[left_out] = answers
+        own = [one for one, row in zip(answers, rows, strict=True) if row.answerable]
         print(
-            f"without {left_out}: of its {len(own)} that can be answered right {np.mean(own):.3f};"
-            f" confidence AUC {roc_area(likely, right) or 0:.3f}, mean {np.mean(likely):.3f},"
-            f" of all {len(right)} right {np.mean(right):.3f}"
+            f"without {left_out}: {len(own)} answerable,"
+            f" right {_mean(one.right for one in own):.3f},"
+            f" pairs {sum(one.is_pair for one in own)},"
+            f" words {_mean(one.words for one in own):.1f};"
+            f" all {len(answers)}: AUC of probability {area(answers, 0):.3f},"
+            f" formula {area(answers, 1):.3f}, half of each {area(answers, 0.5):.3f}"
         )
+    means = {share: _mean(area(answers, share) for answers in apart.values()) for share in SHARES}
+    print("formula_share, mean AUC:", {round(float(s), 2): round(m, 4) for s, m in means.items()})
+    everything["formula_share"] = round(float(max(means, key=means.__getitem__)), 2)
     print(json.dumps(everything, indent=1))
     if options.write:
         WEIGHTS.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
 
 
-def fit_rising(sets: Sequence[Sequence[Chosen]], names: Sequence[str]) -> dict[str, Any]:
-    """Fit without what would speak against an answer: between few sets that is chance."""
-    fitted = fit_right(sets, names)
-    rising = [name for name in names if fitted["weights"][name] > 0]
-    return fitted if len(rising) == len(names) else fit_rising(sets, rising)
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean([float(value) for value in values]))
 
 
 def fit_all(
-    sets: Mapping[str, Sequence[Asked]], facts: Sequence[str], names: Sequence[str]
+    sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Fit every model on the sets named; `facts`: those that the choice is fitted on."""
-    choice = fit_choice([sets[name] for name in facts])
-    chosen = {name: choose(sets[name], choice) for name in names}
-    right = fit_right(chosen.values())
-    left_out = []
-    for name, rows in chosen.items():
-        others = [chosen[other] for other in names if other != name]
-        apart = fit_right(others or [rows])
-        left_out.append([with_parts(one, apart) for one in rows])
+    """Fit every model on `sets`; `facts`: sets without reviews; `hops`: 0 where none are named."""
+    plain = {name: own for name, own in sets.items() if not hops[name]}
+    choice = fit_choice(own for name, own in plain.items() if name in facts)
+    pair = fit_pair((own for name, own in sets.items() if hops[name]), choice)
+    chosen = {name: choose(own, choice, pair) for name, own in sets.items()}
+    single = [chosen[name] for name in plain]
+    linked = [paired(own) for own in chosen.values()]
+    differing = [[one for one in own if one.pair_right != one.right] for own in linked]
+    prefer = fit_right(differing, PREFER, lambda one: one.pair_right)
+    preferred = [
+        [one for one in own if extractive.logistic(prefer, one.signs) >= extractive.PREFERRED]
+        for own in linked
+    ]
     return {
         "card": "docs/decisions/answers.md",
-        "fitted_on": {name: len(sets[name]) for name in names},
-        "choice": {name: round(weight, 4) for name, weight in choice.items()},
-        "right": right,
-        "answerable": fit_right(chosen.values(), ANSWERABLE, of="answerable"),
-        "confidence_of_quotation": fit_right(left_out, QUOTATION),
-        "confidence_of_parts": fit_rising(left_out, PARTS),
+        "fitted_on": {name: len(own) for name, own in sets.items()},
+        "choice": choice,
+        "right": fit_right(single),
+        "answerable": fit_right(chosen.values(), ANSWERABLE, lambda one: one.answerable),
+        "pair": pair,
+        "prefer_pair": prefer,
+        "pair_right": fit_right(preferred, PREFER, lambda one: one.pair_right),
     }
 
 

@@ -3,6 +3,8 @@
     python -m training.sets fairytale CHECKOUT FOLDER    uci-soe/FairytaleQAData
     python -m training.sets nqg CHECKOUT FOLDER          xinyadu/nqg, its part `test`
     python -m training.sets subjqa CHECKOUT FOLDER       megagonlabs/SubjQA, dev and test
+    python -m training.sets hotpotqa CHECKOUT FOLDER     somebodyhh1/ConfuseBench, 130 two-hop
+    python -m training.sets ambigqa CHECKOUT FOLDER      the same, 130 one-hop
 
 CHECKOUT is a git directory. FOLDER gets `docs/` to be loaded and `answers.jsonl`; fairytale makes
 FOLDER of 80 stories to fit on and FOLDER-kept of 30 others. Of each story three fifths of the
@@ -149,6 +151,39 @@ def subjqa(checkout: Path, folder: Path) -> None:
     lines(folder / "answers.jsonl", rows)
 
 
+def hotpotqa(checkout: Path, folder: Path) -> None:
+    """Make two-hop questions over all passages of the set; those for yes or no are left out."""
+    _confused(checkout, folder, "hotpotqa", {"hops": 2})
+
+
+def ambigqa(checkout: Path, folder: Path) -> None:
+    """Make questions of search engine users over all Wikipedia pages of the set."""
+    _confused(checkout, folder, "ambigQA", {"hops": 1})
+
+
+def _confused(checkout: Path, folder: Path, name: str, more: Row) -> None:
+    own: list[Row] = json.loads(git(checkout, "show", f"HEAD:data/{name}.json"))
+    passages = list(dict.fromkeys(text for row in own for text in row["gold_doc"] + row["doc"]))
+    ids = {text: f"{name}{n}.md" for n, text in enumerate(passages)}
+    rows = [
+        {
+            "id": f"{name}-{n}",
+            "question": row["original_query"] or row["question"],
+            "answer": str(row["answer"]),
+            "type": "answerable",
+            "gold": [ids[text] for text in row["gold_doc"]],
+            **more,
+        }
+        for n, row in enumerate(own)
+        if str(row["answer"]).strip().casefold() not in ("yes", "no")
+    ]
+    lines(folder / "answers.jsonl", rows)
+    for text, id_ in ids.items():
+        page = folder / "docs" / id_
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"{text}\n", "utf-8")
+
+
 def _csv(text: str) -> list[Row]:
     return list(csv.DictReader(io.StringIO(text)))
 
@@ -157,6 +192,8 @@ MAKERS: dict[str, Callable[[Path, Path], None]] = {
     "fairytale": fairytale,
     "nqg": nqg,
     "subjqa": subjqa,
+    "hotpotqa": hotpotqa,
+    "ambigqa": ambigqa,
 }
 
 if __name__ == "__main__":

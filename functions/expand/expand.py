@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.response import ExplainStage, GraphGain, GraphUse, KgStats
+from docstokg.contracts.response import GraphGain, GraphUse, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
@@ -368,7 +368,6 @@ def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansi
             top_k_without=retrieval.selected[: run.plan.top_k], skipped=explored.skipped
         ),
         graph=_used(explored),
-        trail=(ExplainStage(stage="graph", outcome="skipped", reason=explored.skipped or ""),),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
@@ -463,7 +462,6 @@ def _expansion(
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)
-    in_slice = {chunk.uuid for chunk in explored.part.chunks}
     # A passage that the caller names needs no path: a title that nobody quotes has none.
     named_chunks = ranking.seed_shares if evidence.is_unbounded else {}
     selected = set(retrieval.selected)
@@ -492,33 +490,10 @@ def _expansion(
         graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
         graph=_used(explored),
         seeds=_seeds(ranking),
-        trail=_trail(retrieval, order, in_slice, selected | added, graph),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
     )
-
-
-def _trail(
-    retrieval: Retrieval, order: Sequence[str], part: set[str], kept: set[str], graph: SliceGraph
-) -> tuple[ExplainStage, ...]:
-    """Say what became of the passage that is followed: in the slice, and after the walk."""
-    if retrieval.expected is None:
-        return ()
-    uuid = retrieval.expected.uuid
-    names = [graph.entities[entity].name for entity in graph.mentions.get(uuid, {})]
-    mentions = f"mentions {', '.join(sorted(names)[:5])}" if names else "mentions nothing reached"
-    inside = ExplainStage(
-        stage="graph",
-        outcome="kept" if uuid in part else "lost",
-        reason=mentions if uuid in part else "nothing the question leads to is tied to it",
-    )
-    if uuid not in order:
-        return (inside,)
-    rank, last = order.index(uuid) + 1, max((order.index(one) + 1 for one in kept), default=0)
-    reason = f"place {rank} of {len(order)} after the walk, the last that is kept has {last}"
-    outcome = "kept" if uuid in kept else "lost"
-    return inside, ExplainStage(stage="walk", outcome=outcome, rank=rank, reason=reason)
 
 
 def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:

@@ -1,61 +1,156 @@
-"""Follow one passage to the citations, and say what would have kept it."""
+"""Derive, from the outputs of the steps, at which stage an expected passage was kept or lost."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterator, Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
-from docstokg.contracts.response import ExplainResponse, ExplainStage
-from docstokg.contracts.retrieval import Hydrated
+from docstokg.contracts.request import Expected
+from docstokg.contracts.response import Channel, ExplainResponse, ExplainStage, StageName
+from docstokg.contracts.retrieval import ChannelQuery, Hydrated
 from docstokg.contracts.state import Expansion, Retrieval
+from docstokg.domain import time_budget
+from docstokg.domain.identity import chunk_uuid
+from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
 
+LOOKED_UP = 100
+"""Passages of the expected document that are searched."""
 
-def explain(
+
+def explain(  # noqa: PLR0913 - the outputs of the steps
     run: Run,
     retrieval: Retrieval,
     expansion: Expansion | None,
     hydrated: Hydrated,
     order: Sequence[StoredChunk],
     kept: int,
+    *,
+    expect: Expected,
+    index: SearchIndex,
 ) -> ExplainResponse | None:
-    """Join the stages of the passage that is followed; None where none is, or none is there.
+    """Return the stages of the expected passage; None if it does not exist or is not visible.
 
-    `order`: the passages before `max_chunks` cuts them, of which a reranker leaves `kept`.
+    `order`: the passages before `max_chunks` cuts them, of which a reranker leaves `kept`. For a
+    document: the stages of the passage that the search ranks best.
     """
-    expected, plan = retrieval.expected, run.plan
-    if expected is None:
+    chunk, scores = _expected(run, retrieval, expect, index)
+    if chunk is None:
         return None
-    uuid = expected.uuid
-    stages = [*retrieval.trail, *(expansion.trail if expansion is not None else ())]
-    place = next((i for i, chunk in enumerate(order, 1) if chunk.uuid == uuid), None)
+    uuid, plan = chunk.uuid, run.plan
+    stages = [*_search_stages(run, retrieval, uuid, scores), *_graph_stages(expansion, uuid)]
+    if uuid not in index.get([uuid], run.scope, run.left_s(*time_budget.HYDRATE)).chunks:
+        stages.append(_stage("filter", False, "the filter excludes it"))
+    place = next((i for i, one in enumerate(order, 1) if one.uuid == uuid), None)
     most = plan.budget_limits.max_chunks
     if uuid in (*hydrated.chunks, *hydrated.missing, *hydrated.failed):
         if place is None:
             repeated = uuid in hydrated.chunks
             reason = "a passage before it says nearly the same" if repeated else "it was not read"
-            stages.append(ExplainStage(stage="passages", outcome="lost", reason=reason))
+            stages.append(_stage("passages", False, reason))
         elif place > kept:
             reason = f"place {place} of {len(order)} after reranking, {kept} stay"
-            stages.append(
-                ExplainStage(stage="selection", outcome="lost", rank=place, reason=reason)
-            )
+            stages.append(_stage("selection", False, reason, place))
         else:
             reason = f"place {place}, budget.max_chunks is {most}"
-            outcome = "kept" if place <= most else "lost"
-            stages.append(ExplainStage(stage="budget", outcome=outcome, rank=place, reason=reason))
+            stages.append(_stage("budget", place <= most, reason, place))
     lost_at = _lost_at(stages)
     return ExplainResponse(
-        doc_id=expected.doc_id,
-        chunk_id=expected.chunk_id,
+        doc_id=chunk.doc_id,
+        chunk_id=chunk.chunk_id,
         rank=place if lost_at is None else None,
         stages=tuple(stages),
         lost_at=lost_at,
-        would_have_helped=_helps(lost_at, stages),
+        would_have_helped=_helps(lost_at, stages, plan.expansion.restrict),
         request_id=plan.request_id,
     )
 
 
+def _expected(
+    run: Run, retrieval: Retrieval, expect: Expected, index: SearchIndex
+) -> tuple[StoredChunk | None, dict[Channel, float]]:
+    """Return the expected passage, whatever the request filters, and its score by channel."""
+    scope = run.scope.model_copy(update={"filter": None})
+    names = [expect.chunk_id] if expect.chunk_id else [f"{expect.doc_id}#0", expect.doc_id or ""]
+    uuids = [chunk_uuid(namespace, name) for namespace in scope.namespaces for name in names]
+    time_s = run.left_s(*time_budget.HYDRATE)
+    doc_id = expect.doc_id
+    if doc_id is None:
+        named = index.get(uuids, scope, time_s).chunks
+        doc_id = next((chunk.doc_id for chunk in named.values()), "")
+    own = scope.model_copy(update={"filter": {"doc_id": (doc_id,)}})
+    asked = [
+        ChannelQuery(channel="bm25", size=LOOKED_UP, text=text) for text in (doc_id, run.plan.query)
+    ]
+    if retrieval.query_vector is not None:
+        vector = base64.b64decode(retrieval.query_vector)
+        asked.append(ChannelQuery(channel="dense", size=LOOKED_UP, vector=vector))
+    found = [result.hits for result in index.search(asked, own, time_s)]
+    if expect.chunk_id is None:
+        uuids = [hit.uuid for hits in reversed(found) for hit in hits] + uuids
+    chunks = index.get(uuids, scope, time_s).chunks
+    places = {candidate.uuid: place for place, candidate in enumerate(retrieval.pool)}
+    best = min(
+        chunks, key=lambda uuid: (places.get(uuid, len(places)), uuids.index(uuid)), default=""
+    )
+    scores = {
+        query.channel: hit.score
+        for query, hits in zip(asked[1:], found[1:], strict=True)
+        for hit in hits
+        if hit.uuid == best
+    }
+    return chunks.get(best), scores
+
+
+def _search_stages(
+    run: Run, retrieval: Retrieval, uuid: str, scores: Mapping[Channel, float]
+) -> Iterator[ExplainStage]:
+    """Yield the place in each channel and in the pool, and whether it was selected."""
+    pool, top_k = [candidate.uuid for candidate in retrieval.pool], run.plan.top_k
+    reasons = []
+    for channel, places in sorted(retrieval.ranks.items()):
+        rank = next((rank for place, rank, _ in places if pool[place] == uuid), None)
+        last = f"the last of {len(places)} has {places[-1][2]:.3g}" if places else "no hits"
+        own = f"it scores {scores[channel]:.3g}, {last}" if channel in scores else "not found"
+        reasons.append(f"{channel}: {own if rank is None else f'place {rank} of {len(places)}'}")
+    reason = "; ".join(reasons)
+    if uuid not in pool:
+        yield _stage("search", False, reason)
+        return
+    rank, selected = pool.index(uuid) + 1, uuid in retrieval.selected
+    yield _stage("search", True, reason, rank, retrieval.pool[rank - 1].score)
+    reason = f"place {rank} of {len(pool)} in the pool, of which top_k takes {top_k}"
+    if rank <= top_k:
+        reason += " without near repeats"
+    place = retrieval.selected.index(uuid) + 1 if selected else rank
+    yield _stage("selection", selected, reason, place)
+
+
+def _graph_stages(expansion: Expansion | None, uuid: str) -> Iterator[ExplainStage]:
+    """Yield what the graph states about the passage, and its place after the walk."""
+    if expansion is None:
+        return
+    if (skipped := expansion.graph_gain.skipped) is not None:
+        yield ExplainStage(stage="graph", outcome="skipped", reason=skipped)
+        return
+    ranking = [ranked.uuid for ranked in expansion.ranking]
+    if uuid not in ranking:
+        yield _stage("graph", False, "the graph did not add it")
+        return
+    place = ranking.index(uuid)
+    names = ", ".join(expansion.ranking[place].concepts[:5])
+    yield _stage("graph", True, f"mentions {names}" if names else "mentions nothing reached")
+    yield _stage("walk", True, f"place {place + 1} of {len(ranking)} after the walk", place + 1)
+
+
+def _stage(
+    stage: StageName, kept: bool, reason: str, rank: int | None = None, score: float | None = None
+) -> ExplainStage:
+    outcome = "kept" if kept else "lost"
+    return ExplainStage(stage=stage, outcome=outcome, rank=rank, score=score, reason=reason)
+
+
 def _lost_at(stages: Sequence[ExplainStage]) -> str | None:
-    """Name the first stage that lost it after the last that had it; None when it is cited."""
+    """Return the first stage that lost it after the last that kept it; None when it is cited."""
     lost = None
     for stage in stages:
         if stage.stage == "filter":
@@ -67,16 +162,17 @@ def _lost_at(stages: Sequence[ExplainStage]) -> str | None:
     return lost
 
 
-def _helps(lost_at: str | None, stages: Sequence[ExplainStage]) -> tuple[str, ...]:
+def _helps(lost_at: str | None, stages: Sequence[ExplainStage], routed: bool) -> tuple[str, ...]:
     ranks = {stage.stage: stage.rank for stage in stages if stage.rank is not None}
     match lost_at:
         case "filter":
-            return ("a request without filter and kg_expansion.route",)
+            return ("a request without filter",)
         case "search":
-            return ("a question with words or names that the passage has",)
-        case "selection" | "walk" if (found := ranks.get("search")) is not None and found <= 100:
+            words = "a question with words or names that the passage has"
+            return ("a request without kg_expansion.route", words) if routed else (words,)
+        case "selection" if (found := ranks.get("search", 101)) <= 100:
             return (f"top_k {found} or more",)
-        case "walk" | "selection":
+        case "selection":
             return ("a question that names what the passage is about",)
         case "budget":
             return (f"budget.max_chunks {ranks['budget']} or more",)

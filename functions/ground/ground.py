@@ -95,7 +95,12 @@ def ground(
     reranker_name, places = _reranked(run, chunks, rerankers)
     places = _placed(places, chunks, replaced_by)
     ordered = [chunks[i] for i in places]
-    explained = explain(run, retrieval, expansion, hydrated, ordered, kept)
+    explained, expect = None, plan.expect
+    if expect is not None:
+        steps = retrieval, expansion, hydrated, ordered, kept
+        explained = run.attempt(
+            "explain", lambda: explain(run, *steps, expect=expect, index=index), lost=None
+        )
     places = places[:kept][: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)

@@ -15,7 +15,7 @@ DOCS_POLICY: Final = POLICY.replace("style-src 'self'", "style-src 'self' 'unsaf
 """The interactive reference writes styles into its elements."""
 
 _NAMED = ("page.css", "page.js", "sign-in.js", "signed-in.js", "graph.js", "curl.js", "keeping.js",
-          "library.js", "paper.js", "docs.js", "icon.svg")  # fmt: skip
+          "library.js", "paper.js", "docs.js", "words.js", "icon.svg")  # fmt: skip
 _PAGES = {"/": "index.html", "/docs": "docs.html", "/signed-in": "signed-in.html"}
 FILES: Final = _PAGES | {f"/{name}": name for name in _NAMED}
 """Path to file: nothing else is ever read, so no path can leave the folder."""

@@ -29,7 +29,6 @@ from docstokg.ports import (
     encoder_of,
 )
 from docstokg.usecases.run import Run
-from docstokg_functions.retrieve.expected import followed
 
 POOL_LIMIT = 220
 FUSED: tuple[Channel, ...] = ("bm25", "splade", "dense")
@@ -99,19 +98,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         else None,
     )
     weights = _weights(run, answers, languages) if vector is not None else None
-    retrieval = _fused(run, answers, vector, providers, weights)
-    if run.plan.expect is None or retrieval.failed:
-        return retrieval
-    if vector is not None and all(query.channel != "dense" for query in queries):
-        queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
-    found = run.attempt(
-        "follow",
-        lambda: followed(
-            run, retrieval, queries, answers.by_channel, index=index, time_s=_left_s(run)
-        ),
-        lost=None,
-    )
-    return found or retrieval
+    return _fused(run, answers, vector, providers, weights)
 
 
 def _left_s(run: Run) -> float:

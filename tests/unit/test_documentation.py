@@ -41,7 +41,7 @@ def unknown(page: str) -> Iterator[str]:
     for name in re.findall(r"`(test_\w+?)(?:\.\.\.|\.py)?`", text):
         if not any(one.startswith(name) for one in TESTS):
             yield f"test {name}"
-    for name in re.findall(r"`([\w.-]+/[\w./-]+\.(?:py|md|js|json))`", text):
+    for name in re.findall(r"`([a-z_.-]+/[a-z0-9_./-]+\.(?:py|md|js|json))`", text):
         if not any(f"/{one}".endswith(f"/{name}") for one in FILES) and f"> {name}" not in text:
             yield f"file {name}"
     for name in re.findall(r"python -m ((?:benchmarks|tests|training|infra)[\w.]+)", text):

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from docstokg.contracts.state import Block, OtherName
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.reader_features import candidates
+from docstokg.domain.answer.statements import statements
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.usecases.check_answer import check_answer
 
@@ -144,3 +146,67 @@ def test_a_question_is_no_lead_of_an_answer() -> None:
     text = "What is the phone for? It is for on-call duty only, day and night."
     said = extractive.answer("Who has the phone for on-call duty?", [block(text)], 300, 0.0).text
     assert "What is" not in said
+
+
+AGREEING = (
+    "The Harrow bridge was opened in 1931.",
+    "In 1931 the Harrow bridge was opened.",
+    "The bridge at Harrow was opened in 1931 as well.",
+)
+
+
+def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> None:
+    blocks = [
+        block(f"{text} Boats pass below it in summer.", 0.6, 0.2, rank=rank)
+        for rank, text in enumerate(AGREEING, 1)
+    ]
+    query = "When was the Harrow bridge opened?"
+    alone, *more = (extractive.answer(query, blocks[:count], 300, 0.0) for count in (1, 2, 3))
+    assert alone.text == "The Harrow bridge was opened in 1931 [1]."
+    assert more[1].text == "The Harrow bridge was opened in 1931 [1][2][3]."
+    assert more[1].probability >= more[0].probability >= alone.probability - 0.01
+
+
+@pytest.mark.parametrize(
+    "other", ["The Harrow bridge was opened in 1932.", "The Harrow bridge was not opened in 1931."]
+)
+def test_a_passage_with_another_value_or_a_denial_does_not_state_the_same(other: str) -> None:
+    blocks = [block(AGREEING[0], 0.6), block(other, 0.5, rank=2)]
+    assert said("When was the Harrow bridge opened?", *blocks) == (
+        "The Harrow bridge was opened in 1931 [1]."
+    )
+
+
+def test_two_sentences_linked_by_a_name_answer_a_question_over_two_hops() -> None:
+    blocks = [
+        block("The memoir Ridge Walk was written by Ada Corvin.", 0.6, name="Ridge Walk"),
+        block("Ada Corvin was born in Ludvika, Sweden.", 0.5, rank=2, name="Ada Corvin"),
+        block("Boats pass below the bridge in summer.", 0.1, rank=3, name="Boats"),
+    ]
+    query = "In which country was the author of the memoir Ridge Walk born?"
+    assert said(query, *blocks) == (
+        "The memoir Ridge Walk was written by Ada Corvin [1]. "
+        "Ada Corvin was born in Ludvika, Sweden [2]."
+    )
+    # In one document, or without the link, one sentence is quoted.
+    same = [one.model_copy(update={"document_name": "notes.md"}) for one in blocks]
+    unlinked = [blocks[0], block("He was born in Ludvika, Sweden.", 0.5, rank=2, name="Other")]
+    assert said(query, *same).count("[") == said(query, *unlinked).count("[") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The miller said: "Grind no more meal today!"',
+        "He wrote (in a letter of 1901) that \u201cthe mill is old.\u201d",
+        "Kiln: Elm A; Peak: 70 K.",
+        "Cranes stand by [the water](https://a.b/c) [2] all day!",
+    ],
+)
+def test_every_quoted_sentence_is_proved_to_be_a_quotation(text: str) -> None:
+    passage = f"# Notes\n\nBefore it all was quiet here. {text}\n\nKey | Value\nElm B | 12 kg\n"
+    own = block(passage)
+    answer = said("What is said of the mill, the miller, the cranes and the kiln?", own)
+    found = [one for one in statements(answer) if one.factual]
+    assert found
+    assert all(find_quotation(one.text, passage, own.sentences) for one in found), answer

@@ -7,6 +7,7 @@ import pytest
 
 from docstokg.errors import Misconfigured
 from docstokg.settings import NAMES, Settings, variable
+from docstokg_local.cli import page_words
 from docstokg_local.cli.settings_page import page
 from infra.variables import check_settings
 
@@ -41,6 +42,11 @@ def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
 def test_the_page_of_settings_is_the_one_published() -> None:
     published = Path(__file__).parents[2].joinpath("docs/settings.md").read_text("utf-8")
     assert published == page(), "run `make settings-page`"
+
+
+def test_the_page_has_the_words_of_the_contract() -> None:
+    words = Path(__file__).parents[2].joinpath("functions/page/static/words.js").read_text("utf-8")
+    assert words == page_words.module() + "\n", "run `make page-words`"
 
 
 @pytest.mark.parametrize(

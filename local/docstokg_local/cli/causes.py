@@ -5,19 +5,6 @@ from typing import Any, Final
 
 from docstokg.contracts.response import REASONS, RULES
 
-VERDICTS: Final = {
-    "no_claim": "no claim",
-    "too_long": "the text is too long to check completely",
-    "number_not_in_source": "a number that no cited source contains",
-    "name_not_in_source": "a name that no cited source contains",
-    "id_not_in_source": "an identifier that no cited source contains",
-    "id_label_mismatch": "identifier and label do not belong together",
-    "contradicted": "the source contradicts it",
-    "not_stated": "the source does not state it",
-    "marker_added": "the marker was added by the check",
-}
-"""Reasons of verdicts in words; page.js has the same."""
-
 
 def summary(grounding: Mapping[str, Any]) -> str:
     """Return whether an answer is grounded, or how many of its sentences are verified.

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts.response import VERDICT_REASONS
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
 from docstokg_local.cli.asking import envelope_of
-from docstokg_local.cli.causes import VERDICTS, in_words, summary
+from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
@@ -63,7 +64,7 @@ def show_check(text: str, status: int, body: Body) -> None:
     grounding, consistency = body["grounding"], body["consistency"]
     for sentence in grounding["sentences"]:
         sentence_text = " ".join(text[sentence["start"] : sentence["end"]].split())
-        reasons = "; ".join(VERDICTS.get(reason, reason) for reason in sentence["reasons"])
+        reasons = "; ".join(VERDICT_REASONS.get(reason, reason) for reason in sentence["reasons"])
         why = f" ({reasons})" if reasons else ""
         say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:

@@ -47,7 +47,20 @@ REASONS: Mapping[str, str] = {
     "llm_unavailable": "the language model did not answer",
     "payload_trimmed": "the response was cut to the allowed size",
 }
-"""Every degraded reason as a person says it; the page has the same words."""
+"""Degraded reasons in words; `make page-words` writes the page's copy."""
+
+VERDICT_REASONS: Mapping[str, str] = {
+    "no_claim": "no claim",
+    "too_long": "the text is too long to check completely",
+    "number_not_in_source": "a number that no cited source contains",
+    "name_not_in_source": "a name that no cited source contains",
+    "id_not_in_source": "an identifier that no cited source contains",
+    "id_label_mismatch": "identifier and label do not belong together",
+    "contradicted": "the source contradicts it",
+    "not_stated": "the source does not state it",
+    "marker_added": "the marker was added by the check",
+}
+"""Reasons of verdicts in words; the page's copy likewise."""
 
 Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
@@ -577,10 +590,13 @@ class RAGResponse(Contract):
     """what was asked"""
 
 
+StageName = Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+
+
 class ExplainStage(Contract):
     """What became of a passage in one step; `rank` counts from 1, `score` is the step's own."""
 
-    stage: Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+    stage: StageName
     """the step"""
     outcome: Literal["kept", "lost", "skipped"]
     """what became of it"""

@@ -20,7 +20,6 @@ from docstokg.contracts.response import (
     DegradedReason,
     EvidenceEdge,
     ExplainResponse,
-    ExplainStage,
     Fusion,
     GraphGain,
     GraphUse,
@@ -188,14 +187,6 @@ class FactRef(Contract):
     evidence_uuid: str | None = None
 
 
-class Followed(Contract):
-    """The passage that a request asks to be followed."""
-
-    uuid: str
-    doc_id: str
-    chunk_id: str
-
-
 class StepResult(Contract):
     """What every step says beside its result."""
 
@@ -225,8 +216,6 @@ class Retrieval(StepResult):
     mmr_ms: float = 0.0
     absent: tuple[str, ...] = ()
     failed: bool = False
-    expected: Followed | None = None
-    trail: tuple[ExplainStage, ...] = ()
 
 
 class EntityRef(Contract):
@@ -304,7 +293,6 @@ class Expansion(StepResult):
     graph_gain: GraphGain = GraphGain()
     graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
-    trail: tuple[ExplainStage, ...] = ()
 
 
 class Restriction(StepResult):

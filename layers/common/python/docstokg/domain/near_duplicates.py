@@ -1,16 +1,12 @@
 """The same passage twice is one piece of evidence."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 
-from docstokg.domain.text.numbers import numbers
-from docstokg.domain.text.words import WORD, normalise
+from docstokg.domain.text.numbers import values
 from docstokg.domain.vectors import matrix
 
 NEAR = 0.95
-_DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
-"""Words that make two nearly equal passages two pieces of evidence; `t`: of "don't"."""
 
 
 def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
@@ -33,15 +29,10 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list
         index = row.get(position)
         if index is not None:
             near = compress(kept_rows, cosines[index, kept_rows] >= NEAR)
-            if any(_values(items[having[other]][3]) == _values(text) for other in near):
+            if any(values(items[having[other]][3]) == values(text) for other in near):
                 continue
         seen.update((uuid, text_hash))
         positions.append(position)
         if index is not None:
             kept_rows.append(index)
     return positions
-
-
-def _values(text: str) -> Counter[object]:
-    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
-    return Counter([*numbers(text), *denials])

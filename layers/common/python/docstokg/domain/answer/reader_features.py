@@ -66,11 +66,22 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A unit of a block that may be quoted, and what speaks for it."""
+    """A unit of a block that can be quoted, and its features.
+
+    `words`: its stems. `asked`: the question's stems that the unit or its title contains, aliases
+    counted, with their rarity among the units.
+    """
 
     unit: Unit
     block: Block
     features: Features
+    words: frozenset[str]
+    asked: Mapping[str, float]
+
+
+def folded(text: str) -> str:
+    """Return `normalise` of a text, with a capital A that is no article as a word."""
+    return normalise(_NAMED_A.sub("a0", text))
 
 
 def stems(text: str) -> tuple[str, ...]:
@@ -122,7 +133,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(bool(kinds) and not any(kind.search(said) for kind in kinds)),
         )
-        made.append(Candidate(unit, block, features))
+        titled = own | called(stems(block.subject))
+        asked_here = {word: weight for word, weight in rarity.items() if word in titled}
+        made.append(Candidate(unit, block, features, frozenset(words), asked_here))
     return made
 
 

@@ -1,10 +1,11 @@
 """The numbers that a text states, as comparable strings: written in digits, or in English words."""
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible
+from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
 
 _ONES_TEXT: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -21,6 +22,7 @@ _SCALES: Final = {"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 10
 _OTHERS: Final = {**_MONTHS, **_SCALES}
 NUMBER_WORDS: Final = frozenset((*_ONES, *_TENS, *_SCALES, "million", "billion"))
 MONTH_WORDS: Final = frozenset((*_MONTHS, *(month[:3] for month in _MONTHS)))
+_DENIALS: Final = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
 # Digits that are part of a name (p53, HP:0001250) are not a number.
 _DIGITS: Final = re.compile(
     r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
@@ -52,6 +54,16 @@ def stated_numbers(text: str) -> frozenset[str]:
                 found.add(str(before + value))
         before = 0
     return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def values(text: str) -> Counter[str]:
+    """Count the numbers and the denials of a text: texts that differ in them may disagree.
+
+    Denials are "no", "not" and the like; "t" is the second half of "don't".
+    """
+    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
+    return Counter([*numbers(text), *denials])
 
 
 def _canonical(digits: str) -> str:

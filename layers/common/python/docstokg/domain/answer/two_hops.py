@@ -1,0 +1,78 @@
+"""Two sentences of two documents that answer together, linked by a name the question lacks."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from typing import NamedTuple
+
+from docstokg.domain.answer.reader_features import Candidate, stems
+from docstokg.domain.text.names import capitalised_names
+from docstokg.domain.text.words import fold
+
+
+class Pair(NamedTuple):
+    """Two candidates in the order in which they are quoted, by their places in a list.
+
+    `covered`: share of the question's words, by rarity, that both with their titles contain;
+    `bridge`: rarity of the rarest shared name in the same unit; `gain`: `covered` less the highest
+    share that one passage covers.
+    """
+
+    first: int
+    second: int
+    covered: float
+    bridge: float
+    gain: float
+
+
+def pairs(query: str, found: Sequence[Candidate]) -> list[Pair]:
+    """Return the pairs of candidates from two documents that share a name, except the question's.
+
+    The first candidate contains a word of the question, the second one that the first lacks.
+    """
+    asked: dict[str, float] = {}
+    passages: dict[int, dict[str, float]] = {}
+    for one in found:
+        asked.update(one.asked)
+        passages.setdefault(one.block.rank, {}).update(one.asked)
+    total = sum(asked.values())
+    most = max((sum(own.values()) for own in passages.values()), default=0.0)
+    made = []
+    for (first, second), bridge in _bridges(query, found).items():
+        one, other = found[first], found[second]
+        if one.asked and other.asked.keys() - one.asked.keys():
+            covered = sum({**one.asked, **other.asked}.values())
+            gain = (covered - most) / total
+            made.append(Pair(first, second, covered / total, bridge / total, gain))
+    return made
+
+
+def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
+    """Map pairs of candidates of two documents to the rarity of the rarest name they share."""
+    known = f" {fold(query)} "
+    sharing: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        for name in _names(one):
+            if f" {name} " not in known:
+                sharing.setdefault(name, []).append(place)
+    rarity = _rarity(found)
+    bridges: dict[tuple[int, int], float] = {}
+    for name, places in sharing.items():
+        bridge = sum(rarity.get(stem, 0.0) for stem in stems(name))
+        for pair in permutations(places, 2):
+            documents = {found[place].block.document_name for place in pair}
+            if len(documents) > 1:
+                bridges[pair] = max(bridge, bridges.get(pair, 0.0))
+    return bridges
+
+
+def _names(one: Candidate) -> frozenset[str]:
+    text = f"{one.block.subject}. {one.unit.shown}"
+    return frozenset(folded for name in capitalised_names(text) if len(folded := fold(name)) > 2)
+
+
+def _rarity(found: Sequence[Candidate]) -> Mapping[str, float]:
+    """Return log(1 + n / (1 + df)) per stem, over the candidates with their titles."""
+    held = Counter(stem for one in found for stem in one.words.union(stems(one.block.subject)))
+    return {stem: math.log(1 + len(found) / (1 + count)) for stem, count in held.items()}
