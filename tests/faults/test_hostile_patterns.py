@@ -23,7 +23,6 @@ INSTANT_S, FAST_S = 0.1, 0.004
 GROWTH = 3.0  # of twice the text; quadratic is 4, and a short run measures badly
 CUT = {
     "domain.answer.consistency._WORDS": 200, "domain.answer.consistency._NO_LABEL": 200,
-    "domain.graph.ontology_facts._ASIDE": 240, "domain.graph.ontology_facts._STATED": 240,
     "domain.text.sentences._WORD_BEFORE": 24, "domain.text.sentences._LIST_NUMBER": 6,
 }  # fmt: skip
 """Characters the pattern ever sees, where its caller cuts the text."""

@@ -103,7 +103,6 @@ def test_right_replies_are_trusted_and_the_same_replies_cited_wrongly_less(
     assert lower >= 10
 
 
-@pytest.mark.xfail(reason="the reader lets agreeing passages compete (issue T 5)", strict=True)
 @pytest.mark.parametrize("topic", NOTES)
 def test_five_agreeing_sources_are_not_below_one(
     topic: str, tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.answer.statements import Statement, read_row
 from docstokg.domain.answer.tables import cells, is_rule
-from docstokg.domain.answer.units import AT_ITEM, STOPPED, Unit, announces, borders, units
+from docstokg.domain.answer.units import AT_ITEM, Unit, announces, borders, is_stopped, units
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, in_pairs, visible
 
@@ -44,7 +44,8 @@ _DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
 # NFKC writes a raised digit as a plain one: 10 to the power of 2 would equal 102.
 _RAISED: Final = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
 _LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
-_AROUND: Final = re.compile(r"\A(?:[.!\u2026;,:|\u3002]+(?![^\W_])\s*)+|[\s.!\u2026;,:|\u3002]+\Z")
+_ENDS: Final = " \t\n.!\u2026;,:|\u3002"
+_START: Final = re.compile(r"[.!\u2026;,:|\u3002]++(?![^\W_])\s*+")
 _SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
 _COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
@@ -108,8 +109,10 @@ def _folded(text: str) -> str:
 
 
 def _squeezed(folded: str, *, is_open: bool = False) -> str:
-    ended = folded.strip() if is_open else _AROUND.sub("", folded.strip())
-    return re.sub(r"\s+", " ", _SPACE.sub("", ended))
+    ended = folded.strip() if is_open else folded.strip().rstrip(_ENDS)
+    start = None if is_open else _START.match(ended)
+    shown = ended[start.end() :] if start is not None else ended
+    return re.sub(r"\s+", " ", _SPACE.sub("", shown))
 
 
 def _of_row(text: str) -> str:
@@ -220,8 +223,8 @@ def _is_cut(passage: str, before: tuple[int, int], last: tuple[int, int]) -> boo
     """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
     return (
         "\n\n" not in passage[before[1] : last[0]]
-        and STOPPED.search(passage[slice(*before)]) is not None
-        and STOPPED.search(passage[slice(*last)]) is None
+        and is_stopped(passage[slice(*before)])
+        and not is_stopped(passage[slice(*last)])
         and AT_ITEM.match(passage, last[0]) is None
         and passage[last[0]] not in "|#`"
     )
@@ -251,7 +254,7 @@ def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
         wrapped = [
             own
             for own in sentence_spans(text)
-            if "\n" in text[slice(*own)] and STOPPED.search(text[slice(*own)])
+            if "\n" in text[slice(*own)] and is_stopped(text[slice(*own)])
         ]
         yield from _shifted(wrapped, text, code.start)
         whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]

@@ -35,8 +35,10 @@ _NAME: Final = re.compile(
     r"`|\w\(|(?<![\w-])--?[a-z]|\w_\w|\w\.\w{1,60}+\b(?!\d)(?=[^ (]{0,99}+\()|[a-z]\.[a-z]"
 )
 _TERM: Final = re.compile(r"[^\s]*[-_/=()<>`.\d$][^\s]*|[A-Z_]{3,}\b|\S+\Z")
-STOPPED: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]*(?:\s?\[[\d\s,]+\])*\Z")
-"""The end of a text that ends with a stop, closing marks and citation markers included."""
+_STOPPED: Final = re.compile(
+    r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z"
+)
+_LONGEST_STOP: Final = 80
 _LIST_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 AT_ITEM: Final = re.compile(rf"([^\S\n]*){_LIST_MARK}")
 _ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_LIST_MARK}")
@@ -102,10 +104,15 @@ def announces(text: str, start: int, end: int) -> bool:
     if own.endswith((":", "\uff1a")):
         return True
     below = _ITEM_BELOW.match(text, end)
-    if below is None or STOPPED.search(own) is not None:
+    if below is None or is_stopped(own):
         return False
     item = AT_ITEM.match(text, text.rfind("\n", 0, start) + 1)
     return item is None or len(item[1]) < len(below[1])
+
+
+def is_stopped(text: str) -> bool:
+    """Return whether a text ends with a stop, with closing marks and citation markers after it."""
+    return _STOPPED.search(text[-_LONGEST_STOP:]) is not None
 
 
 def _is_whole(unit: Unit) -> bool:

@@ -39,6 +39,9 @@ _LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|
 _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the claim before it.
 _TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
+# A citation marker before a stop ends a sentence, also before a small letter.
+_MARKED: Final = re.compile(rf"{_MARKERS}\Z")
+_LONGEST_MARKER: Final = 24
 _WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
 _TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
@@ -101,7 +104,7 @@ def _sentence_ends(text: str) -> list[int]:
         trailing = _TRAILING_MARKERS.match(text, end)
         if trailing and not _starts_lower(text, trailing.end()):
             ends.append(trailing.end())
-        elif wide or _is_border(text, match, end):
+        elif wide or _is_marked(text, match.start()) or _is_border(text, match, end):
             ends.append(end)
     return ends
 
@@ -133,6 +136,11 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
         if (word.islower() or word.istitle()) and word.casefold() in _ABBREVIATIONS:
             return word.casefold() in _MAY_END and _common_start(token)
     return True
+
+
+def _is_marked(text: str, stop: int) -> bool:
+    """Return whether a citation marker ends where a stop begins."""
+    return _MARKED.search(text, max(0, stop - _LONGEST_MARKER), stop) is not None
 
 
 def _starts_lower(text: str, at: int) -> bool:
