@@ -14,6 +14,7 @@ import argparse
 import json
 import random
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -90,16 +91,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     words = sorted(function_words([passages(file) for file in options.files]))
-    lines = [""]
-    for word in words:
-        lines[-1:] = (
-            [f"{lines[-1]} {word}".strip()]
-            if len(lines[-1]) + len(word) < LINE
-            else [lines[-1], word]
-        )
-    print("\n".join(lines))
+    filled = textwrap.fill(" ".join(words), LINE)
+    print(filled)
     if options.write:
-        TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        TARGET.write_text(filled + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

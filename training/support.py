@@ -6,8 +6,8 @@ Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_tra
 support a claim against abstracts that contradict it or were found not to decide). faithbench_dev
 and expertqa_val are only measured. Every set and each of its two labels weighs the same. A set has
 its own intercept, so that differences between sets do not bias the weights; the model's intercept
-is their mean. Printed for each set: AUC with its bootstrap standard error from a fit without the
-set's folder, next to the share of the claim's stems that the sources contain (`line`).
+is their mean. The card has for each set: AUC with its bootstrap standard error from a fit without
+the set's folder, next to the share of the claim's stems that the sources contain (`line`).
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Example(NamedTuple):
 
 
 def main() -> None:
-    """Fit, print the table of left-out sets and write the weights with their card."""
+    """Fit, write the weights with their card and print them."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
     arguments.add_argument("--cache", type=Path, default=Path("~/.cache/docstokg").expanduser())
@@ -65,10 +65,9 @@ def main() -> None:
         for folder in (*FITTED, *MEASURED)
         for example in read_examples(options.data / folder, embedder)
     ]
-    figures = left_out(examples)
-    print(table(figures))
-    options.output.write_text(written(examples, figures), "utf-8")
-    print("wrote", options.output)
+    text = written(examples, left_out(examples))
+    options.output.write_text(text, "utf-8")
+    print(text)
 
 
 def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
@@ -155,21 +154,6 @@ def by_set(examples: Sequence[Example], model: Model) -> Figures:
         measured = {key: measure(own_scores, labels) for key, own_scores in scores.items()}
         figures[title] = {key: one for key, one in measured.items() if one is not None}
     return figures
-
-
-def table(figures: Figures) -> str:
-    """Return one line per set: AUC and its error per score, and mean support by label."""
-    keys = ("line", "no vectors", "support")
-    head = f"{'set':36}{'claims':>7}" + "".join(f"{key:>14}" for key in keys)
-    rows = [f"{head}  mean support of supported, other claims"]
-    for title, own in figures.items():
-        if not own:
-            rows.append(f"{title:36} all labels are equal")
-            continue
-        cells = "".join(f"{own[key].auc:8.3f} {own[key].error:.3f}" for key in keys)
-        means = f"{own['support'].supported:.2f}, {own['support'].unsupported:.2f}"
-        rows.append(f"{title:36}{own['support'].claims:7}{cells}  {means}")
-    return "\n".join(rows)
 
 
 def written(examples: Sequence[Example], figures: Figures) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from docstokg.domain.answer import support
 from docstokg.domain.answer.support import Evidence, Features, best_windows, features, score
 from docstokg_local.evaluation.claims import LabelledClaim, examine
-from training.support import Example, by_set, fit, left_out, read_examples, table, written
+from training.support import Example, by_set, fit, left_out, read_examples, written
 
 FUEL = "Fuel rose to 84 dollars in Norway. Ferries were cheaper. They sail from Bergen each day."
 FERRY = "Ferries sail from Bergen. The Hurtigruten line calls at 34 ports."
@@ -136,7 +136,6 @@ def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
     assert figures["wice_dev"]["support"].auc > 0.9
     assert figures["faithbench_dev"]["line"].auc > 0.9
     assert set(figures) >= {"wice_dev: s0", "wice_dev: s1", "faithbench_dev"}
-    assert len(table(figures).splitlines()) == len(figures) + 1
 
 
 def test_the_command_writes_a_file_of_the_committed_form_whatever_the_order() -> None:

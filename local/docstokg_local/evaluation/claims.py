@@ -58,13 +58,10 @@ class LabelledClaim(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """AUC, its bootstrap standard error, and mean scores of supported and unsupported claims."""
+    """AUC and its bootstrap standard error."""
 
-    claims: int
     auc: float
     error: float
-    supported: float
-    unsupported: float
 
 
 def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
@@ -74,13 +71,13 @@ def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
     """
 
     def read(value: dict[str, Any]) -> LabelledClaim:
-        row = _Row.model_validate(value)
-        label = row.label or row.support
-        if row.supported is None and label is None:
-            raise LoadError(f"{folder}: claim {row.id!r} has neither supported, label nor support")
-        supported = row.supported
+        row, supported = _Row.model_validate(value), None
+        if (label := row.label or row.support) is not None:
+            supported = label.casefold() in SUPPORTED
+        if row.supported is not None:
+            supported = row.supported
         if supported is None:
-            supported = (label or "").casefold() in SUPPORTED
+            raise LoadError(f"{folder}: claim {row.id!r} has neither supported, label nor support")
         return LabelledClaim(row.id, row.set or folder.name, row.claim, row.evidence, supported)
 
     claims = list(islice(read_lines(sorted(folder.glob("claims*.jsonl")), read), limit))
@@ -94,13 +91,11 @@ def balanced_accuracy(called: Sequence[bool], supported: Sequence[bool]) -> floa
 
     None if all claims have the same label.
     """
-    shares = []
-    for label in (True, False):
-        own = [call for call, is_true in zip(called, supported, strict=True) if is_true == label]
-        if not own:
-            return None
-        shares.append(sum(call == label for call in own) / len(own))
-    return statistics.fmean(shares)
+    parts = [
+        [call == label for call, is_true in zip(called, supported, strict=True) if is_true == label]
+        for label in (True, False)
+    ]
+    return statistics.fmean(map(statistics.fmean, parts)) if all(parts) else None
 
 
 def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | None:
@@ -120,11 +115,7 @@ def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | No
         for sample in (rng.choices(pairs, k=len(pairs)),)
         if (drawn := roc_area(*zip(*sample, strict=True))) is not None
     ]
-    means = [
-        statistics.fmean(score for score, is_true in pairs if is_true == label)
-        for label in (True, False)
-    ]
-    return Measured(len(pairs), area, statistics.pstdev(areas), *means)
+    return Measured(area, statistics.pstdev(areas))
 
 
 def examine(
@@ -134,14 +125,13 @@ def examine(
     texts = [strip_markers(one.claim) for one in claims]
     evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
     windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
+    read = list(zip(texts, evidence, windows, strict=True))
     if embedder is None:
-        return [support.features(*own) for own in zip(texts, evidence, windows, strict=True)]
+        return [support.features(*own) for own in read]
     vectors = _embedded(embedder, [*texts, *(one.text for own in windows for one in own)])
     return [
-        support.features(
-            text, sources, own, [float(vectors[text] @ vectors[one.text]) for one in own]
-        )
-        for text, sources, own in zip(texts, evidence, windows, strict=True)
+        support.features(*one, [float(vectors[one[0]] @ vectors[window.text]) for window in one[2]])
+        for one in read
     ]
 
 
