@@ -13,16 +13,13 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
 )
-from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.slice_graph import (
     WEIGHTS,
     SliceGraph,
     Weights,
-    names_in,
     ranked_chunks,
     restart,
     walk,
-    without_everyday_pages,
 )
 from docstokg.domain.identity import entity_id
 
@@ -159,22 +156,3 @@ def test_the_name_of_a_long_manual_is_a_weak_start() -> None:
     assert share({"page": 1.0}) == pytest.approx(1.0)
     assert share({"long": 1.0}) == pytest.approx(WEIGHTS.about / 10)
     assert share({"long": 1.0, "page": 1.0}) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("query", "names_it"),
-    [
-        ("May a read-only mount still write to the disk?", False),
-        ("What does `write` do?", True),
-        ("What does Write do?", True),
-        ("Who may use write(1)?", True),
-    ],
-)
-def test_an_everyday_word_written_small_does_not_name_a_page(query: str, names_it: bool) -> None:
-    page = "ent:00000000000000aa"
-    found = graph([("c", page, True), ("d", page, False)], {page: (2, 1)})
-    aliases = [("write 1", page, True), ("write", page, False)]
-    matches: list[Match] = without_everyday_pages(query, names_in(query, aliases), found)
-    assert bool(matches) is names_it
-    unread = graph([("d", page, False)], {page: (1, 0)})
-    assert without_everyday_pages(query, names_in(query, aliases), unread)
