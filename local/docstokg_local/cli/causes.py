@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from docstokg.contracts.response import REASONS
+from docstokg.contracts.reason_words import REASONS
 
 
 def summary(grounding: Mapping[str, Any]) -> str:
