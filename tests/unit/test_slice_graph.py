@@ -21,7 +21,6 @@ from docstokg.domain.graph.slice_graph import (
     restart,
     walk,
 )
-from docstokg.domain.identity import entity_id
 
 MANY = st.integers(1, 1000)
 
@@ -68,24 +67,6 @@ def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, m
     mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
     assert headed(min(few, more)) >= headed(max(few, more)) >= mention
-
-
-@pytest.mark.parametrize(
-    ("name", "heads", "ties"),
-    [("fstab(5)", 0, False), ("fstab(5)", 1, True), ("Northwind Vault", 0, True)],
-)
-def test_a_page_that_is_not_loaded_ties_no_pages_together(
-    name: str, heads: int, ties: bool
-) -> None:
-    found = SliceGraph(
-        GraphSlice(
-            entities=(SliceEntity(entity_id(name), name, mentions=2, heads=heads),),
-            chunks=(SliceChunk("c", "c", "c"), SliceChunk("d", "d", "d")),
-            mentions=tuple(SliceMention(c, entity_id(name), about=False) for c in "cd"),
-        ),
-        (),
-    )
-    assert bool(len(found.edges)) == ties
 
 
 def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:

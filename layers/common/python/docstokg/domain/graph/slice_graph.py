@@ -22,7 +22,6 @@ from docstokg.domain.graph.linking import Linker, Match, resolve
 from docstokg.domain.graph.pagerank import Vector, personalised
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
-from docstokg.domain.text.manual_pages import is_reference
 from docstokg.domain.text.names import PROPER
 
 FACTS = 10
@@ -120,7 +119,6 @@ class SliceGraph:
             item.id
             for item in entries
             if (item.heads > 1 and item.mentions <= item.heads)
-            or (not item.heads and is_own_id(item.id) and is_reference(item.name))
             or (item.type == PROPER and not item.heads and item.id not in related)
         }
         if within:
