@@ -55,7 +55,7 @@ openapi: ## rewrite docs/openapi.json from the contracts
 settings-page: ## rewrite docs/settings.md from the settings
 	@.venv/bin/python -m docstokg_local.cli.settings_page > docs/settings.md
 
-page-words: ## rewrite the page's words of reasons from contracts/response.py
+page-words: ## rewrite the page's words of reasons from contracts/reason_words.py
 	@.venv/bin/python -m docstokg_local.cli.page_words > functions/page/static/words.js
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account

@@ -91,8 +91,8 @@ def _passage(
     near = {_number(one): one for one in around}
     return Passage(
         **chunk.model_dump(include=set(Passage.model_fields) - {"char_start", "char_end"}),
-        before=_before(chunk, near)[-most:] if most else "",
-        after=_after(chunk, near)[:most],
+        before=_beyond(chunk, near, -1)[-most:] if most else "",
+        after=_beyond(chunk, near, 1)[:most],
         offset_base="document" if chunk.char_start is not None else "chunk",
         char_start=start,
         char_end=start + len(chunk.text),
@@ -100,22 +100,17 @@ def _passage(
     )
 
 
-def _before(chunk: StoredChunk, near: Mapping[int | None, StoredChunk]) -> str:
-    """Join what stands before a chunk, each part once, up to the first that may not be read."""
+def _beyond(chunk: StoredChunk, near: Mapping[int | None, StoredChunk], step: int) -> str:
+    """Return the text after (`step` 1) or before (-1) a chunk, up to a chunk that is not `near`."""
     text, number = "", _number(chunk) or 0
-    while (one := near.get(number - 1)) is not None:
-        shared = _shared(one, chunk)
-        text = one.text[: len(one.text) - max(0, shared)] + _between(shared) + text
-        chunk, number = one, number - 1
-    return text
-
-
-def _after(chunk: StoredChunk, near: Mapping[int | None, StoredChunk]) -> str:
-    text, number = "", _number(chunk) or 0
-    while (one := near.get(number + 1)) is not None:
-        shared = _shared(chunk, one)
-        text += _between(shared) + one.text[max(0, shared) :]
-        chunk, number = one, number + 1
+    while (one := near.get(number + step)) is not None:
+        if step > 0:
+            shared = _shared(chunk, one)
+            text += _between(shared) + one.text[max(0, shared) :]
+        else:
+            shared = _shared(one, chunk)
+            text = one.text[: len(one.text) - max(0, shared)] + _between(shared) + text
+        chunk, number = one, number + step
     return text
 
 

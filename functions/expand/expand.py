@@ -26,7 +26,6 @@ from docstokg.domain.graph.slice_graph import (
     restart,
     walk,
     with_other_names,
-    without_everyday_pages,
 )
 from docstokg.domain.identity import is_own_id, prefix_of
 from docstokg.domain.text.folding import alias_keys, question_keys
@@ -301,7 +300,7 @@ def ranked(
     """Walk from what the question names, its facts and the pool over all that was fetched."""
     part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
-    matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
+    matches = decided(explored.names, graph)
     matches = with_other_names(matches, graph)
     shares = _shares(matches, graph)
     seeds = seeds_of((plan.namespace, *plan.others), plan.expansion.seeds)

@@ -419,41 +419,6 @@ def test_names_in_plain_documents_become_entities_and_labels_of_many_do_not(
         assert part.rows() == store.rows()
 
 
-PAGES: Rows = [
-    {
-        "id": "alpha",
-        "doc_id": "alpha",
-        "title": "gzip(1)",
-        "text": "NAME\n  gzip, zcat - pack\nSee fstab(5) and tar(1).",
-    },
-    {
-        "id": "beta",
-        "doc_id": "beta",
-        "title": "tar(1)",
-        "text": "NAME\n  tar - join\nLike zcat, which reads fstab and fstab(5).",
-    },
-]
-
-
-def test_manual_pages_name_their_commands_and_the_pages_they_point_to(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
-    store.load(write(tmp_path / "all", chunks=PAGES))
-    found = store.mentions()
-    chunks = {chunk for chunk, _ in found}
-    assert len(chunks) == 2
-    for page in ("gzip(1)", "tar(1)", "fstab(5)"):  # beta calls gzip(1) only zcat
-        assert {chunk for chunk, name in found if name == entity_id(page)} == chunks
-    known = {key: entity for key, entity, _ in store.wiring.graph_writer().aliases(NS)}
-    assert known["zcat"] == entity_id("gzip(1)") and known["tar"] == entity_id("tar(1)")
-    assert "fstab" not in known
-    for number, order in enumerate((PAGES, PAGES[::-1])):
-        part = another()
-        for page in order:
-            part.load(write(tmp_path / f"{number}{page['id']}", chunks=[page]))
-        assert part.rows() == store.rows()
-
-
 class Shouts:
     """A recogniser that knows one name."""
 

@@ -6,7 +6,6 @@ import pytest
 
 from docstokg.adapters.spacy_names import SpacyNames
 from docstokg.domain.graph.linking import Linker
-from docstokg.domain.text.manual_pages import is_reference, other_names, page_name, references
 from docstokg.domain.text.names import (
     better_kind,
     better_surface,
@@ -39,39 +38,6 @@ def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, name
 
 def test_a_command_s_page_may_be_called_like_its_file() -> None:
     assert title_names("npm-access", "npm-access.md") == ("npm-access",)
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("NAME\n       bzgrep,  bzegrep - search files\n", ["bzgrep", "bzegrep"]),
-        ("NAME\n       git-mv - Move a file\n", ["git-mv"]),
-        ("NAME\n       A value, and what it means\n", []),
-        ("The NAME\n  x - y", []),
-    ],
-)
-def test_a_manual_s_page_says_what_else_it_is_called(text: str, names: list[str]) -> None:
-    assert other_names(text) == names
-
-
-def test_a_manual_s_page_points_to_others_by_name_and_section() -> None:
-    text = (
-        "See fstab(5) and mke2fs(8). Not write(2)-like, pCO(2), k(1), f(x), call(12),"
-        " a/path(1), or system\u2010\n      journald.service(8)."
-    )
-    assert list(references(text)) == ["fstab(5)", "mke2fs(8)"]
-    assert is_reference("fstab(5)") and not is_reference("the fstab(5)")
-
-
-@pytest.mark.parametrize(
-    ("title", "name"),
-    [
-        ("tar(1)", "tar"), ("[(1)", None), ("gzip(1) - Linux manual page", "gzip"),
-        ("The Chase (1946 film)", None), ("fs.readFile(path)", None),
-    ],
-)  # fmt: skip
-def test_a_manual_s_title_tells_the_page(title: str, name: str | None) -> None:
-    assert page_name(title) == name
 
 
 @pytest.mark.parametrize(

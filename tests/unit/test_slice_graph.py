@@ -13,18 +13,14 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
 )
-from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.slice_graph import (
     WEIGHTS,
     SliceGraph,
     Weights,
-    names_in,
     ranked_chunks,
     restart,
     walk,
-    without_everyday_pages,
 )
-from docstokg.domain.identity import entity_id
 
 MANY = st.integers(1, 1000)
 
@@ -71,24 +67,6 @@ def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, m
     mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
     assert headed(min(few, more)) >= headed(max(few, more)) >= mention
-
-
-@pytest.mark.parametrize(
-    ("name", "heads", "ties"),
-    [("fstab(5)", 0, False), ("fstab(5)", 1, True), ("Northwind Vault", 0, True)],
-)
-def test_a_page_that_is_not_loaded_ties_no_pages_together(
-    name: str, heads: int, ties: bool
-) -> None:
-    found = SliceGraph(
-        GraphSlice(
-            entities=(SliceEntity(entity_id(name), name, mentions=2, heads=heads),),
-            chunks=(SliceChunk("c", "c", "c"), SliceChunk("d", "d", "d")),
-            mentions=tuple(SliceMention(c, entity_id(name), about=False) for c in "cd"),
-        ),
-        (),
-    )
-    assert bool(len(found.edges)) == ties
 
 
 def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
@@ -159,22 +137,3 @@ def test_the_name_of_a_long_manual_is_a_weak_start() -> None:
     assert share({"page": 1.0}) == pytest.approx(1.0)
     assert share({"long": 1.0}) == pytest.approx(WEIGHTS.about / 10)
     assert share({"long": 1.0, "page": 1.0}) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("query", "names_it"),
-    [
-        ("May a read-only mount still write to the disk?", False),
-        ("What does `write` do?", True),
-        ("What does Write do?", True),
-        ("Who may use write(1)?", True),
-    ],
-)
-def test_an_everyday_word_written_small_does_not_name_a_page(query: str, names_it: bool) -> None:
-    page = "ent:00000000000000aa"
-    found = graph([("c", page, True), ("d", page, False)], {page: (2, 1)})
-    aliases = [("write 1", page, True), ("write", page, False)]
-    matches: list[Match] = without_everyday_pages(query, names_in(query, aliases), found)
-    assert bool(matches) is names_it
-    unread = graph([("d", page, False)], {page: (1, 0)})
-    assert without_everyday_pages(query, names_in(query, aliases), unread)

@@ -1,4 +1,4 @@
-// Written by `make page-words` from contracts/response.py.
+// Written by `make page-words` from contracts/reason_words.py.
 export const REASONS = {
   "bm25_unavailable": "word search did not answer",
   "splade_unavailable": "learned sparse search did not answer",

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from docstokg.contracts.response import REASONS, RULES
+from docstokg.contracts.reason_words import REASONS
+from docstokg.contracts.response import RULES
 
 
 def summary(grounding: Mapping[str, Any]) -> str:

@@ -279,16 +279,18 @@ LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
 }  # fmt: skip
 
 
+_REMEDIES = {
+    "embedder": "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY",
+    "sparse encoder": "docstokg models, and pip install 'docstokg[local]' (make demo does both)",
+    "index": "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD",
+    "graph": "check DOCSTOKG_GRAPH_URL, DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD",
+}
+
+
 def _remedy(part: str, settings: Settings) -> str:
-    if part in ("embedder", "sparse encoder"):
-        if settings.embed_provider == "local" or part == "sparse encoder":
-            return "docstokg models, and pip install 'docstokg[local]' (make demo does both)"
-        return "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY"
-    if part == "index":
-        return "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD"
-    if part == "graph":
-        return "check DOCSTOKG_GRAPH_URL, DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
-    return "check the setting: docstokg doctor --settings"
+    local = part == "embedder" and settings.embed_provider == "local"
+    usual = "check the setting: docstokg doctor --settings"
+    return _REMEDIES.get("sparse encoder" if local else part, usual)
 
 
 def show(wiring: Wiring, *, check: bool = False) -> bool:

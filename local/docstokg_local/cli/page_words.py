@@ -3,13 +3,13 @@
 import json
 import sys
 
-from docstokg.contracts.response import REASONS, VERDICT_REASONS
+from docstokg.contracts.reason_words import REASONS, VERDICT_REASONS
 
 
 def module() -> str:
     """Return the JavaScript module as text."""
     tables = {"REASONS": REASONS, "WHY": VERDICT_REASONS}
-    lines = ["// Written by `make page-words` from contracts/response.py."]
+    lines = ["// Written by `make page-words` from contracts/reason_words.py."]
     lines += [f"export const {n} = {json.dumps(t, indent=2)};" for n, t in tables.items()]
     return "\n".join(lines)
 

@@ -49,7 +49,10 @@ def matrix(compact: Sequence[bytes]) -> Floats:
     if not compact:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
-    rows = stacked.reshape(len(compact), -1)
+    return _unit(stacked.reshape(len(compact), -1))
+
+
+def _unit(rows: Floats) -> Floats:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
 
@@ -79,9 +82,7 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
     count = len(joined) // width if width else 0
     halves = np.frombuffer(joined[: count * width], dtype=np.uint8).reshape(count, width)
     levels = np.stack([halves >> 4, halves & 15], axis=2).reshape(count, 2 * width)
-    rows = levels[:, :dimension].astype(np.float32) - 7.5
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
+    return _unit(levels[:, :dimension].astype(np.float32) - 7.5)
 
 
 def embedded_apart(

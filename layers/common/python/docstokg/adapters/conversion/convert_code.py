@@ -1,6 +1,7 @@
 """Code, settings, TeX and Org: the text stays; what begins in a line is found by its look."""
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 from docstokg.adapters.conversion.convert_encoding import decode
@@ -66,31 +67,24 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
     """Find the `[sections]` of settings."""
     text, encoding = _read(raw)
-    found = [
-        (match.start(), match.end(), 1, match[1].strip()) for match in _SETTINGS.finditer(text)
-    ]
-    return (Outline(text, _headings(text, found), encoding=encoding),)
+    blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
+    return (Outline(text, blocks, encoding=encoding),)
 
 
 def convert_tex(raw: bytes) -> tuple[Outline, ...]:
     """Find chapters and sections; the text keeps its commands."""
     text, encoding = decode(raw)
-    found = [
-        (m.start(), m.end(), _TEX_LEVELS.get(m[1], 5), _plain(m[2])) for m in _TEX.finditer(text)
-    ]
+    blocks = _headings(text, _TEX, lambda m: (_TEX_LEVELS.get(m[1], 5), _plain(m[2])))
     title = _TEX_TITLE.search(text)
-    return (Outline(text, _headings(text, found), _plain(title[1]) if title else "", encoding),)
+    return (Outline(text, blocks, _plain(title[1]) if title else "", encoding),)
 
 
 def convert_org(raw: bytes) -> tuple[Outline, ...]:
     """Find the headings of an outline."""
     text, encoding = decode(raw)
-    found = [
-        (m.start(), m.end(), min(len(m[1]), 6), " ".join(m[2].split())[:300])
-        for m in _ORG.finditer(text)
-    ]
+    blocks = _headings(text, _ORG, lambda m: (min(len(m[1]), 6), " ".join(m[2].split())[:300]))
     title = _ORG_TITLE.search(text)
-    return (Outline(text, _headings(text, found), title[1].strip() if title else "", encoding),)
+    return (Outline(text, blocks, title[1].strip() if title else "", encoding),)
 
 
 def _read(raw: bytes) -> tuple[str, str]:
@@ -100,12 +94,14 @@ def _read(raw: bytes) -> tuple[str, str]:
     return text, encoding
 
 
-def _headings(text: str, found: list[tuple[int, int, int, str]]) -> tuple[Block, ...]:
-    """Make headings of (start, end, level, words); their place is their line."""
+def _headings(
+    text: str, pattern: re.Pattern[str], about: Callable[[re.Match[str]], tuple[int, str]]
+) -> tuple[Block, ...]:
+    """Return a heading per match, with its level and words; its place is its line."""
     blocks, line, before = [], 1, 0
-    for start, end, level, words in found:
-        line, before = line + text.count("\n", before, start), start
-        blocks.append(Block("heading", start, end, level, words, f"L{line}"))
+    for found in pattern.finditer(text):
+        line, before = line + text.count("\n", before, found.start()), found.start()
+        blocks.append(Block("heading", *found.span(), *about(found), f"L{line}"))
     return tuple(blocks)
 
 

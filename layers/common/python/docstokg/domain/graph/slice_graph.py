@@ -22,8 +22,6 @@ from docstokg.domain.graph.linking import Linker, Match, resolve
 from docstokg.domain.graph.pagerank import Vector, personalised
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
-from docstokg.domain.text.everyday import is_everyday
-from docstokg.domain.text.manual_pages import is_reference
 from docstokg.domain.text.names import PROPER
 
 FACTS = 10
@@ -121,7 +119,6 @@ class SliceGraph:
             item.id
             for item in entries
             if (item.heads > 1 and item.mentions <= item.heads)
-            or (not item.heads and is_own_id(item.id) and is_reference(item.name))
             or (item.type == PROPER and not item.heads and item.id not in related)
         }
         if within:
@@ -228,24 +225,6 @@ def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
     """Find what a question names, longest names only; homonyms are undecided."""
     linker = Linker(aliases)
     return [match for match in linker.find(query, lower_case=True) if not match.nested]
-
-
-def without_everyday_pages(query: str, matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
-    """Leave out the pages that are called by an everyday word which the question writes small.
-
-    "May it still write?" does not name the page write(1); `write`, write(1) and Write do.
-    """
-    left = (_without_pages(query, match, graph) for match in matches)
-    return [match for match in left if match.entity_ids]
-
-
-def _without_pages(query: str, match: Match, graph: SliceGraph) -> Match:
-    surface = query[match.start : match.end]
-    around = query[max(0, match.start - 1) : match.start], query[match.end : match.end + 1]
-    if not surface.islower() or "`" in around or not is_everyday(surface):
-        return match
-    things = tuple(entity for entity in match.entity_ids if not graph.is_page(entity))
-    return replace(match, entity_ids=things)
 
 
 def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:

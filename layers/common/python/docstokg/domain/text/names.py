@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from docstokg.domain.text.everyday import is_everyday
-from docstokg.domain.text.manual_pages import page_name
 from docstokg.domain.text.words import STOP_WORDS, fold
 
 LONGEST_NAME = 60
@@ -34,6 +33,7 @@ _CODE = re.compile(
 )
 # `readFile(path)`, but not `git-rebase(1)` or "The Chase (1946 film)".
 _CALL = re.compile(r"\w\((?!\d\w?\))")
+_MANUAL_PAGE = re.compile(r"[\w.+:@\[-]*[^\W\d_][\w.+:@\[-]*\(\d\w{0,3}\)(?:\s.*)?")
 _FILE = re.compile(
     r"\.(?:adoc|bak|cfg|conf|csv|docx?|gz|html?|ini|ipynb|jsonl?|log|md|odt|pdf|pptx?|py|rst|sh|"
     r"toml|tsv|txt|xlsx?|xml|ya?ml|zip)$",
@@ -129,7 +129,7 @@ def title_names(title: str, *files: str | None) -> tuple[str, ...]:
         if same and whole == whole.lower() and not _COMMAND.fullmatch(whole):
             return ()
     short = " ".join(_PARENTHESIS.sub(" ", whole).split()).strip(" ,;:")
-    if page_name(whole) is None and (_CODE.search(short) or _CALL.search(whole)):
+    if not _MANUAL_PAGE.fullmatch(whole) and (_CODE.search(short) or _CALL.search(whole)):
         return ()
     plain = _ARTICLE.sub("", short)
     return tuple(dict.fromkeys(form for form in (whole, short, plain) if fold(form)))

@@ -6,7 +6,6 @@ from itertools import batched
 from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.graph.same_names import same_names
 from docstokg.domain.identity import chunk_uuid, is_id
-from docstokg.domain.text.manual_pages import other_names, page_name, references
 from docstokg.domain.text.names import MANY_DOCUMENTS, capitalised_names, heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import Context
@@ -18,7 +17,6 @@ RULE = "capitals-4"
 
 TITLE = "Title"
 HEADING = "Heading"
-MANUAL = "Manual"
 FIND_BATCH = 128
 
 Label = tuple[str, str, str, str]
@@ -141,8 +139,6 @@ def candidate_names(  # noqa: C901 - one branch a place names stand in
             yield names[0], TITLE, ""
             for other in names[1:]:
                 yield names[0], TITLE, other
-            if page_name(chunk.title):
-                yield from _pages(names[0], chunk.text)
         if heading := labels.heading(chunk.section):
             yield heading, HEADING, ""
         for mention in chunk.mentions or ():
@@ -156,18 +152,6 @@ def candidate_names(  # noqa: C901 - one branch a place names stand in
         for found_name in names_found:
             if not labels.is_part(fold(found_name.text)):
                 yield found_name.text, found_name.kind or "", ""
-
-
-def _pages(title: str, text: str) -> Iterator[NameRow]:
-    """Yield what a manual's page is also called, and the pages it points to.
-
-    Each chunk tells by itself, so that the order of loads is no matter. A page that is not loaded
-    has no bare word: `id(1)` is named so, and "id" is a word of every manual.
-    """
-    for name in other_names(text):
-        yield title, TITLE, name
-    for page in references(text):
-        yield page, MANUAL, ""
 
 
 def has_own_mentions(chunk: RawChunk) -> bool:
