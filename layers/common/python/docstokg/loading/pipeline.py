@@ -299,9 +299,10 @@ def gone_documents(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
-    """The names of a load, computed before it writes a chunk. `gone`: documents to remove.
+    """The names of a load, computed before it writes a chunk.
 
-    `aliases`: all entries of the linker. `changed`: see `ChangedNames`.
+    `aliases`: all entries of the linker. `changed_keys`, `changed_heads`, `everything`: see
+    `ChangedNames`. `gone`: ids of documents to remove.
     """
 
     resolver: EntityResolver

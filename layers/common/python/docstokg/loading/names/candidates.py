@@ -1,4 +1,4 @@
-"""Which names a load brings: titles, headings, abbreviations and what a recogniser finds."""
+"""Names in chunks: titles, headings, abbreviations and names that a recogniser finds."""
 
 import hashlib
 import json
@@ -92,13 +92,13 @@ class Labels:
         return cls(titles, frozenset(many))
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
-        """List the names of what a chunk is about: its document's title, its section's heading."""
+        """List the names of the title and of the section heading of a chunk."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
     def heading(self, section: str | None) -> str | None:
-        """Give the name a section's label is, unless it is one of many documents."""
+        """Return the name in a section label, None if many documents have that label."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
@@ -111,7 +111,7 @@ class Labels:
 
 
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
-    """Give the uuids that a load writes, replaces or removes; `removed`: documents that go."""
+    """Return the uuids that a load writes, replaces or removes; `removed`: ids of documents."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
@@ -185,10 +185,9 @@ def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName
 
 
 def _pages(title: str, text: str) -> Iterator[ChunkName]:
-    """Yield what a manual's page is also called, and the pages it points to.
+    """Yield the other names of a manual page, and the pages that its text refers to.
 
-    Each chunk tells by itself, so that the order of loads is no matter. A page that is not loaded
-    has no bare word: `id(1)` is named so, and "id" is a word of every manual.
+    A page that is not loaded is named `id(1)`, not "id", which is a word of every manual.
     """
     for name in other_names(text):
         yield ChunkName(title, TITLE, name)

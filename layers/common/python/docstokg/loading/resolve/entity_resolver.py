@@ -1,4 +1,4 @@
-"""The entities of a load: lists and ontologies first, then titles and the ends of triples."""
+"""Entities of a load: of lists and ontologies, of texts and of statements."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field
@@ -119,7 +119,7 @@ def _current(context: Context, entity: RawEntity) -> str:
 
 
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
-    """Read what the store says of some entities; unknown ones are left out."""
+    """Yield the stored name, type and synonyms of entities; unknown ones are left out."""
     graph, scope = context.stores.knowledge_graph, context.scope
     kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
     for identity, names in graph.names(identities, scope, READ_S).items():

@@ -129,7 +129,7 @@ class ResolverCache:
 
 
 class ResolvedRun:
-    """What a run has decided, fetched: a copy of its staging, and the load_plan."""
+    """A copy of a run's staging, and its plan, read from the bucket."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
         """Fetch it; `Unavailable` when there is none yet."""
