@@ -65,8 +65,8 @@ WRITES = {
     "object_store": ("put", "delete"),
     "index_writer": ("open_load", "put", "put_document", "put_facts", "delete", "close_load"),
     "graph_writer": (
-        "put_chunks", "put_entities", "put_relations", "put_mentions", "note_recogniser",
-        "delete", "close_load",
+        "put_chunks", "put_names", "put_entities", "put_relations", "put_mentions",
+        "note_recogniser", "delete", "close_load",
     ),
     "register": ("put", "forget"),
 }  # fmt: skip

@@ -310,6 +310,13 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
         number("a"): ("d9", "T", "S"),
     }
     uuids = [number("a"), number("b"), number("c")]
+    store.writer.put_names(SPACE, {uuids[0]: "one", uuids[1]: '["two", "\u00e4\\ud800"]'})
+    store.writer.put_chunks([node])
+    stored = dict(store.writer.names(SPACE))
+    assert stored.keys() == labels.keys()
+    assert {uuid: text for uuid, text in stored.items() if text} == {
+        uuids[1]: '["two", "\u00e4\\ud800"]'  # writing a chunk again clears its names
+    }
     assert store.writer.stated(SPACE, uuids) == {
         number("b"): {"MONDO:1", "HP:0001250"},
         number("c"): {SECRET, "MONDO:1"},

@@ -124,7 +124,7 @@ def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
         "Blue whale",
         "Old style",
     ]
-    labels = Labels((), (), set())
+    labels = Labels()
     names = [labels.heading(chunk.section) for chunk in chunks]
     assert names == ["Whales", None, "Blue whale", "Old style"]
     assert {chunk.title for chunk in chunks} == {"Whales"}

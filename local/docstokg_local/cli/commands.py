@@ -69,6 +69,9 @@ def load(  # noqa: PLR0913 - one parameter an option
         "--replace-docs", "Remove what the loaded documents held before and no longer do."
     ),
     sync: bool = flag("--sync", "Also remove documents whose files are gone from the folder."),
+    rebuild: bool = flag(
+        "--rebuild", "Compute the names and mentions of every stored chunk again."
+    ),
     extract: str | None = option(
         "--extract",
         "Let a language model read relations; asks first, with what it sends and costs.",
@@ -128,6 +131,7 @@ def load(  # noqa: PLR0913 - one parameter an option
         replace_docs=replace_docs,
         prefix=prefix,
         sync=sync,
+        rebuild=rebuild,
         agree=lambda gone: yes or agree_to_remove(gone),
         extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )

@@ -282,6 +282,18 @@ class GraphWriter(Protocol):
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
 
+    def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
+        """Store the names read from chunks, by chunk uuid; `put_chunks` clears them.
+
+        Each value is a text that only the loader reads (`loading.names.stored_names`).
+        """
+
+    def names(self, namespace: str) -> Iterable[tuple[str, str]]:
+        """Yield (uuid, stored names or "") of every chunk of a namespace.
+
+        `put_names` may be called meanwhile.
+        """
+
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
 

@@ -41,7 +41,8 @@ class LoadOptions:
     `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
     folders that are gone; `agree` is shown those before many go, and says whether they may.
     `extract`: stages what a language model reads in the staged chunks (`loading.names.extraction`).
-    `run_id`: a ULID that names the load; a new one by default.
+    `run_id`: a ULID that names the load; a new one by default. `rebuild`: compute the names and
+    mentions of every stored chunk again.
     """
 
     namespace: str = "default"
@@ -52,6 +53,7 @@ class LoadOptions:
     agree: Callable[[Sequence[str]], bool] = lambda gone: False
     extract: "Callable[[Context], ExtractionReport] | None" = None
     run_id: str = ""
+    rebuild: bool = False
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ then counts as unfinished.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, zip_longest
@@ -39,15 +39,15 @@ from docstokg.loading.names.candidates import (
     stage_names,
 )
 from docstokg.loading.names.mentions import MentionFinder
-from docstokg.loading.names.naming import Entry
+from docstokg.loading.names.naming import Aliases, Entry, Names, changed_keys
 from docstokg.loading.read.reading import Row, rows_of, stage
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.entity_resolver import EntityResolver, resolver_of
-from docstokg.loading.resolve.relinking import NewAliases, relink
-from docstokg.loading.resolve.stale_entities import stale_entities_of
+from docstokg.loading.resolve.affected import Changes, stage_affected
+from docstokg.loading.resolve.entity_resolver import EntityResolver, listed_names, resolver_of
+from docstokg.loading.resolve.relinking import ChangedNames, relink
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
 from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
@@ -93,9 +93,9 @@ def load(
         if options.extract is not None:
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, registry) if options.sync else []
-        decisions = decide(context, before.unfinished_load, gone)
-        write_chunks(decisions.resolver, decisions.finder)
-        finish(context, decisions, registry)
+        load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
+        write_chunks(load_plan.resolver, load_plan.finder)
+        finish(context, load_plan, registry)
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
     return report
@@ -298,26 +298,32 @@ def gone_documents(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decisions:
-    """What a load has decided of names before it writes a chunk. `gone`: documents to remove."""
+class LoadPlan:
+    """The names of a load, computed before it writes a chunk.
+
+    `aliases`: all entries of the linker. `changed_keys`, `changed_heads`, `everything`: see
+    `ChangedNames`. `gone`: ids of documents to remove.
+    """
 
     resolver: EntityResolver
     finder: MentionFinder
     labels: Labels
     aliases: Sequence[Entry]
-    fresh: Sequence[Entry]
+    changed_keys: Set[str]
+    changed_heads: Set[str]
     everything: bool
     recogniser: str
     gone: Sequence[str]
 
 
-def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions:
-    """Open the load and decide who is named in it; lists and ontologies are written.
+def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
+    """Open the load, compute its names, and write lists, ontologies and changed entities.
 
-    Earlier chunks are named and linked anew where another recogniser, or an earlier layout of
-    the graph, left them. `gone`: documents that are removed at the end.
+    `everything`: the names and mentions of all stored chunks are computed again, as after an
+    interrupted load and with another recogniser. `gone`: documents that are removed at the end.
     """
     stores, namespace = context.stores, context.namespace
+    graph = stores.graph_writer
     stores.index_writer.open_load(
         context.report.run_id,
         context.model,
@@ -326,33 +332,36 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
         namespace,
     )
     recogniser = context.report.names_by = recogniser_of(context)
-    renamed = stores.graph_writer.recogniser(namespace) != recogniser
+    renamed = graph.recogniser(namespace) != recogniser
+    everything = everything or renamed
     leaving = leaving_of(context, gone)
-    labels = labels_of(context, leaving)
+    before, labels = labels_of(context, leaving)
     if renamed:
-        stores.graph_writer.note_recogniser(namespace, "")
+        graph.note_recogniser(namespace, "")
     stage_names(context, labels)
-    # After an interrupted load nobody knows what the texts said that it replaced.
-    stale = stale_entities_of(context, labels, leaving, unfinished or renamed, must=renamed)
-    resolver = resolver_of(context, stale.ids)
-    resolve_edges(context, resolver.names, frozenset(gone))
+    stored = tuple(graph.aliases(namespace))
+    old_aliases, old_names = Aliases(stored), Names()
+    old_names.add(old_aliases.of_curies())
+    aliases, names = listed_names(context, stored)
+    listed = old_names.changed(names) if context.staging.count("entity") else set()
+    changes = Changes((before, labels), leaving, listed)
+    every = {entry[1] for entry in stored} if everything else None
+    affected = stage_affected(context, changes, every, must=renamed)
+    resolver = resolver_of(context, aliases, names, affected)
+    resolve_edges(context, names, frozenset(gone))
     resolver.write_listed()
-    resolver.rewrite(stale.changed(resolver))
-    forgotten = stale.ids - resolver.entities.keys()
-    aliases = list(resolver.aliases.for_linking(resolver.names, labels, forgotten))
-    fresh = [
-        *resolver.aliases.new(aliases),
-        *resolver.aliases.lost(stale.ids, aliases),
-        *((key, "", True) for key in labels.changed),
-    ]
-    return Decisions(
+    if not everything:
+        resolver.write_changed(affected)
+    unnamed = affected - resolver.entities.keys()
+    entries = list(aliases.for_linking(names, labels, unnamed))
+    return LoadPlan(
         resolver=resolver,
-        finder=MentionFinder(Linker(aliases), resolver.names, labels),
+        finder=MentionFinder(Linker(entries), names, labels),
         labels=labels,
-        aliases=aliases,
-        fresh=fresh,
-        # After an interrupted load nobody knows which names its chunks were never shown.
-        everything=unfinished or renamed,
+        aliases=entries,
+        changed_keys=changed_keys(old_aliases.for_linking(old_names, before, set()), entries),
+        changed_heads=listed | (before.common ^ labels.common),
+        everything=everything,
         recogniser=recogniser,
         gone=gone,
     )
@@ -365,20 +374,20 @@ class Mark(NamedTuple):
     after: str = ""
 
 
-def finish(context: Context, decisions: Decisions, registry: SourceRegistry) -> None:
+def finish(context: Context, load_plan: LoadPlan, registry: SourceRegistry) -> None:
     """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
-    for _ in finishing(context, decisions, registry):
+    for _ in finishing(context, load_plan, registry):
         pass
 
 
 def finishing(
-    context: Context, decisions: Decisions, registry: SourceRegistry, begun: Mark | None = None
+    context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
     """Do what `finish` does, a batch at a time: after each, the load may be left and gone on with.
 
     Yields where it stands; `begun`: the last mark of whoever did the beginning.
     """
-    steps = _steps(context, decisions, registry)
+    steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()
     names = list(steps)[list(steps).index(step) :]
     for name, following in zip_longest(names, names[1:]):
@@ -389,19 +398,18 @@ def finishing(
 
 
 def _steps(
-    context: Context, decisions: Decisions, registry: SourceRegistry
+    context: Context, load_plan: LoadPlan, registry: SourceRegistry
 ) -> dict[str, Callable[[str], Iterator[str]]]:
     """Give the steps of a load's end, in order; each takes and yields what is done of it."""
-    stores, resolver = context.stores, decisions.resolver
+    stores, resolver = context.stores, load_plan.resolver
 
     def relinked(after: str) -> Iterator[str]:
-        new_aliases = NewAliases(
-            Linker(decisions.fresh), decisions.labels.changed, decisions.everything
-        )
-        yield from relink(resolver, decisions.finder, new_aliases, after)
+        keys = Linker((key, "", True) for key in load_plan.changed_keys)
+        changed = ChangedNames(keys, load_plan.changed_heads, load_plan.everything)
+        yield from relink(resolver, load_plan.finder, changed, after)
 
     def closed(_: str) -> Iterator[str]:
-        stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)
+        stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
         stores.graph_writer.close_load()
         yield from ()
 
@@ -412,7 +420,7 @@ def _steps(
     every = context.replace_docs
     return {
         "stale": lambda after: remove_stale(context, every, after),
-        "gone": lambda after: remove_documents(context, decisions.gone, after),
+        "gone": lambda after: remove_documents(context, load_plan.gone, after),
         "edges": lambda after: write_edges(context, resolver, after),
         "earlier": relinked,
         "graph": closed,

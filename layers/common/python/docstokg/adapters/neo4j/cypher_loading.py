@@ -10,7 +10,7 @@ MERGE (c:Chunk {uuid: row.uuid})
 SET c.key = row.key, c.chunk_id = row.chunk_id, c.namespace = row.namespace,
   c.doc_id = row.doc_id, c.title = row.title, c.section = row.section,
   c.acl = row.acl, c.open = row.open,
-  c.topics = row.topics, c.facets = row.facets, c.degree = coalesce(c.degree, 0)
+  c.topics = row.topics, c.facets = row.facets, c.degree = coalesce(c.degree, 0), c.names = null
 MERGE (d:Document {key: row.document})
 SET d.namespace = row.namespace, d.doc_id = row.doc_id
 MERGE (d)-[:HAS_CHUNK]->(c)
@@ -32,6 +32,14 @@ CALL (c, row) {
   SET t.name = row.topics[i], t.namespace = row.namespace
   MERGE (c)-[:HAS_TOPIC]->(t)
 }""",
+    {"rows": []},
+)
+
+PUT_NAMES = Template(
+    "put_names",
+    """UNWIND $p.rows AS row
+MATCH (c:Chunk {uuid: row.uuid})
+SET c.names = row.names""",
     {"rows": []},
 )
 
@@ -315,6 +323,13 @@ NODES = Template(
 RETURN c.uuid AS uuid, c.chunk_id AS chunk_id, c.doc_id AS doc_id, c.title AS title,
   coalesce(c.section, '') AS section, c.acl AS acl, c.topics AS topics, c.facets AS facets
 ORDER BY uuid LIMIT $p.batch""",
+    _FIRST_PAGE,
+)
+
+NAMES = Template(
+    "names",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid, coalesce(c.names, '') AS names ORDER BY uuid LIMIT $p.batch""",
     _FIRST_PAGE,
 )
 

@@ -138,6 +138,15 @@ class Neo4jGraphWriter:
         for row in self._pages(cypher.NODES, namespace):
             yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
+    def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
+        """Store the names read from chunks, by chunk uuid."""
+        self._put(cypher.PUT_NAMES, [{"uuid": uuid, "names": n} for uuid, n in names.items()])
+
+    def names(self, namespace: str) -> Iterable[tuple[str, str]]:
+        """Yield (uuid, stored names or "") of every chunk of a namespace, in pages."""
+        for row in self._pages(cypher.NAMES, namespace):
+            yield row["uuid"], row["names"]
+
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
         rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})

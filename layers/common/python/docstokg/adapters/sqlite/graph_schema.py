@@ -58,6 +58,12 @@ CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, t
 CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
 
+# Files of earlier versions have no such table: the writer adds it, and the next load fills it.
+NAMES_TABLE = """
+CREATE TABLE IF NOT EXISTS graph_names (
+  chunk INTEGER PRIMARY KEY, namespace TEXT NOT NULL, names TEXT NOT NULL)
+"""
+
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     """Refuse to read another layout than this version's: `Unavailable`, with what helps."""

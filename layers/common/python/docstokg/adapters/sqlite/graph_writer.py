@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
+from docstokg.adapters.sqlite.graph_schema import NAMES_TABLE, SCHEMA_VERSION, TABLES
 from docstokg.adapters.sqlite.session import UPSERT, immediate, insert, prepared, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.model import Contract
@@ -47,6 +47,7 @@ class SqliteGraphWriter:
                 " ON c.chunk = k.value CROSS JOIN json_each(c.topics) t)",
                 (keys,),
             )
+            run("DELETE FROM graph_names WHERE chunk IN (SELECT value FROM json_each(?))", (keys,))
             for key, node in rows:
                 lists = {
                     "acl": _array(sorted(set(node.acl))),
@@ -194,6 +195,20 @@ class SqliteGraphWriter:
             (namespace,),
         )
 
+    def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
+        """Store the names read from chunks, by chunk uuid."""
+        with self._writing() as run:
+            for uuid, text in names.items():
+                row = (chunk_key(uuid), namespace, text)
+                run("INSERT OR REPLACE INTO graph_names VALUES (?, ?, ?)", row)
+
+    def names(self, namespace: str) -> Iterable[tuple[str, str]]:
+        """Yield (uuid, stored names or "") of every chunk of a namespace, in pages."""
+        after = -1
+        while rows := self._connection().execute(_NAMES, (after, namespace)).fetchall():
+            for after, uuid, names in rows:  # noqa: B007 - the last key begins the next page
+                yield uuid, names
+
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
@@ -255,6 +270,7 @@ class SqliteGraphWriter:
             for table, column in (
                 ("graph_relations", "evidence"),
                 ("graph_topics", "chunk"),
+                ("graph_names", "chunk"),
                 ("graph_chunks", "chunk"),
             ):
                 run(
@@ -270,7 +286,7 @@ class SqliteGraphWriter:
             " (SELECT entity FROM graph_entities WHERE namespace = ?)",
             (namespace,),
         )
-        for table in ("relations", "topics", "aliases", "entities", "chunks"):
+        for table in ("relations", "topics", "aliases", "entities", "names", "chunks"):
             gone = run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
         run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
         return int(gone.rowcount)
@@ -366,6 +382,7 @@ class SqliteGraphWriter:
             version = str(SCHEMA_VERSION)
             try:
                 self._opened = prepared(self._path, BUSY_S, TABLES, "graph_meta", version)
+                self._opened.execute(NAMES_TABLE)
             except sqlite3.Error as error:
                 raise translated(error, self._path) from error
         return self._opened
@@ -388,6 +405,11 @@ _PUT_ENTITY = (
     + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
 )
 
+_NAMES = (
+    "SELECT c.chunk, c.uuid, coalesce(n.names, '') FROM graph_chunks c"
+    " LEFT JOIN graph_names n ON n.chunk = c.chunk"
+    " WHERE c.chunk > ? AND c.namespace = ? ORDER BY c.chunk LIMIT 5000"
+)
 _NODES = (
     "SELECT namespace, uuid, chunk_id, doc_id, title, section, acl, topics, facets"
     " FROM graph_chunks WHERE namespace = ? ORDER BY uuid"

@@ -1,7 +1,10 @@
-"""Which names a load brings: titles, headings, abbreviations and what a recogniser finds."""
+"""Names in chunks: titles, headings, abbreviations and names that a recogniser finds."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import batched
+from itertools import batched, chain
+from typing import NamedTuple
 
 from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.graph.same_names import same_names
@@ -19,139 +22,162 @@ TITLE = "Title"
 HEADING = "Heading"
 FIND_BATCH = 128
 
-Label = tuple[str, str, str, str]
-"""Chunk uuid, document id, title and section of a chunk."""
+Label = tuple[str, str, str]
+"""Document id, title and section of a chunk."""
+
+FOUND = "Found"
+"""Place of a name that the recogniser found in the text."""
 
 NameRow = tuple[str, str, str]
 """A name as it is written, its kind or "", and another form of it or ""."""
 
 
-class Labels:
-    """Titles and sections of a namespace, and which of them only name parts of documents.
+class ChunkName(NamedTuple):
+    """A name in a chunk: see `NameRow`. `place`: `HEADING`, `FOUND` or "" (kept in any case)."""
 
-    Counted over the chunks of store and load together, so that the order of loads is no matter.
-    `changed`: labels that this load makes parts of documents, or no longer such; `freed`: those
-    of them that are names from now on.
-    """
+    surface: str
+    kind: str = ""
+    other: str = ""
+    place: str = ""
 
-    freed: frozenset[str] = frozenset()
 
-    def __init__(self, stored: Sequence[Label], staged: Iterable[Label], gone: Set[str]) -> None:
-        """Take the labels before and after; `gone`: uuids that the load replaces or removes."""
-        before, after = _Sections(), _Sections()
-        for uuid, doc_id, title, section in stored:
-            before.add(doc_id, title, section)
-            if uuid not in gone:
-                after.add(doc_id, title, section)
-        for _, doc_id, title, section in staged:
-            after.add(doc_id, title, section)
-        self._titles, self.common = after.titles, after.common()
-        common = before.common()
-        parts = common - before.titles, self.common - after.titles
-        self.changed = (common ^ self.common) | (parts[0] ^ parts[1])
-        self.freed = (common - self.common) | (parts[0] - parts[1])
+class NamesRecord(NamedTuple):
+    """The names of a chunk as the graph stores them; `digest`: see `naming_digest`."""
+
+    digest: str
+    names: Sequence[ChunkName]
 
     @classmethod
-    def of(cls, titles: Iterable[str], common: Iterable[str], changed: Iterable[str]) -> "Labels":
-        """Give labels that were counted before: see `counted`."""
-        labels = cls((), (), set())
-        labels._titles = set(titles)
-        labels.common, labels.changed = frozenset(common), frozenset(changed)
-        return labels
+    def read(cls, text: str) -> "NamesRecord":
+        """Parse what `text` returned; "" has no digest."""
+        digest, names = json.loads(text) if text else ("", ())
+        return cls(digest, [ChunkName(*name) for name in names])
 
-    def counted(self) -> tuple[list[str], list[str], list[str]]:
-        """List folded titles, common and changed section labels, each sorted; see `of`."""
-        return sorted(self._titles), sorted(self.common), sorted(self.changed)
+    def text(self) -> str:
+        """Return JSON."""
+        return json.dumps([self.digest, self.names], ensure_ascii=False, separators=(",", ":"))
+
+
+def naming_digest(recogniser: str, chunk: RawChunk) -> str:
+    """Return a hash of the data that the names of a chunk are read from, given mentions apart."""
+    finder = "" if has_own_mentions(chunk) else recogniser
+    place = (chunk.title, chunk.document_name, chunk.doc_id, chunk.section)
+    content = json.dumps([finder, chunk.text, *place])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+class Labels:
+    """Titles and sections of a namespace, and the sections that only name parts of documents.
+
+    `common`: folded section labels of many documents. `parts`: those that title no document.
+    """
+
+    def __init__(self, titles: Set[str] = frozenset(), common: Set[str] = frozenset()) -> None:
+        self.titles, self.common = titles, common
+        self.parts = common - titles
+
+    @classmethod
+    def counted(cls, rows: Iterable[Label]) -> "Labels":
+        """Count (doc_id, title, section) of every chunk of a namespace."""
+        titles: set[str] = set()
+        documents: dict[str, set[str]] = {}
+        for doc_id, title, section in rows:
+            if title:
+                titles.add(fold(title))
+            if (name := heading_name(section) if section else None) is not None:
+                documents.setdefault(fold(name), set()).add(doc_id)
+        many = (key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
+        return cls(titles, frozenset(many))
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
-        """List the names of what a chunk is about: its document's title, its section's heading."""
+        """List the names of the title and of the section heading of a chunk."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
-    def is_part(self, key: str) -> bool:
-        """Tell whether a folded name is a label of many documents, and the title of none."""
-        return key in self.common and key not in self._titles
-
     def heading(self, section: str | None) -> str | None:
-        """Give the name a section's label is, unless it is one of many documents."""
+        """Return the name in a section label, None if many documents have that label."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
-
-class _Sections:
-    """Folded titles, and the documents of each folded section label."""
-
-    def __init__(self) -> None:
-        self.titles: set[str] = set()
-        self._documents: dict[str, set[str]] = {}
-
-    def add(self, doc_id: str, title: str, section: str) -> None:
-        if title:
-            self.titles.add(fold(title))
-        if (name := heading_name(section) if section else None) is not None:
-            self._documents.setdefault(fold(name), set()).add(doc_id)
-
-    def common(self) -> frozenset[str]:
-        """Give the labels of many documents."""
-        return frozenset(k for k, ids in self._documents.items() if len(ids) >= MANY_DOCUMENTS)
+    def names(self, found: Iterable[ChunkName]) -> Iterator[NameRow]:
+        """Yield the names of a chunk that are no labels of parts of documents."""
+        for surface, kind, other, place in found:
+            labels = {HEADING: self.common, FOUND: self.parts}.get(place)
+            if not labels or fold(surface) not in labels:
+                yield surface, kind, other
 
 
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
-    """Give the uuids that a load writes, replaces or removes; `removed`: documents that go."""
+    """Return the uuids that a load writes, replaces or removes; `removed`: ids of documents."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
     return gone
 
 
-def labels_of(context: Context, leaving: Set[str]) -> Labels:
-    """Read the labels of store and load; `leaving`: see `leaving_of`."""
+def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
+    """Return the labels of the store and of the store after this load."""
+    staged = ((c.doc_id, c.title, c.section or "") for c in context.staging.chunks())
     stored = tuple(context.stores.graph_writer.labels(context.namespace))
-    staged = (
-        ("", chunk.doc_id, chunk.title, chunk.section or "") for chunk in context.staging.chunks()
-    )
-    return Labels(stored, staged, leaving)
+    staying = (row[1:] for row in stored if row[0] not in leaving)
+    return Labels.counted(row[1:] for row in stored), Labels.counted(chain(staying, staged))
 
 
-def recogniser_of(context: Context) -> str:
-    """Name what finds names in this load."""
+def installed_recogniser(context: Context) -> str:
+    """Return the name of the recogniser that can read texts here."""
     finder = context.stores.names
     return RULE if finder is None else finder.model
 
 
+def recogniser_of(context: Context) -> str:
+    """Return the name of the recogniser of this load: the stored one if it loads no chunk."""
+    stored = context.stores.graph_writer.recogniser(context.namespace)
+    if stored and not context.staging.count("chunk"):
+        return stored
+    return installed_recogniser(context)
+
+
 def stage_names(context: Context, labels: Labels) -> None:
-    """Keep every name of the load's chunks."""
+    """Stage the names of every chunk of the load."""
+    recogniser = installed_recogniser(context)
     with context.progress.stage("names", context.staging.count("chunk")) as advance:
         for batch in batched(context.staging.chunks(), FIND_BATCH, strict=False):
-            for row in candidate_names(context.stores.names, labels, batch):
-                context.staging.add_name(*row)
+            found = chunk_names(context.stores.names, batch)
+            for chunk, names in zip(batch, found, strict=True):
+                record = NamesRecord(naming_digest(recogniser, chunk), names)
+                context.staging.add_names(chunk_uuid(context.namespace, chunk.id), record.text())
+                for row in labels.names(names):
+                    context.staging.add_name(*row)
             advance(len(batch))
 
 
-def candidate_names(  # noqa: C901 - one branch a place names stand in
-    finder: NameFinder | None, labels: Labels, batch: Sequence[RawChunk]
-) -> Iterator[NameRow]:
-    """Yield the names that chunks bring; `finder`: see `find_names`."""
-    for chunk in batch:
-        names = title_names(chunk.title, chunk.document_name, chunk.doc_id)
-        if names:
-            yield names[0], TITLE, ""
-            for other in names[1:]:
-                yield names[0], TITLE, other
-        if heading := labels.heading(chunk.section):
-            yield heading, HEADING, ""
-        for mention in chunk.mentions or ():
-            if not is_id(mention.entity):
-                yield mention.entity, "", ""
-        for same in same_names(chunk.text, chunk.title):
-            yield same.name, "", ""
-            yield same.other, "", ""
-    linked = [chunk for chunk in batch if not has_own_mentions(chunk)]
-    for names_found in find_names(finder, [chunk.text for chunk in linked]):
-        for found_name in names_found:
-            if not labels.is_part(fold(found_name.text)):
-                yield found_name.text, found_name.kind or "", ""
+def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
+    """Return the names of each chunk; they depend on nothing but the chunk and `finder`."""
+    linked = [chunk.text for chunk in batch if not has_own_mentions(chunk)]
+    found = iter(find_names(finder, linked))
+    return [
+        list(dict.fromkeys(_names_of(chunk, () if has_own_mentions(chunk) else next(found))))
+        for chunk in batch
+    ]
+
+
+def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName]:
+    titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)
+    if titles:
+        yield ChunkName(titles[0], TITLE)
+        for other in titles[1:]:
+            yield ChunkName(titles[0], TITLE, other)
+    if heading := heading_name(chunk.section) if chunk.section else None:
+        yield ChunkName(heading, HEADING, place=HEADING)
+    for mention in chunk.mentions or ():
+        if not is_id(mention.entity):
+            yield ChunkName(mention.entity)
+    for same in same_names(chunk.text, chunk.title):
+        yield ChunkName(same.name)
+        yield ChunkName(same.other)
+    for name in found:
+        yield ChunkName(name.text, name.kind or "", place=FOUND)
 
 
 def has_own_mentions(chunk: RawChunk) -> bool:
@@ -166,8 +192,11 @@ def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequ
     return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]
 
 
-def as_raw(chunk: StoredChunk) -> RawChunk:
-    """Give what naming and linking need of a stored chunk."""
+def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:
+    """Return the fields of a stored chunk that naming and linking read.
+
+    `is_given`: its mentions came with it, so nothing is read from its text.
+    """
     return RawChunk(
         id=chunk.chunk_id,
         doc_id=chunk.doc_id,
@@ -175,4 +204,5 @@ def as_raw(chunk: StoredChunk) -> RawChunk:
         title=chunk.title,
         document_name=chunk.document_name,
         section=chunk.section,
+        mentions=() if is_given else None,
     )

@@ -7,7 +7,7 @@ from docstokg.domain.identity import entity_id, is_curie, is_id, is_own_id
 from docstokg.domain.text.folding import alias_keys, variant
 from docstokg.domain.text.names import better_kind, better_surface
 from docstokg.domain.text.words import fold
-from docstokg.loading.names.candidates import Labels
+from docstokg.loading.names.candidates import Labels, NameRow
 
 Entry = tuple[str, str, bool]
 _SEVERAL = ""
@@ -45,6 +45,12 @@ class Names:
                 if first != identity:
                     table[key] = _SEVERAL
 
+    def changed(self, other: "Names") -> set[str]:
+        """Return the folded names that mean another CURIE, or none, in `other`."""
+        tables = (self._preferred, self._synonym, other._preferred, other._synonym)
+        keys = set().union(*tables)
+        return {key for key in keys if self.curie(key) != other.curie(key)}
+
     def curie(self, key: str) -> str | None:
         """Find the CURIE a folded name means: the one with that name, else with that synonym."""
         return self._preferred.get(key, self._synonym.get(key)) or None
@@ -63,11 +69,9 @@ class Aliases:
 
     def __init__(self, stored: Iterable[Entry]) -> None:
         self._stored: dict[str, list[Entry]] = {}
-        self._pairs: set[tuple[str, str]] = set()
         self._fresh: dict[str, list[Entry]] = {}
         for entry in stored:
             self._stored.setdefault(entry[1], []).append(entry)
-            self._pairs.add(entry[:2])
 
     def put(
         self, identity: str, name: str, synonyms: Iterable[str], leads_to: str | None = None
@@ -101,7 +105,7 @@ class Aliases:
         names_of_others = set(own.values())
         taken: set[str] = set()
         for key, identity, preferred in self.all():
-            if preferred and not is_curie(identity) and (names.curie(key) or labels.is_part(key)):
+            if preferred and not is_curie(identity) and (names.curie(key) or key in labels.parts):
                 taken.add(identity)
         for entry in self.all():
             key, identity, preferred = entry
@@ -112,14 +116,19 @@ class Aliases:
             if preferred or not plural or key not in names_of_others:
                 yield entry
 
-    def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield those the store did not have."""
-        return (entry for entry in entries if entry[:2] not in self._pairs)
 
-    def lost(self, identities: Set[str], entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the stored ones of some entities that are not among the `entries`, for nobody."""
-        pairs = {entry[:2] for entry in entries if entry[1] in identities}
-        for identity in sorted(identities):
-            for key, _, _ in self._stored.get(identity, ()):
-                if (key, identity) not in pairs:
-                    yield key, "", True
+def changed_keys(before: Iterable[Entry], after: Iterable[Entry]) -> set[str]:
+    """Return the alias keys that lead to other entities after a load than before."""
+    old, new = set(before), set(after)
+    return {key for key, _, _ in old ^ new}
+
+
+def desired_entities(rows: Iterable[NameRow], names: Names) -> dict[str, NamedEntity]:
+    """Return the entities that names in texts and statements mean, without listed ones, by id."""
+    entities: dict[str, NamedEntity] = {}
+    for surface, kind, synonym in rows:
+        identity = names.id_of_name(surface)
+        if is_own_id(identity):
+            entity = entities.setdefault(identity, NamedEntity(identity, surface))
+            entity.take(surface, kind, (synonym,) if synonym else ())
+    return entities

@@ -26,6 +26,7 @@ CREATE INDEX chunk_doc ON chunk (doc_id, seq);
 CREATE INDEX chunk_shard ON chunk (shard) WHERE shard <> '';
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
     UNIQUE (surface, synonym, type));
+CREATE TABLE chunk_names (uuid TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
 CREATE TABLE entity (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, payload TEXT, embedding BLOB);
 CREATE TABLE statement (seq INTEGER PRIMARY KEY, triple INTEGER, file TEXT, line INTEGER,
     payload TEXT);
@@ -130,6 +131,19 @@ class Staging:
         """Yield (name, type or "", synonym or ""), in no order that means anything."""
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
+    def add_names(self, uuid: str, names: str) -> None:
+        """Stage the names of a chunk as the graph stores them."""
+        self._db.execute("INSERT OR REPLACE INTO chunk_names VALUES (?, ?)", (uuid, names))
+
+    def names_of(self, uuid: str) -> str:
+        """Return the staged names of a chunk, "" for none."""
+        rows = self._rows("SELECT names FROM chunk_names WHERE uuid = ?", uuid)
+        return str(rows[0][0]) if rows else ""
+
+    def chunk_names(self) -> Iterator[tuple[str, str]]:
+        """Yield (uuid, names) of every chunk with staged names."""
+        return self._each("SELECT uuid, names FROM chunk_names")
+
     def add_entity(self, entity: RawEntity) -> None:
         """Keep an entity; the same id again adds synonyms, under another name it is refused."""
         if (stored := self.entity(entity.id)) is not None:
@@ -222,7 +236,7 @@ class Staging:
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
     def save(self) -> None:
-        """Make the file whole and as small as it can be."""
+        """Commit and compact the file."""
         self._db.execute("COMMIT")
         self._db.execute("VACUUM")
         self._db.execute("BEGIN")

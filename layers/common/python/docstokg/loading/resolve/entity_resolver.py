@@ -1,29 +1,24 @@
-"""The entities of a load: lists and ontologies first, then titles and the ends of triples."""
+"""Entities of a load: of lists and ontologies, of texts and of statements."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
-from docstokg.domain.identity import REDIRECT_DEPTH, is_own_id
+from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
-from docstokg.loading.names.naming import Aliases, NamedEntity, Names
+from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
 from docstokg.loading.read.raw_input import RawEntity
 
 
 @dataclass
 class EntityResolver:
-    """Every entity of a load, and which of them are written; see `resolver_of`.
-
-    `stale`: ids of stored entities whose stored names are dropped for those of this load.
-    `entities`: those that no list gave, by id.
-    """
+    """The entities of a load, and a record of those written. `entities`: unlisted ones, by id."""
 
     context: Context
     names: Names
     aliases: Aliases
     entities: dict[str, NamedEntity]
-    stale: Set[str] = frozenset()
     _written: set[str] = field(default_factory=set)
 
     def write_listed(self) -> None:
@@ -43,12 +38,15 @@ class EntityResolver:
             self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
             self._written.update(batch)
 
-    def rewrite(self, identities: Iterable[str]) -> None:
-        """Write stored entities as they are named now, before any text goes.
+    def write_changed(self, affected: Set[str]) -> None:
+        """Write the stored ones of these entities whose data differs now.
 
-        One may leave the store with a text, so that whoever needs it later writes it again.
+        A removed text may take one of them out of the store later in this load, so each counts
+        as unwritten afterwards.
         """
-        self.write_named(identities)
+        for batch in batched(sorted(affected), ROW_BATCH, strict=False):
+            stored = list(stored_names(self.context, batch))
+            self.write_named(e.id for e in stored if e != self.entities.get(e.id))
         self._written.clear()
 
     def display_names(self, identities: Iterable[str]) -> dict[str, str]:
@@ -82,26 +80,31 @@ class EntityResolver:
         context.report.entities += len(records)
 
 
-def resolver_of(context: Context, stale: Set[str]) -> EntityResolver:
-    """Name everything that a load brings; `stale`: see `EntityResolver`."""
-    names, own = Names(), dict[str, NamedEntity]()
-    aliases = Aliases(context.stores.graph_writer.aliases(context.namespace))
+def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Names]:
+    """Return the aliases of a store after its lists changed, and the names of listed entities."""
+    aliases, names = Aliases(stored), Names()
     for entity in context.staging.entities():
         leads_to = _current(context, entity)
         aliases.put(entity.id, entity.name, entity.synonyms, leads_to=leads_to)
     names.add(aliases.of_curies())
-    for surface, kind, synonym in context.staging.names():
-        identity = names.id_of_name(surface)
-        if is_own_id(identity):
-            entry = own.setdefault(identity, NamedEntity(identity, surface))
-            entry.take(surface, kind, (synonym,) if synonym else ())
-    for identities in batched(sorted(own.keys() - stale), ROW_BATCH, strict=False):
-        # What earlier loads said is joined: the order of loads is no matter.
+    return aliases, names
+
+
+def resolver_of(
+    context: Context, aliases: Aliases, names: Names, affected: Set[str]
+) -> EntityResolver:
+    """Return the entities of the staged names.
+
+    Stored data of an entity is joined with them, except for `affected` ones, whose staged names
+    are all there are.
+    """
+    own = desired_entities(context.staging.names(), names)
+    for identities in batched(sorted(own.keys() - affected), ROW_BATCH, strict=False):
         for stored in stored_names(context, identities):
             own[stored.id].take(stored.name, stored.type, stored.synonyms)
     for entry in own.values():
         aliases.put(entry.id, entry.name, sorted(entry.synonyms))
-    return EntityResolver(context, names, aliases, own, stale)
+    return EntityResolver(context, names, aliases, own)
 
 
 def _current(context: Context, entity: RawEntity) -> str:
@@ -116,7 +119,7 @@ def _current(context: Context, entity: RawEntity) -> str:
 
 
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
-    """Read what the store says of some entities; unknown ones are left out."""
+    """Yield the stored name, type and synonyms of entities; unknown ones are left out."""
     graph, scope = context.stores.knowledge_graph, context.scope
     kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
     for identity, names in graph.names(identities, scope, READ_S).items():

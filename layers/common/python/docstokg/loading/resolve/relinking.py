@@ -1,4 +1,4 @@
-"""Links chunks of earlier loads again to the names that a load brings."""
+"""Link chunks of earlier loads again where a load changes the entities of a name."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from itertools import batched
 from docstokg.contracts.records import StoredChunk
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.text.names import heading_name
+from docstokg.domain.text.names import heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import READ_S, ROW_BATCH
 from docstokg.loading.names.candidates import as_raw
@@ -17,28 +17,35 @@ from docstokg.loading.resolve.entity_resolver import EntityResolver
 
 
 @dataclass(frozen=True, slots=True)
-class NewAliases:
-    """Names and section labels new to earlier chunks; `everything`: all are linked again."""
+class ChangedNames:
+    """Names that lead to other entities after the load.
 
-    names: Linker
-    labels: Set[str]
+    `keys`: linker of the changed alias keys. `heads`: folded titles and section labels that name
+    another entity, or none. `everything`: all chunks are linked again.
+    """
+
+    keys: Linker
+    heads: Set[str]
     everything: bool
 
     def __bool__(self) -> bool:
-        return bool(self.names) or bool(self.labels) or self.everything
+        return bool(self.keys) or bool(self.heads) or self.everything
 
-    def concerns(self, chunk: StoredChunk) -> bool:
-        """Tell whether a chunk has to be linked again."""
-        if self.everything or self.names.find(chunk.text):
+    def concern(self, chunk: StoredChunk) -> bool:
+        """Return whether a chunk has to be linked again."""
+        if self.everything or self.keys.find(chunk.text):
             return True
-        heading = heading_name(chunk.section) if self.labels and chunk.section else None
-        return heading is not None and fold(heading) in self.labels
+        if not self.heads:
+            return False
+        heads = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
+        heading = heading_name(chunk.section) if chunk.section else None
+        return any(fold(head) in self.heads for head in (*heads, heading) if head)
 
 
 def relink(
-    resolver: EntityResolver, finder: MentionFinder, new_aliases: NewAliases, after: str = ""
+    resolver: EntityResolver, finder: MentionFinder, changed: ChangedNames, after: str = ""
 ) -> Iterator[str]:
-    """Link again every earlier chunk that new aliases concern, or that states an edge of this load.
+    """Link every earlier chunk again that has a changed name or states an edge of this load.
 
     Given mentions stay as they are. Yields the last chunk's uuid after each batch, in their order;
     `after`: the last one that was linked before.
@@ -48,7 +55,7 @@ def relink(
     stored = context.stores.graph_writer.labels(context.namespace)
     others = [uuid for uuid, *_ in stored if uuid > after and uuid not in mine]
     stating = set(context.staging.evidence()) - mine
-    if not others or not (new_aliases or stating):
+    if not others or not (changed or stating):
         return
     with context.progress.stage("earlier chunks", len(others)) as advance:
         for batch in batched(others, ROW_BATCH, strict=False):
@@ -58,7 +65,7 @@ def relink(
             concerned = {
                 uuid: chunk
                 for uuid, chunk in sorted(chunks.items())
-                if uuid in stating or new_aliases.concerns(chunk)
+                if uuid in stating or changed.concern(chunk)
             }
             if concerned:
                 _link(resolver, finder, concerned)

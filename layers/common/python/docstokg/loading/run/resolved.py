@@ -20,7 +20,7 @@ from docstokg.loading.context import Context, LoadReport, NullProgress, Stores
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names
-from docstokg.loading.pipeline import Decisions
+from docstokg.loading.pipeline import LoadPlan
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.entity_resolver import EntityResolver
@@ -29,7 +29,7 @@ from docstokg.loading.run.rows import compressed, each_line, packed_lines
 from docstokg.ports import ObjectStore
 
 STAGING = "staging.sqlite.gz"
-DECISIONS = "decisions.jsonl.gz"
+DECISIONS = "load_plan.jsonl.gz"
 PIECE = 1 << 20
 MOST_IDLE = 8
 
@@ -38,7 +38,7 @@ def put_resolved(
     run: IngestRun,
     objects: ObjectStore,
     context: Context,
-    decisions: Decisions,
+    load_plan: LoadPlan,
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
@@ -57,15 +57,15 @@ def put_resolved(
         "replace": context.replace_docs,
         "generation": context.generation,
         "earlier": None if earlier is None else [doc for doc in documents if doc in earlier],
-        "everything": decisions.everything,
-        "recogniser": decisions.recogniser,
-        "gone": list(decisions.gone),
+        "everything": load_plan.everything,
+        "recogniser": load_plan.recogniser,
+        "gone": list(load_plan.gone),
         "said": {**summary, "chunks": staging.count("chunk")},
     }
     staging.empty()
     staging.save()
     objects.put(run.key("resolved", STAGING), compressed(_pieces(file)))
-    objects.put(run.key("resolved", DECISIONS), packed_lines(_lines(head, decisions)))
+    objects.put(run.key("resolved", DECISIONS), packed_lines(_lines(head, load_plan)))
 
 
 def _pieces(file: Path) -> Iterator[bytes]:
@@ -74,20 +74,26 @@ def _pieces(file: Path) -> Iterator[bytes]:
         yield from iter(lambda: whole.read(PIECE), b"")
 
 
-def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
+def _lines(head: Mapping[str, Any], load_plan: LoadPlan) -> Iterator[str]:
     yield json.dumps(head)
     kinds = {
-        "alias": decisions.aliases,
-        "fresh": decisions.fresh,
-        "curie": decisions.resolver.aliases.of_curies(),
+        "alias": load_plan.aliases,
+        "curie": load_plan.resolver.aliases.of_curies(),
     }
     for kind, entries in kinds.items():
         for entry in entries:
             yield json.dumps([kind, *entry])
-    for _, entity in sorted(decisions.resolver.entities.items()):
+    for _, entity in sorted(load_plan.resolver.entities.items()):
         yield json.dumps(["named", entity.id, entity.name, entity.type, sorted(entity.synonyms)])
-    for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
-        for key in keys:
+    labels = load_plan.labels
+    sets = {
+        "title": labels.titles,
+        "common": labels.common,
+        "key": load_plan.changed_keys,
+        "head": load_plan.changed_heads,
+    }
+    for kind, keys in sets.items():
+        for key in sorted(keys):
             yield json.dumps([kind, key])
 
 
@@ -123,12 +129,12 @@ class ResolverCache:
 
 
 class ResolvedRun:
-    """What a run has decided, fetched: a copy of its staging, and the decisions."""
+    """A copy of a run's staging, and its plan, read from the bucket."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
         """Fetch it; `Unavailable` when there is none yet."""
         self._run, self._objects = run, objects
-        self._decided: Decisions | None = None
+        self._decided: LoadPlan | None = None
         try:
             lines = each_line(objects.get(run.key("resolved", DECISIONS)))
             body = objects.get(run.key("resolved", STAGING))
@@ -188,29 +194,30 @@ class ResolvedRun:
             generation=head["generation"],
         )
 
-    def decisions(self, context: Context) -> Decisions:
-        """Give what `pipeline.decide` decided."""
+    def plan(self, context: Context) -> LoadPlan:
+        """Return the plan that `pipeline.plan` made, for the resolver of `context`."""
         if self._decided is None:
             self._decided = self._decide(context)
             self._rows.clear()
         # Another task of the same load: both resolvers know what one wrote.
         return replace(self._decided, resolver=replace(self._decided.resolver, context=context))
 
-    def _decide(self, context: Context) -> Decisions:
+    def _decide(self, context: Context) -> LoadPlan:
         names = Names()
         names.add(self._entries("curie"))
         entities = {
             identity: NamedEntity(identity, name, kind, set(synonyms))
             for identity, name, kind, synonyms in self._rows.pop("named", ())
         }
-        labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
+        labels = Labels(self._keys("title"), self._keys("common"))
         aliases = list(self._entries("alias"))
-        return Decisions(
+        return LoadPlan(
             resolver=EntityResolver(context, names, Aliases(()), entities),
             finder=MentionFinder(Linker(aliases), names, labels),
             labels=labels,
             aliases=aliases,
-            fresh=list(self._entries("fresh")),
+            changed_keys=self._keys("key"),
+            changed_heads=self._keys("head"),
             everything=self.head["everything"],
             recogniser=self.head["recogniser"],
             gone=self.head["gone"],
@@ -220,5 +227,5 @@ class ResolvedRun:
         for key, identity, preferred in self._rows.pop(kind, ()):
             yield key, identity, bool(preferred)
 
-    def _keys(self, kind: str) -> list[str]:
-        return [row[0] for row in self._rows.pop(kind, ())]
+    def _keys(self, kind: str) -> frozenset[str]:
+        return frozenset(row[0] for row in self._rows.pop(kind, ()))

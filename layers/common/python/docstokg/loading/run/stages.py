@@ -30,14 +30,13 @@ from docstokg.loading.context import (
     Readers,
     Stores,
 )
-from docstokg.loading.names.candidates import RULE, find_names, has_own_mentions
+from docstokg.loading.names.candidates import find_names, has_own_mentions
 from docstokg.loading.pipeline import (
     Mark,
     begin,
-    decide,
     finishing,
     gone_documents,
-    info_before,
+    plan,
     read_files,
 )
 from docstokg.loading.read.raw_input import RawChunk
@@ -253,7 +252,7 @@ class _Resolution:
         context = read_files(context, self._files(), None, registry)
         removed, refused = self._removals(registry)
         gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
-        decisions = decide(context, before.unfinished_load, gone)
+        load_plan = plan(context, before.unfinished_load, gone)
         documents = sum(1 for _ in self.staging.origins())
         summary = {
             "loaded": self.files - len(self.paths) if run.posted else documents,
@@ -264,7 +263,7 @@ class _Resolution:
             "rejected": [*refused, *self._rejected()],
             "notes": self.rejects.notes[:MOST_NAMED],
         }
-        put_resolved(run, self.objects, context, decisions, file, summary)
+        put_resolved(run, self.objects, context, load_plan, file, summary)
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
@@ -288,7 +287,7 @@ class _Resolution:
                 if answers.models != models:
                     raise LoadError("two models have read this run's chunks: begin it again")
         if models is None:
-            return self._without_rows(stores)
+            return stores
         dense, sparse, recogniser = models["dense"], models["sparse"], models["model"]
         return replace(
             stores,
@@ -296,15 +295,6 @@ class _Resolution:
             sparse_encoder=None if sparse is None else RecordedSparse(sparse, None, {}),
             names=RecordedNames(recogniser, stores.names, manifest) if recogniser else None,
         )
-
-    def _without_rows(self, stores: Stores) -> Stores:
-        """Keep the store's recogniser where nothing was read: another would name all anew."""
-        there = info_before(stores.search_index).chunks
-        recogniser = stores.graph_writer.recogniser(self.run.namespace) if there else None
-        if not recogniser:
-            return stores
-        named = recogniser != RULE
-        return replace(stores, names=RecordedNames(recogniser, stores.names, {}) if named else None)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
         """Give what a shard holds and what models said of it: no model, if it was lost."""
@@ -406,8 +396,8 @@ def _write_shard(
                 if isinstance(record, RawChunk):
                     staging.fill(record)
     context = resolved.context(stores, tuple(shards))
-    decisions = resolved.decisions(context)
-    write_chunks(decisions.resolver, decisions.finder, shard)
+    load_plan = resolved.plan(context)
+    write_chunks(load_plan.resolver, load_plan.finder, shard)
     staging.empty(documents)
     return context
 
@@ -465,7 +455,7 @@ def _finish(
         begun = Mark(task.cursor.step, task.cursor.after)
         report.relations, report.relinked = task.cursor.relations, task.cursor.relinked
     registry = SourceRegistry(context.stores.register, run.namespace, run.replace, run.run_id)
-    for mark in finishing(context, resolved.decisions(context), registry, begun):
+    for mark in finishing(context, resolved.plan(context), registry, begun):
         if time.is_over():
             return IngestCursor(
                 **mark._asdict(), relations=report.relations, relinked=report.relinked

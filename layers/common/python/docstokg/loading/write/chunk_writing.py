@@ -119,6 +119,8 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
     }
     resolver.write_named(row.entity for rows in mentions.values() for row in rows)
     stores.graph_writer.put_chunks(nodes)
+    names = {node.uuid: context.staging.names_of(node.uuid) for node in nodes}
+    stores.graph_writer.put_names(context.namespace, names)
     stores.graph_writer.put_mentions(context.namespace, mentions)
     report.mentions += sum(len(rows) for rows in mentions.values())
     report.chunks += len(batch.chunks)

@@ -1,16 +1,13 @@
 """One document leaves the stores, as if it had never been loaded: a load of nothing without it."""
 
 from contextlib import closing
-from dataclasses import replace
 
 from ulid import ULID
 
 from docstokg.loading.context import LoadOptions, LoadReport, NullProgress, Stores
-from docstokg.loading.names.candidates import RULE
-from docstokg.loading.pipeline import begin, decide, finish, info_before
+from docstokg.loading.pipeline import begin, finish, info_before, plan
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.run.readings import RecordedNames
 from docstokg.loading.write.removal import exclusive_load
 from docstokg.ports import encoder_of
 
@@ -26,22 +23,12 @@ def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
         with closing(Staging()) as staging:
             context, before, registry = begin(
                 LoadOptions(namespace, embed=encodes),
-                _named_as_before(stores, namespace),
+                stores,
                 staging,
                 RejectLog(),
                 NullProgress(),
                 report,
             )
-            decisions = decide(context, before.unfinished_load, [doc_id])
-            finish(context, decisions, registry)
+            load_plan = plan(context, before.unfinished_load, [doc_id])
+            finish(context, load_plan, registry)
         return report.removed
-
-
-def _named_as_before(stores: Stores, namespace: str) -> Stores:
-    """Keep what found a namespace's names: with another one a removal would name all texts anew."""
-    recogniser = stores.graph_writer.recogniser(namespace)
-    if recogniser == RULE:
-        return replace(stores, names=None)
-    if recogniser is None:
-        return stores
-    return replace(stores, names=RecordedNames(recogniser, stores.names, {}))

@@ -1,0 +1,210 @@
+"""Entities that a load computes again, from the names of all chunks instead of the stored entity.
+
+See docs/decisions/graph-of-names.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from itertools import batched, chain
+from typing import NamedTuple
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.domain.graph.same_names import SAME_AS
+from docstokg.domain.identity import chunk_uuid, entity_id, is_own_id
+from docstokg.errors import Unavailable
+from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.names.candidates import (
+    ChunkName,
+    Labels,
+    NamesRecord,
+    as_raw,
+    chunk_names,
+    installed_recogniser,
+    naming_digest,
+    recogniser_of,
+)
+from docstokg.loading.read.raw_input import RawChunk
+from docstokg.loading.read.records import fingerprint, is_linked_here, same_statements
+from docstokg.loading.resolve.entity_resolver import stored_names
+
+UNREAD = (
+    "names that only replaced or removed texts contained are kept: the names of some stored"
+    " chunks are unknown, and the recogniser that finds them is not installed here"
+)
+
+
+class Unread(Unavailable):
+    """The recogniser of this namespace is not installed here."""
+
+
+def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
+    """Read the names of stored chunks that have none, and store them.
+
+    Stores of earlier versions and imported namespaces have none. `check`: also read stored names
+    again that are of another text or by another recogniser; chunks in `leaving` are skipped then.
+    `Unread` if a text has to be read and the recogniser is not installed.
+    """
+    graph, model = context.stores.graph_writer, recogniser_of(context)
+    given: dict[str, list[ChunkName]] = {}
+    digests: dict[str, str] = {}
+    for batch in batched(graph.names(context.namespace), ROW_BATCH, strict=False):
+        stored = {
+            uuid: NamesRecord.read(text).digest
+            for uuid, text in batch
+            if (uuid not in leaving if check else not text)
+        }
+        texts: dict[str, RawChunk] = {}
+        for chunk, is_given in _chunks(context, list(stored)):
+            raw = as_raw(chunk, is_given)
+            digest = naming_digest(model, raw)
+            if digest != stored[chunk.uuid]:
+                texts[chunk.uuid], digests[chunk.uuid] = raw, digest
+        found = dict(zip(texts, _read(context, [*texts.values()]), strict=True))
+        given |= {uuid: found.pop(uuid) for uuid in texts if texts[uuid].mentions is not None}
+        _put(context, digests, found)
+    _put(context, digests, _with_mentions(context, given))
+
+
+def _put(
+    context: Context, digests: Mapping[str, str], names: Mapping[str, Sequence[ChunkName]]
+) -> None:
+    if names:
+        texts = {uuid: NamesRecord(digests[uuid], found).text() for uuid, found in names.items()}
+        context.stores.graph_writer.put_names(context.namespace, texts)
+
+
+def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChunk, bool]]:
+    """Yield stored chunks, and whether their mentions were given with them."""
+    if not uuids:
+        return
+    marks = context.stores.index_writer.fingerprints(context.namespace, uuids)
+    chunks = context.stores.search_index.get(list(marks), context.scope, READ_S).chunks
+    for uuid, chunk in sorted(chunks.items()):
+        yield chunk, not is_linked_here(marks[uuid])
+
+
+def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]:
+    if chunks and recogniser_of(context) != installed_recogniser(context):
+        raise Unread
+    try:
+        return chunk_names(context.stores.names, chunks)
+    except Unavailable as missing:
+        raise Unread(str(missing)) from missing
+
+
+def _with_mentions(
+    context: Context, given: dict[str, list[ChunkName]]
+) -> dict[str, list[ChunkName]]:
+    """Add to the names of chunks the stored names of the entities that were given with them."""
+    mentions = context.stores.graph_writer.stored_mentions(context.namespace) if given else ()
+    for mention in mentions:
+        if mention.uuid in given and is_own_id(mention.entity):
+            for entity in stored_names(context, [mention.entity]):
+                for other in ("", *sorted(entity.synonyms)):
+                    given[mention.uuid].append(ChunkName(entity.name, entity.type or "", other))
+    return given
+
+
+class Changes(NamedTuple):
+    """Changes that a load makes to the data that names depend on.
+
+    `labels`: of the store, and of the store after the load. `leaving`: uuids that the load writes,
+    replaces or removes. `keys`: folded names that become, or no longer are, the name of a listed
+    entity.
+    """
+
+    labels: tuple[Labels, Labels]
+    leaving: Set[str]
+    keys: Set[str]
+
+
+def stage_affected(
+    context: Context, changes: Changes, every: Set[str] | None, must: bool
+) -> set[str]:
+    """Stage the names of stored chunks for the entities that a load affects; return their ids.
+
+    `every`: all entities of the store, if each is computed again. Without the recogniser that some
+    texts need: a warning and no entity, or `Unread` if `must`.
+    """
+    if context.earlier is not None and not context.earlier:
+        return set()
+    try:
+        complete_names(context, changes.leaving, check=every is not None)
+    except Unread:
+        if must:
+            raise
+        context.report.warnings.append(UNREAD)
+        return set()
+    affected = affected_entities(context, changes, every)
+    _stage_stored_names(context, changes, None if every is not None else affected)
+    return affected
+
+
+def affected_entities(context: Context, changes: Changes, every: Set[str] | None) -> set[str]:
+    """Return the entities whose names or statements this load adds, changes or removes.
+
+    `every`: see `stage_affected`.
+    """
+    fallen = _fallen(context, changes.leaving)
+    if every is not None:
+        ids = {identity for identity in every if is_own_id(identity)}
+    else:
+        before, after = changes.labels
+        keys = changes.keys | (before.common ^ after.common) | (before.parts ^ after.parts)
+        ids = {entity_id(name) for name in chain(_changed_names(context, changes.leaving), keys)}
+        ids.update(end for ends in fallen.values() for end in ends if is_own_id(end))
+    return ids - _stated_names(context, fallen.keys())
+
+
+def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
+    """Yield the names of chunks that are new, changed or removed, before and after the load."""
+    unchanged: set[str] = set()
+    for uuid, text in context.stores.graph_writer.names(context.namespace):
+        if uuid in leaving:
+            if context.staging.names_of(uuid) == text:
+                unchanged.add(uuid)
+            else:
+                yield from (name.surface for name in NamesRecord.read(text).names)
+    for uuid, text in context.staging.chunk_names():
+        if uuid not in unchanged:
+            yield from (name.surface for name in NamesRecord.read(text).names)
+
+
+def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
+    """Map chunks whose stored relations this load removes to the ends of these relations."""
+    namespace, graph = context.namespace, context.stores.graph_writer
+    stated: dict[str, set[str]] = {}
+    for uuids in batched(sorted(leaving), ROW_BATCH, strict=False):
+        stated |= graph.stated(namespace, uuids)
+    marks: dict[str, str] = {}
+    for uuids in batched(stated, ROW_BATCH, strict=False):
+        marks |= context.stores.index_writer.fingerprints(namespace, uuids)
+    for chunk in context.staging.chunks() if stated else ():
+        uuid = chunk_uuid(namespace, chunk.id)
+        if uuid in stated and same_statements(marks.get(uuid, ""), fingerprint(chunk, "", "")):
+            del stated[uuid]
+    return stated
+
+
+def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
+    """Return the ends of relations that stay: no text has the names of these ends.
+
+    The ends of a SAME_AS that a text states are names of that text.
+    """
+    ends: set[str] = set()
+    for relation in context.stores.graph_writer.stored_relations(context.namespace):
+        is_read = relation.type == SAME_AS and relation.evidence_uuid is not None
+        if not is_read and relation.evidence_uuid not in fallen:
+            ends.update((relation.source, relation.target))
+    return ends
+
+
+def _stage_stored_names(context: Context, changes: Changes, ids: Set[str] | None) -> None:
+    """Stage the names of these entities (None: all) in the chunks that this load leaves alone."""
+    own, labels = lru_cache(200_000)(entity_id), changes.labels[1]
+    for uuid, text in context.stores.graph_writer.names(context.namespace):
+        if uuid in changes.leaving:
+            continue
+        for row in labels.names(NamesRecord.read(text).names):
+            if ids is None or own(row[0]) in ids:
+                context.staging.add_name(*row)
