@@ -13,10 +13,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
 4. `pair`: a softmax over the pairs of sets that name `hops`, like `choice`; `prefer_pair`: a
    logistic model of the best pair being right, of the questions where either the pair or the choice
    is; `pair_right`: of the preferred pairs being right.
-5. `formula_share`: the weight of the seed's formula in the confidence, at least one half: the one
-   with the highest mean AUC over sets, each with `right` fitted on the other sets.
 
-Prints each set left out. `Leak` if a question or a paragraph is in a set that is kept for measuring
+Prints each set left out, and the mean AUC of the confidence by the weight of its formula. `Leak` if a question or a paragraph is in a set that is kept for measuring
 (`--kept`; by default the measured sets of ../shared/data, and our own questions).
 """
 
@@ -353,8 +351,10 @@ def main() -> None:
             f" formula {area(answers, 1):.3f}, half of each {area(answers, 0.5):.3f}"
         )
     means = {share: _mean(area(answers, share) for answers in apart.values()) for share in SHARES}
-    print("formula_share, mean AUC:", {round(float(s), 2): round(m, 4) for s, m in means.items()})
-    everything["formula_share"] = round(float(max(means, key=means.__getitem__)), 2)
+    print(
+        "weight of the formula, mean AUC:",
+        {round(float(s), 2): round(m, 4) for s, m in means.items()},
+    )
     print(json.dumps(everything, indent=1))
     if options.write:
         WEIGHTS.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")

@@ -4,10 +4,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdict
-from docstokg.domain.answer.extractive import model
 
 RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
 """Weights of the three parts (SPEC 1.2, from the seed specification)."""
+FORMULA: Final = 0.7
+"""Weight of the formula next to the reader's probability (docs/decisions/confidence.md)."""
 _BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
 CEILING_UNCITED: Final = 0.5
 CEILING_WITH_INVALID_CITATIONS: Final = 0.49
@@ -36,13 +37,12 @@ def confidence(parts: ConfidenceParts, probability: float | None) -> float:
     """Return 0.4 x retrieval + 0.3 x sources + 0.3 x similarity, in [0, 1].
 
     `probability`: the built-in reader's probability that its choice answers the question, mixed in
-    with the fitted weight of `reader_weights.json`; None for another model's answer.
+    with the weight 0.3; None for another model's answer.
     """
     formula = RETRIEVAL * parts.retrieval + SOURCES * parts.sources + SIMILARITY * parts.similarity
     if probability is None:
         return round(formula, 4)
-    share: float = model()["formula_share"]
-    return round(share * formula + (1 - share) * probability, 4)
+    return round(FORMULA * formula + (1 - FORMULA) * probability, 4)
 
 
 def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: bool) -> float:

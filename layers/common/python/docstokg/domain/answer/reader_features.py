@@ -13,7 +13,9 @@ from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
-# A capital A that is no article: behind a word ("Model A"), or nothing follows that it could be of.
+# `HP:0001250` and `D:1` are one word, so that another "1" is not a part of them.
+_ID_COLON: Final = re.compile(r"(?<=[^\W\d_]):(?=\d)")
+# A capital A that is no article: after a word ("Model A"), or before no noun of its own.
 _NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
 _IN_WORDS: Final = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
 _MONTHS: Final = "|".join(sorted(MONTH_WORDS))
@@ -80,13 +82,13 @@ class Candidate:
 
 
 def folded(text: str) -> str:
-    """Return `normalise` of a text, with a capital A that is no article as a word."""
-    return normalise(_NAMED_A.sub("a0", text))
+    """Return `normalise` of a text, with a capital A that is no article and an id as words."""
+    return normalise(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return `content_stems` of a text, with a capital A that is no article as a word."""
-    return content_stems(_NAMED_A.sub("a0", text))
+    """Return `content_stems` of a text, with a capital A that is no article and an id as words."""
+    return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
