@@ -15,7 +15,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
    is; `pair_right`: of the preferred pairs being right.
 
 Prints each set left out, and the mean AUC of the confidence by the weight of its formula. `Leak`
-if a question or a paragraph is in a set that is kept for measuring (`--kept`; by default the measured sets of ../shared/data, and our own questions).
+if a question or a paragraph is in a set that is kept for measuring (`--kept`; by default the
+measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
