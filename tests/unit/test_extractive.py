@@ -210,3 +210,15 @@ def test_every_quoted_sentence_is_proved_to_be_a_quotation(text: str) -> None:
     found = [one for one in statements(answer) if one.factual]
     assert found
     assert all(find_quotation(one.text, passage, own.sentences) for one in found), answer
+
+
+def test_a_sentence_that_contains_the_whole_question_is_quoted_alone() -> None:
+    first, second = (
+        Block(rank=rank, uuid=name, document_name=name, relevance=9, text=text)
+        for rank, name, text in (
+            (1, "Fits", "Signs of Ataxia are Tremor and Falls."),
+            (2, "Shakes", "Signs of Chorea are Tremor and Rigor."),
+        )
+    )
+    found = extractive.answer("What are the signs of Ataxia?", [first, second], 300, 0.0)
+    assert found.text == "Signs of Ataxia are Tremor and Falls [1]."

@@ -114,7 +114,8 @@ class Choice(NamedTuple):
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
     """Return the best candidate, or the best pair if it is the likelier one; None without any.
 
-    `linked`: whether a pair may be returned.
+    A pair must contain more of the question's words than the best candidate with its title and
+    heading does. `linked`: whether a pair may be returned.
     """
     # Names and folding are six modules that a process without an answer does not need.
     from docstokg.domain.answer.two_hops import pairs
@@ -127,7 +128,9 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
     best = max(range(len(found)), key=scores.__getitem__)
     signs = signs_of(found, scores, best)
     right, answerable = (logistic(weights[name], signs) for name in ("right", "answerable"))
-    pair = best_pair(weights["pair"], pairs(query, found) if linked else (), scores)
+    around = found[best].features.words_around
+    wider = [one for one in pairs(query, found) if one.covered > around] if linked else ()
+    pair = best_pair(weights["pair"], wider, scores)
     if pair is not None and logistic(weights["prefer_pair"], pair.signs) >= PREFERRED:
         quoted = tuple((found[place], ()) for place in pair.places)
         covered = {
@@ -139,7 +142,9 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
             logistic(weights["answerable"], {**signs, **covered}),
         )
     one = found[best]
-    others = dict.fromkeys(found[place].block.rank for place in agreeing(found, best))
+    # A sentence about another subject may agree in most words, but a source contains all of them.
+    same = [found[place] for place in agreeing(found, best) if one.words <= found[place].words]
+    others = dict.fromkeys(other.block.rank for other in same)
     ranks = tuple(rank for rank in others if rank != one.block.rank)[:FURTHER]
     return Choice(((one, ranks),), right, answerable)
 
