@@ -7,7 +7,7 @@ from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdic
 
 RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
 """Weights of the three parts (SPEC 1.2, from the seed specification)."""
-FORMULA: Final = 0.7
+FORMULA: Final = 0.6
 """Weight of the formula next to the reader's probability (docs/decisions/confidence.md)."""
 _BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
 CEILING_UNCITED: Final = 0.5
@@ -37,7 +37,7 @@ def confidence(parts: ConfidenceParts, probability: float | None) -> float:
     """Return 0.4 x retrieval + 0.3 x sources + 0.3 x similarity, in [0, 1].
 
     `probability`: the built-in reader's probability that its choice answers the question, mixed in
-    with the weight 0.3; None for another model's answer.
+    with the weight 0.4; None for another model's answer.
     """
     formula = RETRIEVAL * parts.retrieval + SOURCES * parts.sources + SIMILARITY * parts.similarity
     if probability is None:
