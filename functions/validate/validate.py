@@ -20,8 +20,7 @@ from docstokg.contracts.state import (
     Validated,
 )
 from docstokg.domain import time_budget
-from docstokg.domain.answer.condense import last_turns
-from docstokg.domain.text.follow_up import whole_question
+from docstokg.domain.text.follow_up import last_turns, whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import models_reply, read_chat
 from docstokg.usecases.intake import decode_body, invalid, not_granted, parse

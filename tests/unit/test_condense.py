@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.contracts.request import Turn
-from docstokg.domain.answer.condense import MOST_BYTES, MOST_TURNS, last_turns, question_of
+from docstokg.domain.answer.condense import question_of
 from docstokg.domain.answer.prompt import conversation
 from docstokg.domain.budget import tokens
+from docstokg.domain.text.follow_up import MOST_BYTES, MOST_TURNS, last_turns
 
 TURNS = st.lists(
     st.builds(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from docstokg.contracts.request import Turn
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS
 
@@ -29,6 +30,10 @@ _CLAUSE: Final = frozenset(("how", "that", "to", "what", "when", "where", "wheth
 _BEGINNING: Final = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
 _FEW: Final = 3
 """Content words: a longer question tells its subject, be they ever so common."""
+MOST_TURNS: Final = 6
+MOST_BYTES: Final = 4096
+SHARE: Final = 4
+"""The turns take at most one part in so many of the context."""
 
 
 def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
@@ -116,3 +121,19 @@ def _names(text: str) -> list[str]:
 
 def _content(text: str) -> list[str]:
     return [token for token in _TOKEN.findall(text) if token.casefold() not in STOP_WORDS]
+
+
+def last_turns(turns: Sequence[Turn], max_tokens_context: int) -> tuple[Turn, ...]:
+    """Return the last turns, oldest first: at most 6 and 4,096 bytes, a quarter of the context.
+
+    A turn longer than a third of that is cut.
+    """
+    left = most = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
+    kept: list[Turn] = []
+    for turn in reversed([turn for turn in turns if turn.content.strip()][-MOST_TURNS:]):
+        content = turn.content.encode()[: most // 3].decode("utf-8", "ignore")
+        left -= len(content.encode())
+        if left < 0:
+            break
+        kept.append(turn.model_copy(update={"content": content}))
+    return tuple(reversed(kept))

@@ -33,7 +33,7 @@ _CODE = re.compile(
 )
 # `readFile(path)`, but not `git-rebase(1)` or "The Chase (1946 film)".
 _CALL = re.compile(r"\w\((?!\d\w?\))")
-_MANUAL_PAGE = re.compile(r"[\w.+:@\[-]*[^\W\d_][\w.+:@\[-]*\(\d\w{0,3}\)(?:\s.*)?")
+_MANUAL_PAGE = re.compile(r"(?=[\w.+:@\[-]*?[^\W\d_])[\w.+:@\[-]+\(\d\w{0,3}\)(?:\s.*)?")
 _FILE = re.compile(
     r"\.(?:adoc|bak|cfg|conf|csv|docx?|gz|html?|ini|ipynb|jsonl?|log|md|odt|pdf|pptx?|py|rst|sh|"
     r"toml|tsv|txt|xlsx?|xml|ya?ml|zip)$",
