@@ -301,20 +301,21 @@ class _Check:
         if not ranks:
             return _Judged(statement, own.model_copy(update={"verdict": "uncited"}), {})
         cited = [self.by_rank[rank] for rank in ranks]
-        blocks = _closest(statement.claim, cited)
+        blocks, quoted = _closest(statement.claim, cited), _quotation(statement, cited)
         support = {
-            block.rank: support_of(statement.claim, [block], self.compare) for block in blocks
+            block.rank: support_of(statement.claim, [block], self.compare)
+            for block in blocks
+            if quoted is None or block.rank != quoted[0]
         }
-        best = max(support.values(), key=lambda one: one.value)
-        if len(blocks) > 1:
-            best = max(best, support_of(statement.claim, blocks, self.compare), key=_value)
         values = {rank: one.value for rank, one in support.items()}
-        quoted = _quotation(statement, cited)
         if quoted is not None:
             rank, span, quote = quoted
             decided = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
             verdict = own.model_copy(update={**decided, "quote": quote, "span": span})
             return _Judged(statement, verdict, {**values, rank: 1.0})
+        best = max(support.values(), key=_value)
+        if len(blocks) > 1:
+            best = max(best, support_of(statement.claim, blocks, self.compare), key=_value)
         seen = observations(statement.claim, [_with_header(block) for block in cited])
         undecided = {"verdict": "unverified", "support": round(best.value, 4)}
         verdict = own.model_copy(update={**undecided, "span": best.span, "reasons": seen})
@@ -332,9 +333,11 @@ class _Check:
             if one.verdict.verdict == "uncited"
             and (rank := self._source_of(one.statement)) is not None
         }
+        if not added:
+            return text, judged
         written = with_markers(text, added)
         again = self.judged(written)
-        if not added or len(again) != len(judged):
+        if len(again) != len(judged):
             return text, judged
         for place, before in enumerate(judged):
             if before.verdict.end in added:
