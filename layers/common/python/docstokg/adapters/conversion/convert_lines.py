@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from docstokg.contracts.outline import Block, BlockKind, Outline, Place
+from docstokg.domain.text.words import is_visible
 
 MOST_COLUMNS = 64
 """How far a merged cell of a document's table may reach: Word has 63 columns."""
@@ -47,7 +48,7 @@ class TextMaker:
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
     ) -> None:
         """Write one block; nothing when it is empty. A table's or list's lines stay apart."""
-        if not text.strip():
+        if not is_visible(text):
             return
         start = self._length
         self._write(text + "\n")
