@@ -1,6 +1,6 @@
 """What a converter makes of a document: its text, and where its parts stand in that text."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
@@ -69,3 +69,7 @@ class Outline:
     places: tuple[Place, ...] = ()
     scanned: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def noted(self, notes: tuple[str, ...]) -> "Outline":
+        """Return a copy with these notes after its own."""
+        return replace(self, notes=(*self.notes, *notes))
