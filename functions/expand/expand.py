@@ -41,7 +41,6 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
-KINDS_LISTED = 20
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
 """Edges of every graph, which a view may be restricted to."""
 
@@ -186,12 +185,7 @@ def _tell_unknown(
     wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
     for name, (values, kinds) in missing.items() if wider is not None else ():
         there = kinds(wider or part)
-        if unknown := [value for value in values or () if value.casefold() not in there]:
-            listed = notices.listed(sorted(there), KINDS_LISTED) or "none"
-            run.warnings.append(
-                f"{name}: nothing around this question has {notices.listed(unknown)}; "
-                f"there is: {listed}"
-            )
+        run.warnings += notices.nothing_has(name, values or (), there, "this question")
 
 
 def _relations(part: GraphSlice) -> set[str]:

@@ -68,7 +68,8 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
     ]
     reasons = document["diagnostics"]["degraded_reasons"]
     made = {"grounded": grounding["grounded"], "sentences": sentences}
-    return made | _said(issues=issues, degraded_reasons=reasons)
+    warnings = document["warnings"]
+    return made | _said(issues=issues, warnings=warnings, degraded_reasons=reasons)
 
 
 def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:

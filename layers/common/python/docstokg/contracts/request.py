@@ -186,9 +186,16 @@ class Providers(StrictContract):
 class GraphLimits(StrictContract):
     """Caps for verbosity graph; the server's caps always win."""
 
-    max_depth_soft: int | None = Field(None, ge=1, description="deeper, only what is no less alike")
-    max_depth_hard: int | None = Field(None, ge=1, description="depth that is never passed")
-    max_nodes_hard: int | None = Field(None, ge=1, description="nodes at most")
+    max_depth_soft: int | None = Field(
+        None,
+        ge=1,
+        description="from this depth on, expand only nodes that score at least as high as the "
+        "best node of the layer before; null: 3",
+    )
+    max_depth_hard: int | None = Field(None, ge=1, description="last depth, at most 5; null: 5")
+    max_nodes_hard: int | None = Field(
+        None, ge=1, description="maximum number of nodes, at most 200; null: 200"
+    )
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types"
     )

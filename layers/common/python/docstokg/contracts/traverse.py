@@ -91,7 +91,7 @@ class Caps(Contract):
     max_depth: int
     """edges between a seed and the farthest node"""
     max_nodes: int
-    """nodes collected at most"""
+    """nodes of one page at most"""
     time_s: float
     """seconds for the walk"""
     labels: tuple[str, ...]
