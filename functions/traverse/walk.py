@@ -8,8 +8,9 @@ import numpy as np
 
 from docstokg.contracts.graph import DOCUMENT, TOPIC, SliceRequest
 from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.request import Direction
 from docstokg.contracts.response import GraphNode, GraphViewEdge
-from docstokg.contracts.traverse import Direction, Frontier
+from docstokg.contracts.traverse import Frontier
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.graph.frontier import gate_layer, score_layer
@@ -281,6 +282,7 @@ class _Walker:
             chunk_uuids=by_label["Chunk"],
             groups=by_label["Document"] + by_label["Topic"],
             relations=kinds,
+            direction=self._request.direction,
             max_nodes=LAYER_NODES,
             chunks_per_entity=HUB,
             about_per_entity=0,

@@ -203,6 +203,8 @@ def _expansion(expansion: KgExpansion, rules: Settings) -> ExpansionPlan:
         seeds=expansion.seeds,
         concept_types=_folded(expansion.concept_types),
         relations=_folded(expansion.relations),
+        direction=expansion.direction,
+        max_nodes=expansion.max_nodes,
         time_s=time_budget.EXPAND.cap_s,
     )
 

@@ -301,7 +301,16 @@ def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path)
     """In processes of their own, which end right after the answer."""
     named = ["--index", f"sqlite:///{copied_store}"]
     program = "from docstokg_local.cli.extras import main; main()"
-    command = [sys.executable, "-c", program, "ask", QUESTION, "--synthesize", "extractive", "--json"]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "ask",
+        QUESTION,
+        "--synthesize",
+        "extractive",
+        "--json",
+    ]
     responses = []
     for _ in range(2):
         env = {**os.environ, "DOCSTOKG_TRACES": "local"}

@@ -1,5 +1,6 @@
 """Every field of a request does what it names: changed alone, it changes what comes back."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -69,6 +70,8 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "kg_expansion.limit": ({}, 0),
     "kg_expansion.concept_types": ({}, ["town"]),
     "kg_expansion.relations": ({}, ["buys"]),
+    "kg_expansion.max_nodes": ({"query": " ".join(TOWNS)}, 20),
+    "kg_expansion.direction": ({}, "out"),
     "kg_expansion.seeds": ({}, ["M:5"]),
     "kg_expansion.route": ({"kg_expansion": {"seeds": ["M:5"]}}, True),
     "synthesis.enabled": ({"budget": {"max_tokens_gen": 90}}, True),
@@ -171,6 +174,47 @@ def test_what_nothing_here_has_is_told_with_what_there_is(
 ) -> None:
     answer = client_for(mills).post("/v1/search", json={**BASE, **more}).json()
     assert any(warning.startswith(warned) for warning in answer["warnings"]), answer["warnings"]
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_paths_follow_relations_in_the_direction_asked_for(
+    mills: Path, client_for: Any, direction: str
+) -> None:
+    expansion = {"direction": direction, "hops": 2, "relations": ["sends"], "seeds": ["M:0"]}
+    body = {"query": "What about Zell Mill?", "top_k": 8, "kg_expansion": expansion}
+    citations = client_for(mills).post("/v1/search", json=body).json()["citations"]
+    paths = [c["kg_evidence"]["path"] for c in citations if c["kg_evidence"]]
+    steps = [(edge["src"], edge["dst"]) for path in paths for edge in path]
+    assert steps
+    for path in filter(None, paths):
+        ends = [(edge["src"], edge["dst"])[:: 1 if direction == "out" else -1] for edge in path]
+        assert ends[0][0] == "M:0"
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(ends))
+
+
+def test_a_slice_keeps_to_its_largest_size(mills: Path, client_for: Any) -> None:
+    client, asked = client_for(mills), {"query": " ".join(TOWNS)}
+    sizes = []
+    for more in ({}, {"max_nodes": 20}):
+        found = client.post("/v1/search", json={**asked, "kg_expansion": {"hops": 3, **more}})
+        graph = found.json()["diagnostics"]["graph"]
+        sizes.append(graph["expanded"] + graph["pruned"])
+    assert sizes[1] <= 20 < sizes[0]
+    for wrong in (19, 601):
+        refused = client.post("/v1/search", json={**asked, "kg_expansion": {"max_nodes": wrong}})
+        assert refused.json()["errors"][0]["path"] == "$.kg_expansion.max_nodes"
+
+
+def test_a_synonym_of_the_question_is_noted(small_store: Path, client_for: Any) -> None:
+    client = client_for(small_store)
+    for query, notes in (
+        ("What stops fits in children?", ["'fits' is a synonym of Seizure (HP:0001250)."]),
+        ("What stops a seizure?", []),
+    ):
+        answer = client.post("/v1/search", json={"query": query}).json()
+        assert answer["notes"] == notes
+    off = client.post("/v1/search", json={"query": query, "kg_expansion": {"enabled": False}})
+    assert off.json()["notes"] == []
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ EmbedderName = Literal["jina", "openai", "hf", "local"]
 EmbeddingProvider = Literal["auto", EmbedderName]
 RerankerName = Literal["jina", "cohere", "local", "none"]
 RerankProvider = Literal["auto", RerankerName]
+Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -151,6 +152,16 @@ class KgExpansion(StrictContract):
     )
     relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types", examples=[["has_phenotype"]]
+    )
+    max_nodes: int | None = Field(
+        None,
+        ge=20,
+        le=600,
+        description="maximum number of entities and passages read from the graph; null: 300 for "
+        "one hop, 400 in all",
+    )
+    direction: Direction = Field(
+        "both", description="direction in which relations are followed from an entity"
     )
     seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
         (), description="node ids to start from, beside what the question names"

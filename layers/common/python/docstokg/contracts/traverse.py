@@ -1,14 +1,12 @@
 """`POST /v1/traverse`: a policy-gated walk of the graph from given nodes."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import Name, Namespace, NodeId, Query
+from docstokg.contracts.request import Direction, Name, Namespace, NodeId, Query
 from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
-
-Direction = Literal["out", "in", "both"]
 
 
 class Frontier(StrictContract):
