@@ -163,7 +163,8 @@ class Wiring:
 
             shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
-        graph.prepare()  # plans are looked at when the process starts, never in a request
+        if self.settings.kg_enabled:
+            graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
     @once
@@ -584,8 +585,9 @@ class Wiring:
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
-            for port in tuple(self._made.values())
+            for name, port in tuple(self._made.items())
             if callable(warm := getattr(port, "warm", None))
+            and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
         until = time.monotonic() + time_s
         for thread in warming:
