@@ -19,6 +19,7 @@ from ulid import ULID
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain import supersedes
 from docstokg.domain.graph.linking import Linker
+from docstokg.domain.visibility import may_see
 from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
     READ_S,
@@ -59,6 +60,8 @@ UPSTREAM = "upstream"
 NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by words only"
 
 
+UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
+
 LANGUAGE_SAMPLE = 1000
 OTHER_SHARE = 0.2
 """Of passages in other languages: above it another encoder reads them."""
@@ -82,7 +85,9 @@ def load(
     files = [source for source in sources if isinstance(source, SourceFile)]
     files += [
         replace(file, doc_id=options.prefix + file.doc_id)
-        for file in find_files(paths, rejects, may_be_empty=options.sync or bool(files))
+        for file in find_files(
+            paths, rejects, may_be_empty=options.sync or bool(files or options.remove)
+        )
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
@@ -92,10 +97,14 @@ def load(
         context = read_files(context, rows, len(files), registry)
         if options.extract is not None:
             report.extraction = options.extract(context)
-        gone = _gone(paths, files, options, context, registry) if options.sync else []
-        load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
-        write_chunks(load_plan.resolver, load_plan.finder)
-        finish(context, load_plan, registry)
+        gone = removals(options, context, registry)
+        if options.sync:
+            gone += _gone(paths, files, options, context, registry)
+        if gone or not options.remove:
+            load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
+            write_chunks(load_plan.resolver, load_plan.finder)
+            for _ in finishing(context, load_plan, registry):
+                pass
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
     return report
@@ -139,10 +148,12 @@ def begin(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
     model, dimension = before.space_of(options.namespace)
-    dense = stores.embedder if options.embed else None
-    dense = encoder_of(dense, model) or dense
-    sparse = stores.sparse_encoder if options.embed else None
-    if options.embed and dense is None:
+    own = encoder_of(stores.embedder, model)
+    # Another encoder than that of the store may be installed where documents are removed.
+    encodes = options.embed and not (options.remove and own is None)
+    dense = own or stores.embedder if encodes else None
+    sparse = stores.sparse_encoder if encodes else None
+    if encodes and dense is None:
         report.warnings.append(NO_EMBEDDER)
     report.sparse_model = sparse.model if sparse else None
     context = Context(
@@ -277,6 +288,22 @@ def _gone(
     return gone_documents(roots, rejected, options, context, registry, empty=not files)
 
 
+def removals(options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
+    """Return which of the documents to remove are stored; reject the others, see `LoadOptions`."""
+    gone, writer = [], context.stores.index_writer
+    for doc_id in sorted(options.remove):
+        record = registry.stored.get(doc_id)
+        if record is not None:
+            seen = may_see(record.acl, options.groups)
+        else:  # a load that never ended has left it
+            seen = options.groups is None and bool(writer.doc_uuids(context.namespace, doc_id))
+        if seen:
+            gone.append(doc_id)
+        elif record is not None or not options.again:
+            context.rejects.add(doc_id, 1, UNKNOWN_DOCUMENT)
+    return gone
+
+
 def gone_documents(
     roots: Sequence[Path],
     rejected: set[tuple[str, str]],
@@ -374,18 +401,13 @@ class Mark(NamedTuple):
     after: str = ""
 
 
-def finish(context: Context, load_plan: LoadPlan, registry: SourceRegistry) -> None:
-    """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
-    for _ in finishing(context, load_plan, registry):
-        pass
-
-
 def finishing(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
-    """Do what `finish` does, a batch at a time: after each, the load may be left and gone on with.
+    """Remove documents, write edges, link earlier chunks again, and close both stores.
 
-    Yields where it stands; `begun`: the last mark of whoever did the beginning.
+    Yields a mark after each batch, from which another process may go on; `begun`: the last mark
+    of the process before.
     """
     steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()

@@ -154,12 +154,8 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
     """Return the names of each chunk; they depend on nothing but the chunk and `finder`."""
-    linked = [chunk.text for chunk in batch if not has_own_mentions(chunk)]
-    found = iter(find_names(finder, linked))
-    return [
-        list(dict.fromkeys(_names_of(chunk, () if has_own_mentions(chunk) else next(found))))
-        for chunk in batch
-    ]
+    found = found_names(finder, batch)
+    return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 
 
 def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName]:
@@ -185,11 +181,19 @@ def has_own_mentions(chunk: RawChunk) -> bool:
     return chunk.mentions is not None
 
 
-def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
-    """Find the names of each text, by `finder` or, without one, by the rule."""
+def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
+    """Return the names that `finder`, or else a rule, finds in each text, once per chunk.
+
+    A chunk that came with its mentions has none: nothing is read from its text.
+    """
+    texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
-        return finder.find(texts)
-    return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]
+        new = iter(finder.find(texts) if texts else ())
+    else:
+        new = (tuple(map(FoundName, dict.fromkeys(capitalised_names(t)))) for t in texts)
+    return [
+        () if has_own_mentions(c) else next(new) if c.found is None else c.found for c in chunks
+    ]
 
 
 def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:

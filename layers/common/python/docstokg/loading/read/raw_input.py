@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from docstokg.contracts.records import FoundName
+
 
 @dataclass(frozen=True, slots=True)
 class RawMention:
@@ -23,7 +25,8 @@ class RawChunk:
 
     `headings`: those its place in the document stands under, given to encoders and word search
     with the title. `mentions` None = link it here. `embedding`: unit vector, float32
-    little-endian. `whole`: its document is replaced entirely.
+    little-endian. `whole`: its document is replaced entirely. `found`: names that the recogniser
+    found in it, None if it has not read it.
     """
 
     id: str
@@ -45,6 +48,7 @@ class RawChunk:
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
     whole: bool = False
+    found: tuple[FoundName, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +124,6 @@ def record_of[Record: RawRecord](kind: type[Record], fields: dict[str, Any]) -> 
         fields[name] = tuple(fields[name])
     if fields.get("mentions") is not None:
         fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
+    if fields.get("found") is not None:
+        fields["found"] = tuple(FoundName(*name) for name in fields["found"])
     return kind(**fields)

@@ -34,6 +34,7 @@ CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload T
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
 CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
 CREATE TABLE origin (doc_id TEXT PRIMARY KEY, record TEXT) WITHOUT ROWID;
+CREATE TABLE plan (kind TEXT, seq INTEGER, row TEXT, PRIMARY KEY (kind, seq)) WITHOUT ROWID;
 """
 
 _FIRSTS = "SELECT doc_id, min(seq) AS first, shard FROM chunk{} GROUP BY doc_id ORDER BY first"
@@ -42,7 +43,8 @@ _PAGE = (
     " WHERE {} AND seq > ? ORDER BY seq LIMIT 500"
 )
 _EMPTIED = (
-    "UPDATE chunk SET payload = json_set(payload, '$.text', ''), embedding = NULL"
+    "UPDATE chunk SET embedding = NULL,"
+    " payload = json_remove(json_set(payload, '$.text', ''), '$.found')"
     " WHERE payload ->> 'text' <> '' AND {}"
 )
 _OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shard <> '')"
@@ -222,18 +224,29 @@ class Staging:
         )
         return [shard for (shard,) in rows]
 
-    def fill(self, chunk: RawChunk) -> None:
-        """Give a chunk of a slim file its text again, if it is the one that stands at `place`."""
-        self._db.execute(
+    def fill(self, chunk: RawChunk) -> bool:
+        """Restore the text of the chunk that was read at `place`; return whether it is this one."""
+        done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
             (_payload(chunk), chunk.embedding, chunk.id, chunk.doc_id, *self.place),
         )
+        return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
         """Forget the texts and vectors of the chunks, or of these documents alone."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
+
+    def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
+        """Keep JSON values of one kind that a later task needs, in their order."""
+        numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
+        self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
+
+    def plan(self, kind: str) -> Iterator[Any]:
+        """Yield the values of one kind."""
+        rows = self._db.execute("SELECT row FROM plan WHERE kind = ? ORDER BY seq", (kind,))
+        return (json.loads(row) for (row,) in rows)
 
     def save(self) -> None:
         """Commit and compact the file."""
@@ -321,7 +334,7 @@ def _payload(record: RawChunk | RawEntity) -> str:
         key: value
         for key, value in asdict(record).items()
         if key not in ("id", "doc_id", "embedding")
-        and (value not in (None, "", (), {}) or (key == "mentions" and value == ()))
+        and (value not in (None, "", (), {}) or (key in ("mentions", "found") and value == ()))
     }
     return json.dumps(fields)
 

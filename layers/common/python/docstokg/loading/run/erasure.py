@@ -8,7 +8,7 @@ from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.rows import every_object
 from docstokg.ports import ObjectStore
 
-WORKING = ("rows", "vectors", "encoded", "names", "resolved")
+WORKING = ("rows", "vectors", "models", "names", "resolved")
 """Of a run's own objects those that hold texts."""
 LONGEST_RUN_S = 2 * 86_400.0
 """Longer than any run lives: an older object waits for none."""

@@ -1,7 +1,7 @@
 """A job of documents that were sent: loaded or removed as a folder's would be."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,53 +10,52 @@ from docstokg.contracts.documents import (
     DocumentRejected,
     Job,
     JobOrder,
-    PostedDocument,
 )
-from docstokg.domain.visibility import may_see
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
-from docstokg.loading.write.deletion import delete_document
 
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
 """Endings of a doc_id that say how its `text` is written; any other is plain text."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
-    """Do what a job asks for and say how it went; doing it again ends in the same content.
+    """Load or remove the documents of a job; a second time, it ends in the same content.
 
     `again`: it was begun before. Errors of the stores are raised: the job is not done then.
     """
-    if order.kind == "delete":
-        return _remove(order, stores, again)
-    files = [_source(order, number, one) for number, one in enumerate(order.documents)]
-    rejects = RejectLog(examples=len(files) * 100)
-    options = LoadOptions(order.namespace, replace_docs=order.replace, run_id=order.job_id)
+    groups = order.caller.scope(order.namespace).groups
+    files = [_source(order, number, groups) for number in range(len(order.documents))]
+    rejects = RejectLog(examples=1 + len(files) * 100)
+    options = LoadOptions(
+        order.namespace,
+        replace_docs=order.replace,
+        run_id=order.job_id,
+        remove=(order.doc_id,) if order.kind == "delete" else (),
+        groups=groups,
+        again=again,
+    )
     load(files, options, stores, rejects)
     refused: dict[str, str] = {}
     ids = {str(file.path): file.doc_id for file in files}
     for rejection in rejects.first:
-        refused.setdefault(ids[rejection.file], rejection.reason)
-    done = _done(order, [doc.doc_id for doc in order.documents], refused)
-    return done.model_copy(update={"notes": tuple(rejects.notes)})
-
-
-def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> Job:
-    rejected = tuple(
-        DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
-        for doc_id in doc_ids
-        if doc_id in refused
+        refused.setdefault(ids.get(rejection.file, rejection.file), rejection.reason)
+    return order.job(
+        "done",
+        loaded=sum(file.doc_id not in refused for file in files),
+        removed=sum(doc_id not in refused for doc_id in options.remove),
+        rejected=tuple(DocumentRejected(doc_id=id_, reason=r) for id_, r in refused.items()),
+        notes=tuple(rejects.notes),
     )
-    return order.job("done", loaded=len(doc_ids) - len(refused), rejected=rejected)
 
 
-def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFile:
+def _source(order: JobOrder, number: int, groups: tuple[str, ...] | None) -> SourceFile:
+    document = order.documents[number]
     text = document.text
     raw = base64.b64decode(document.content or "") if text is None else text.encode("utf-8")
     statement = document.model_dump(exclude={"doc_id", "content"}) | {"text": text is not None}
-    groups = order.caller.scope(order.namespace).groups
     return posted_file(str(number), document.doc_id, raw, statement, groups)
 
 
@@ -80,14 +79,3 @@ def posted_file(
         fields["acl"] = tuple(dict.fromkeys(statement["acl"]))
     posted = Posted(raw, fields, dict(statement.get("metadata") or {}), groups)
     return SourceFile(Path(f"{name}{suffix}"), "document", doc_id, POSTED, doc_id, posted)
-
-
-def _remove(order: JobOrder, stores: Stores, again: bool) -> Job:
-    groups = order.caller.scope(order.namespace).groups
-    there = stores.register.find(order.namespace, [order.doc_id])
-    gone = again and not there
-    if not gone and not any(may_see(record.acl, groups) for record in there):
-        refused = {order.doc_id: "there is no document of this id that the sender may read"}
-        return _done(order, [order.doc_id], refused)
-    delete_document(stores, order.namespace, order.doc_id)
-    return _done(order, [], {}).model_copy(update={"removed": 1})

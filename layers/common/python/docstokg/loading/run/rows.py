@@ -101,30 +101,29 @@ class ShardWriter:
         self._parts, self._lines, self._size = [], [], 0
 
 
-def read_shard(run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
-    """Fetch one shard; `KeyError` when it is not there."""
-    return Shard(objects.get(run.key("rows", name + ENDING)))
-
-
 class Shard:
-    """A shard's rows, parsed as they are taken."""
+    """Rows of a shard, parsed when they are read. `output`: a line of model output for each."""
 
     def __init__(self, body: bytes) -> None:
         self._lines = list(each_line(body))
         self.parts = tuple(Part(**part) for part in json.loads(self._lines[0]))
+        self.output: Sequence[str] = ["null"] * len(self._lines)
 
-    def rows(self, position: int) -> Iterator[Row]:
-        """Yield the rows of the part that stands at `position`."""
+    @classmethod
+    def fetched(cls, run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
+        """Fetch a shard; `KeyError` if it is missing."""
+        return cls(objects.get(run.key("rows", name + ENDING)))
+
+    def rows(self, position: int) -> Iterator[tuple[int, RawRecord | Rejected, Any]]:
+        """Yield (line, record, its model output) for the part at `position`."""
         begin = 1 + sum(part.rows for part in self.parts[:position])
-        for line in self._lines[begin : begin + self.parts[position].rows]:
-            yield row_from(json.loads(line))
+        for at in range(begin, begin + self.parts[position].rows):
+            yield *row_from(json.loads(self._lines[at])), json.loads(self.output[at])
 
-    def chunks(self) -> Iterator[RawChunk]:
-        """Yield every chunk."""
-        for position in range(len(self.parts)):
-            for _, record in self.rows(position):
-                if isinstance(record, RawChunk):
-                    yield record
+    def every(self) -> Iterator[RawRecord | Rejected]:
+        """Yield every record."""
+        for line in self._lines[1:]:
+            yield row_from(json.loads(line))[1]
 
 
 def row_of(line: int, record: RawRecord | Rejected) -> list[Any]:

@@ -9,7 +9,7 @@ from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.loading.ahead import ahead
-from docstokg.loading.context import CHUNK_BATCH, Context
+from docstokg.loading.context import CHUNK_BATCH, Context, Encoding
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import (
@@ -74,7 +74,7 @@ def _compare(
     `doc_id`: of a document of which these are all chunks; None for one that is new.
     """
     dense = context.model if context.dense is not None and context.model else ""
-    sparse = context.sparse.model if context.sparse is not None else ""
+    sparse = context.report.sparse_model or ""
     writer, namespace = context.stores.index_writer, context.namespace
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
     stored = writer.fingerprints(namespace, uuids)
@@ -131,33 +131,32 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
 
 def encoded(context: Context, fresh: Fresh) -> Records:
     """Make records with vectors and weights; those that came with a chunk are kept."""
-    texts, borders = encoder_input([chunk for chunk, _ in fresh])
-    with ThreadPoolExecutor(1) as beside:
-        chunks = [chunk for chunk, _ in fresh]
-        languages = [language_of(context.stores.languages, text) for text in texts]
-        # The sparse encoder knows English pieces: of another language it would weigh letters.
-        english = [i for i, other in enumerate(languages) if not other]
-        weighing = beside.submit(
-            weights_of, context.sparse, [chunks[i] for i in english], [texts[i] for i in english]
+    chunks = [chunk for chunk, _ in fresh]
+    finder = context.stores.languages
+    # Encoders read title and headings too; so does the finder of languages.
+    languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
+    sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
+    if context.recorded is not None:
+        made = [context.recorded[chunk.id] for chunk in chunks]
+    else:
+        made = encodings(context.dense, context.sparse, chunks, sentences, languages)
+    rows = zip(fresh, made, sentences, languages, strict=True)
+    return [
+        (
+            chunk_record(
+                chunk,
+                context.namespace,
+                context.report.run_id,
+                sentences=spans,
+                sparse=chunk.sparse or {} if language else encoding.weights,
+                language=language,
+                vector=encoding.vector,
+                sentence_vectors=encoding.sentences,
+            ),
+            mark,
         )
-        read = vectors_of(context.dense, chunks, texts, borders)
-        weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
-        weights |= zip(english, weighing.result().values(), strict=True)
-    records = []
-    for i, (chunk, mark) in enumerate(fresh):
-        vector, packed = read.get(i, (chunk.embedding, b""))
-        record = chunk_record(
-            chunk,
-            context.namespace,
-            context.report.run_id,
-            sentences=tuple(borders[i]),
-            sparse=weights[i],
-            language=languages[i],
-            vector=vector,
-            sentence_vectors=packed,
-        )
-        records.append((record, mark))
-    return records
+        for (chunk, mark), encoding, spans, language in rows
+    ]
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
@@ -165,36 +164,39 @@ def language_of(finder: LanguageFinder | None, text: str) -> str:
     return "" if finder is None else finder.language(text)
 
 
-def encoder_input(chunks: Sequence[RawChunk]) -> tuple[list[str], list[list[Span]]]:
-    """Give what the encoders read of each chunk, and its sentences in its own text."""
-    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
-    return texts, [list(sentence_spans(chunk.text)) for chunk in chunks]
+def _encoder_text(chunk: RawChunk) -> str:
+    return encoder_text(chunk.title, chunk.text, chunk.headings)
 
 
-def weights_of(
-    sparse: SparseEncoder | None, chunks: Sequence[RawChunk], texts: Sequence[str]
-) -> dict[int, dict[str, float]]:
-    """Give every chunk its sparse weights: its own, else encoded ones, else none."""
-    weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
-    todo = [i for i, chunk in enumerate(chunks) if chunk.sparse is None]
-    if sparse is not None and todo:
-        maps = sparse.encode([texts[i] for i in todo], None)
-        weights.update(zip(todo, maps, strict=True))
-    return weights
-
-
-def vectors_of(
+def encodings(
     dense: Embedder | None,
+    sparse: SparseEncoder | None,
     chunks: Sequence[RawChunk],
-    texts: Sequence[str],
-    borders: Sequence[Sequence[Span]],
-) -> dict[int, Parts]:
-    """Embed the chunks that came without a vector, and their sentences in the same reading."""
-    todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
-    if dense is None or not todo:
-        return {}
-    # The encoder's text begins with title and headings; sentences count in the chunk's own text.
-    before = {i: len(texts[i]) - len(chunks[i].text) for i in todo}
-    parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
-    made = dense.embed_parts([texts[i] for i in todo], parts)
-    return dict(zip(todo, made, strict=True))
+    sentences: Sequence[Sequence[Span]],
+    languages: Sequence[str],
+) -> list[Encoding]:
+    """Encode chunks with their sentences, except for vectors and weights that came with them.
+
+    `languages`: "" for English. The sparse encoder reads only English: its units are word pieces.
+    """
+    texts = [_encoder_text(chunk) for chunk in chunks]
+    embedded = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
+    weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]
+    made: dict[int, Parts] = {}
+    weights: dict[int, dict[str, float]] = {}
+    with ThreadPoolExecutor(1) as second:
+        weighing = None
+        if sparse is not None and weighed:
+            weighing = second.submit(sparse.encode, [texts[i] for i in weighed], None)
+        if dense is not None and embedded:
+            # Sentences count in the chunk's own text, which title and headings precede.
+            before = {i: len(texts[i]) - len(chunks[i].text) for i in embedded}
+            parts = [[(a + before[i], b + before[i]) for a, b in sentences[i]] for i in embedded]
+            vectors = dense.embed_parts([texts[i] for i in embedded], parts)
+            made = dict(zip(embedded, vectors, strict=True))
+        if weighing is not None:
+            weights = dict(zip(weighed, weighing.result(), strict=True))
+    return [
+        Encoding(*made.get(i, (chunk.embedding, b"")), weights.get(i, chunk.sparse or {}))
+        for i, chunk in enumerate(chunks)
+    ]
