@@ -67,33 +67,22 @@ class RawEntity:
 
 @dataclass(frozen=True, slots=True)
 class RawRelation:
-    """An edge between two ids or names; spans count in the text of chunk `evidence`."""
+    """An edge between two ids or names, stated by chunk `evidence` or somewhere in a document.
+
+    `start`, `end`: the stretch of the chunk's text, if known. `from_text`: a triple, whose ends
+    are names as a text has them.
+    """
 
     source: str
     type: str
     target: str
     weight: float = 1.0
     evidence: str | None = None
-    start: int | None = None
-    end: int | None = None
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RawTriple:
-    """An open-IE statement found in a chunk, or somewhere in a document.
-
-    `start`, `end`: where the chunk's text states it, when known.
-    """
-
-    subject: str
-    relation: str
-    object: str
-    chunk_id: str | None = None
     doc_id: str | None = None
     start: int | None = None
     end: int | None = None
     properties: dict[str, Any] = field(default_factory=dict)
+    from_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +104,7 @@ class RawDocument:
     original: bytes | None = None
 
 
-RawRecord = RawChunk | RawEntity | RawRelation | RawTriple | RawDocument
+RawRecord = RawChunk | RawEntity | RawRelation | RawDocument
 
 
 def record_of[Record: RawRecord](kind: type[Record], fields: dict[str, Any]) -> Record:

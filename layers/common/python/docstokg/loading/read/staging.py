@@ -14,7 +14,6 @@ from docstokg.loading.read.raw_input import (
     RawChunk,
     RawEntity,
     RawRelation,
-    RawTriple,
     record_of,
 )
 from docstokg.loading.read.rejects import Rejected
@@ -28,7 +27,7 @@ CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEX
     UNIQUE (surface, synonym, type));
 CREATE TABLE chunk_names (uuid TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
 CREATE TABLE entity (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, payload TEXT, embedding BLOB);
-CREATE TABLE statement (seq INTEGER PRIMARY KEY, triple INTEGER, file TEXT, line INTEGER,
+CREATE TABLE statement (seq INTEGER PRIMARY KEY, from_text INTEGER, file TEXT, line INTEGER,
     payload TEXT);
 CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
@@ -166,11 +165,11 @@ class Staging:
             (entity.id, _payload(entity), entity.embedding),
         )
 
-    def add_statement(self, stated: RawRelation | RawTriple, file: str, line: int) -> None:
-        """Keep a relation or a triple with its place, for what can only be checked at the end."""
+    def add_statement(self, stated: RawRelation, file: str, line: int) -> None:
+        """Keep a relation with its place, to be checked when all files are read."""
         self._db.execute(
-            "INSERT INTO statement (triple, file, line, payload) VALUES (?, ?, ?, ?)",
-            (isinstance(stated, RawTriple), file, line, json.dumps(asdict(stated))),
+            "INSERT INTO statement (from_text, file, line, payload) VALUES (?, ?, ?, ?)",
+            (stated.from_text, file, line, json.dumps(asdict(stated))),
         )
 
     def add_edge(
@@ -281,11 +280,11 @@ class Staging:
         query = "SELECT id, payload, embedding FROM entity WHERE id = ?"
         return next((_entity(*row) for row in self._rows(query, identity)), None)
 
-    def statements(self) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
-        """Yield every relation, then every triple, with its place, in the order of the files."""
-        query = "SELECT triple, file, line, payload FROM statement ORDER BY triple, seq"
-        for triple, file, line, payload in self._each(query):
-            yield file, line, (RawTriple if triple else RawRelation)(**json.loads(payload))
+    def statements(self) -> Iterator[tuple[str, int, RawRelation]]:
+        """Yield every relation with its place, triples last, in the order of the files."""
+        query = "SELECT file, line, payload FROM statement ORDER BY from_text, seq"
+        for file, line, payload in self._each(query):
+            yield file, line, RawRelation(**json.loads(payload))
 
     def edges(self) -> Iterator[tuple[str, str, str, str | None, dict[str, Any], str]]:
         """Yield (source, type, target, evidence uuid, payload, fact text), sorted."""

@@ -18,7 +18,6 @@ from docstokg.loading.read.raw_input import (
     RawEntity,
     RawRecord,
     RawRelation,
-    RawTriple,
     record_of,
 )
 from docstokg.loading.read.reading import Row
@@ -33,7 +32,6 @@ KINDS: dict[str, type[RawRecord]] = {
     "chunk": RawChunk,
     "entity": RawEntity,
     "relation": RawRelation,
-    "triple": RawTriple,
     "document": RawDocument,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
