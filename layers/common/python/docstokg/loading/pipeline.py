@@ -43,7 +43,7 @@ from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.names.naming import Aliases, Entry, Names, changed_keys
 from docstokg.loading.read.reading import Row, rows_of, stage
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
+from docstokg.loading.read.source_registry import SourceRegistry, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.affected import Changes, stage_affected
@@ -282,7 +282,7 @@ def _gone(
         if context.rejects.by_file[str(file.path)]
     }
     roots = [source for source in sources if source.is_dir()]
-    for root in [root for root in roots if not is_listable(root)]:
+    for root in sorted(context.rejects.unlisted.intersection(roots)):
         context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
         roots.remove(root)
     return gone_documents(roots, rejected, options, context, registry, empty=not files)
@@ -413,7 +413,7 @@ def finishing(
     step, after = begun or Mark()
     names = list(steps)[list(steps).index(step) :]
     for name, following in zip_longest(names, names[1:]):
-        for done in steps[name](after if name == step else ""):
+        for done in steps[name](after if name == step else "") or ():
             yield Mark(name, done)
         if following is not None:
             yield Mark(following)
@@ -421,23 +421,21 @@ def finishing(
 
 def _steps(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry
-) -> dict[str, Callable[[str], Iterator[str]]]:
-    """Give the steps of a load's end, in order; each takes and yields what is done of it."""
+) -> dict[str, Callable[[str], Iterator[str] | None]]:
+    """Return the last steps of a load, in order.
+
+    A step that can stop half way yields how far it is, and is called with that to go on.
+    """
     stores, resolver = context.stores, load_plan.resolver
 
     def relinked(after: str) -> Iterator[str]:
         keys = Linker((key, "", True) for key in load_plan.changed_keys)
         changed = ChangedNames(keys, load_plan.changed_heads, load_plan.everything)
-        yield from relink(resolver, load_plan.finder, changed, after)
+        return relink(resolver, load_plan.finder, changed, after)
 
-    def closed(_: str) -> Iterator[str]:
+    def closed(_: str) -> None:
         stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
         stores.graph_writer.close_load()
-        yield from ()
-
-    def ended(_: str) -> Iterator[str]:
-        stores.index_writer.close_load()
-        yield from ()
 
     every = context.replace_docs
     return {
@@ -447,5 +445,5 @@ def _steps(
         "earlier": relinked,
         "graph": closed,
         "register": lambda after: registry.write(context.staging, context.report.run_id, after),
-        "index": ended,
+        "index": lambda _: stores.index_writer.close_load(),
     }

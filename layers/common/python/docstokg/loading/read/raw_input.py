@@ -1,9 +1,13 @@
 """What the files of a load say, after checking and before names become entities."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from docstokg.contracts.records import FoundName
+
+BINARY = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class RawChunk:
     sparse: dict[str, float] | None = None
     whole: bool = False
     found: tuple[FoundName, ...] | None = None
+    kind: Literal["chunk"] = "chunk"
+    __pydantic_config__: ClassVar[ConfigDict] = BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class RawEntity:
     obsolete: bool = False
     replaced_by: str | None = None
     embedding: bytes | None = None
+    kind: Literal["entity"] = "entity"
+    __pydantic_config__: ClassVar[ConfigDict] = BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,7 @@ class RawRelation:
     end: int | None = None
     properties: dict[str, Any] = field(default_factory=dict)
     from_text: bool = False
+    kind: Literal["relation"] = "relation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +110,16 @@ class RawDocument:
     named: bool = False
     converter: str = ""
     text: str | None = None
-    original: bytes | None = None
+    # Not in a run's rows: the bucket has it already.
+    original: Annotated[bytes | None, Field(exclude=True)] = None
+    kind: Literal["document"] = "document"
 
 
 RawRecord = RawChunk | RawEntity | RawRelation | RawDocument
 
 
-def record_of[Record: RawRecord](kind: type[Record], fields: dict[str, Any]) -> Record:
-    """Make a record of what `asdict` gave, also after it was JSON."""
-    for name in {"headings", "topics", "acl", "synonyms"} & fields.keys():
-        fields[name] = tuple(fields[name])
-    if fields.get("mentions") is not None:
-        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
-    if fields.get("found") is not None:
-        fields["found"] = tuple(FoundName(*name) for name in fields["found"])
-    return kind(**fields)
+CHUNK, ENTITY = TypeAdapter(RawChunk), TypeAdapter(RawEntity)
+ROW: TypeAdapter[tuple[int, RawRecord | str]] = TypeAdapter(
+    tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
+)
+"""A line of a file, counted from 1, with its record or the reason why it has none, as JSON."""

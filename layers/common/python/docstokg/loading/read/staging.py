@@ -10,11 +10,14 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from docstokg.loading.read.raw_input import (
+    CHUNK,
+    ENTITY,
     RawChunk,
     RawEntity,
     RawRelation,
-    record_of,
 )
 from docstokg.loading.read.rejects import Rejected
 
@@ -328,20 +331,17 @@ class Staging:
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    """Write what has no column of its own, but for what is empty; given mentions may be."""
-    fields = {
-        key: value
-        for key, value in asdict(record).items()
-        if key not in ("id", "doc_id", "embedding")
-        and (value not in (None, "", (), {}) or (key in ("mentions", "found") and value == ()))
-    }
-    return json.dumps(fields)
+    """Return the fields without a column of their own as JSON."""
+    adapter: TypeAdapter[Any] = CHUNK if isinstance(record, RawChunk) else ENTITY
+    own = {"id", "doc_id", "embedding"}
+    return adapter.dump_json(record, exclude=own, exclude_defaults=True).decode()
 
 
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> RawChunk:
     own = {"id": identity, "doc_id": doc_id, "embedding": embedding}
-    return record_of(RawChunk, json.loads(payload) | own)
+    return CHUNK.validate_python(json.loads(payload) | own)
 
 
 def _entity(identity: str, payload: str, embedding: bytes | None) -> RawEntity:
-    return record_of(RawEntity, json.loads(payload) | {"id": identity, "embedding": embedding})
+    own = {"id": identity, "embedding": embedding}
+    return ENTITY.validate_python(json.loads(payload) | own)

@@ -1,14 +1,14 @@
 """Entities of a load: of lists and ontologies, of texts and of statements."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
-from docstokg.loading.read.raw_input import RawEntity
+from docstokg.loading.read.raw_input import ENTITY, RawEntity
 
 
 @dataclass
@@ -72,8 +72,8 @@ class EntityResolver:
         made = iter(dense.embed(missing, None) if dense is not None else ())
         records = []
         for entity in entities:
-            fields = asdict(entity)
-            vector = fields.pop("embedding") or next(made, None)
+            fields = ENTITY.dump_python(entity, exclude={"embedding", "kind"})
+            vector = entity.embedding or next(made, None)
             more = {"namespace": context.namespace, "listed": listed, "vector": vector}
             records.append(EntityRecord(**fields, **more))
         context.stores.graph_writer.put_entities(records)

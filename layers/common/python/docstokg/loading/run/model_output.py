@@ -11,7 +11,7 @@ from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
 from docstokg.loading.context import CHUNK_BATCH, Encoding
 from docstokg.loading.read.raw_input import RawChunk
-from docstokg.loading.run.rows import ENDING, Shard, each_line, packed_lines
+from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
 type Models = dict[str, str | None]
@@ -34,7 +34,7 @@ def put_output(
         values = iter(ask(chunks))
         lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for r in batch]
         count += len(chunks)
-    objects.put(run.key(kind, shard + ENDING), packed_lines(lines))
+    objects.put(run.key(kind, shard + ENDING), packed(lines))
     objects.put(run.key("models", f"{shard}-{kind}.json"), lines[0].encode())
     return count
 
@@ -50,7 +50,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
     """Fetch a shard with one kind of model output; `KeyError` if either is missing."""
     rows = Shard.fetched(run, objects, shard)
-    rows.output = list(each_line(objects.get(run.key(kind, shard + ENDING))))
+    rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows
 
 

@@ -24,7 +24,6 @@ from docstokg.loading.pipeline import LoadPlan
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.entity_resolver import EntityResolver
-from docstokg.loading.run.rows import compressed
 from docstokg.ports import ObjectStore
 
 RESOLVED = "staging.sqlite.gz"
@@ -71,13 +70,11 @@ def put_resolved(
     staging.add_plan("heading", load_plan.changed_heads)
     staging.empty()
     staging.save()
-    objects.put(run.key("resolved", RESOLVED), compressed(_pieces(file)))
-
-
-def _pieces(file: Path) -> Iterator[bytes]:
-    """Read a file in pieces: it may be larger than memory."""
-    with file.open("rb") as whole:
-        yield from iter(lambda: whole.read(PIECE), b"")
+    body = io.BytesIO()
+    # The file may be larger than memory.
+    with gzip.GzipFile("", "wb", 6, body, mtime=0) as packed, file.open("rb") as whole:
+        shutil.copyfileobj(whole, packed, PIECE)
+    objects.put(run.key("resolved", RESOLVED), body.getvalue())
 
 
 class ResolverCache:

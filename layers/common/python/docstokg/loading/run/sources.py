@@ -16,7 +16,7 @@ from docstokg.loading.read.sources import (
     kind_of,
     no_reader,
 )
-from docstokg.loading.run.posted import posted_file
+from docstokg.loading.run.document_job import posted_file
 from docstokg.ports import ObjectStore
 
 

@@ -9,6 +9,7 @@ stages all rows in the order of their paths and decides, `write` writes one shar
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -20,7 +21,6 @@ from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, Ing
 from docstokg.contracts.records import FoundName
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import LoadError, Unavailable, WrongAnswer
-from docstokg.loading.ahead import ahead
 from docstokg.loading.context import (
     Context,
     Encoding,
@@ -40,6 +40,7 @@ from docstokg.loading.pipeline import (
     read_files,
     removals,
 )
+from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.rejects import RejectLog
@@ -70,7 +71,7 @@ from docstokg.loading.run.rows import (
 )
 from docstokg.loading.run.shard_manifest import Entry, ShardManifest
 from docstokg.loading.run.sources import RunSources
-from docstokg.loading.run.task_time import InTime, TaskTime
+from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
@@ -81,6 +82,7 @@ MOST_NAMED = 1000
 """Rejections that a run's report names; all of them are in `rejects/resolve.jsonl`."""
 
 SHARDS_AT_HAND = 4
+AHEAD = 8
 CLOSING = "closing.json"
 VECTORS, NAMES = "vectors", "names"
 LOST = "lost"
@@ -205,8 +207,7 @@ def resolve(
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
-            progress = InTime(time or TaskTime())
-            maker = _Resolution(run, objects, staging, rejects, progress)
+            maker = _Resolution(run, objects, staging, rejects, time or TaskTime())
             summary = maker.make(stores, Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "resolve.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
@@ -276,8 +277,9 @@ class _Resolution:
             if self.sources.counts(inner := self.sources.inner(entry.key))
         )
         self._lost = {shard_of(e.key): e.key for e in every_object(objects, run.key(LOST))}
-        with self.progress.stage("shards", None) as advance:
-            for shard, (parts, models) in ahead(self._read, shard_names(run, objects)):
+        shards = shard_names(run, objects)
+        with self.progress.stage("shards", None) as advance, ThreadPoolExecutor(AHEAD) as pool:
+            for shard, (parts, models) in prefetched(pool, self._read, shards, AHEAD):
                 self.manifest.add(shard, parts)
                 advance(1)
                 self.models = self.models or models

@@ -28,20 +28,16 @@ class TaskTime:
         """Tell whether the task has to stop."""
         return time.monotonic() >= self._end
 
-
-class InTime:
-    """Progress that ends a load which cannot stop half way, when its time is over."""
-
-    def __init__(self, time: TaskTime) -> None:
-        self._time = time
-
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Begin a stage; each advance may raise `LoadError`: tried again, it would take as long."""
+        """Begin a stage of a task that cannot stop half way, as of `Progress`.
+
+        Each advance may raise `LoadError`: tried again, it would take as long.
+        """
         yield self._advance
 
     def _advance(self, steps: int) -> None:
-        if self._time.is_over():
+        if self.is_over():
             raise LoadError(
                 "deciding who is named in these documents takes longer than one task of `resolve`"
                 " may: load them into several namespaces, or once with `docstokg load`"

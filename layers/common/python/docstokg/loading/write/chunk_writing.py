@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.loading.ahead import ahead
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context, Encoding
 from docstokg.loading.names.mentions import MentionFinder
+from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import (
     chunk_node,
@@ -22,7 +23,6 @@ from docstokg.loading.read.records import (
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
-Fresh = Sequence[tuple[RawChunk, str]]
 Records = list[tuple[ChunkRecord, str]]
 
 AHEAD = 2
@@ -46,9 +46,12 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
     """
     context = resolver.context
     batches = _batches(context, shard)
-    encoding = ahead(lambda batch: encoded(context, batch.fresh), batches, AHEAD + 1, threads=1)
-    with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
-        for batch, records in encoding:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        context.progress.stage("chunks", context.staging.count("chunk")) as advance,
+    ):
+        encode = partial(encoded, context)
+        for batch, records in prefetched(pool, encode, batches, AHEAD + 1):
             advance(_write(resolver, finder, batch, records))
 
 
@@ -129,9 +132,9 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
     return len(batch.chunks)
 
 
-def encoded(context: Context, fresh: Fresh) -> Records:
+def encoded(context: Context, batch: _Batch) -> Records:
     """Make records with vectors and weights; those that came with a chunk are kept."""
-    chunks = [chunk for chunk, _ in fresh]
+    chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
     # Encoders read title and headings too; so does the finder of languages.
     languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
@@ -140,7 +143,7 @@ def encoded(context: Context, fresh: Fresh) -> Records:
         made = [context.recorded[chunk.id] for chunk in chunks]
     else:
         made = encodings(context.dense, context.sparse, chunks, sentences, languages)
-    rows = zip(fresh, made, sentences, languages, strict=True)
+    rows = zip(batch.fresh, made, sentences, languages, strict=True)
     return [
         (
             chunk_record(
@@ -164,36 +167,46 @@ def language_of(finder: LanguageFinder | None, text: str) -> str:
     return "" if finder is None else finder.language(text)
 
 
-def _encoder_text(chunk: RawChunk) -> str:
+def _encoder_text(chunk: RawChunk | ChunkRecord) -> str:
     return encoder_text(chunk.title, chunk.text, chunk.headings)
+
+
+def embedded(
+    dense: Embedder,
+    chunks: Sequence[RawChunk | ChunkRecord],
+    sentences: Sequence[Sequence[tuple[int, int]]],
+) -> Sequence[Parts]:
+    """Return the vector of each chunk, with its title and headings, and those of its sentences."""
+    texts = [_encoder_text(chunk) for chunk in chunks]
+    # Sentences count in the chunk's own text, which title and headings precede.
+    before = [len(text) - len(chunk.text) for text, chunk in zip(texts, chunks, strict=True)]
+    parts = [[(a + n, b + n) for a, b in spans] for n, spans in zip(before, sentences, strict=True)]
+    return dense.embed_parts(texts, parts)
 
 
 def encodings(
     dense: Embedder | None,
     sparse: SparseEncoder | None,
     chunks: Sequence[RawChunk],
-    sentences: Sequence[Sequence[Span]],
+    sentences: Sequence[Sequence[tuple[int, int]]],
     languages: Sequence[str],
 ) -> list[Encoding]:
     """Encode chunks with their sentences, except for vectors and weights that came with them.
 
     `languages`: "" for English. The sparse encoder reads only English: its units are word pieces.
     """
-    texts = [_encoder_text(chunk) for chunk in chunks]
-    embedded = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
+    todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]
     made: dict[int, Parts] = {}
     weights: dict[int, dict[str, float]] = {}
     with ThreadPoolExecutor(1) as second:
         weighing = None
         if sparse is not None and weighed:
-            weighing = second.submit(sparse.encode, [texts[i] for i in weighed], None)
-        if dense is not None and embedded:
-            # Sentences count in the chunk's own text, which title and headings precede.
-            before = {i: len(texts[i]) - len(chunks[i].text) for i in embedded}
-            parts = [[(a + before[i], b + before[i]) for a, b in sentences[i]] for i in embedded]
-            vectors = dense.embed_parts([texts[i] for i in embedded], parts)
-            made = dict(zip(embedded, vectors, strict=True))
+            texts = [_encoder_text(chunks[i]) for i in weighed]
+            weighing = second.submit(sparse.encode, texts, None)
+        if dense is not None and todo:
+            vectors = embedded(dense, [chunks[i] for i in todo], [sentences[i] for i in todo])
+            made = dict(zip(todo, vectors, strict=True))
         if weighing is not None:
             weights = dict(zip(weighed, weighing.result(), strict=True))
     return [
