@@ -51,7 +51,7 @@ from docstokg.loading.resolve.entity_resolver import EntityResolver, listed_name
 from docstokg.loading.resolve.relinking import ChangedNames, relink
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
-from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
+from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_emptied
 from docstokg.ports import SearchIndex, encoder_of
 
 UPSTREAM = "upstream"
@@ -125,7 +125,7 @@ class _Timed:
 
 
 def info_before(index: SearchIndex) -> IndexInfo:
-    """Say what the index holds before a load; nothing where there is none yet."""
+    """Return the content of the index before a load, empty if there is none yet."""
     try:
         # A process that has loaded before remembers what was there then.
         return index.info(READ_S, anew=True)
@@ -142,7 +142,7 @@ def begin(
     progress: Progress,
     report: LoadReport,
 ) -> tuple[Context, IndexInfo, SourceRegistry]:
-    """Give a load's context before its files are read, and what was there before it."""
+    """Return the context of a load, the index before it, and the register of its namespace."""
     before = info_before(stores.search_index)
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
@@ -395,7 +395,7 @@ def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
 
 
 class Mark(NamedTuple):
-    """Where a load's end stands: its step, and what is done of it; "" for none."""
+    """The progress of the last steps: a step, and the last item done in it, "" for none."""
 
     step: str = "stale"
     after: str = ""
@@ -437,9 +437,8 @@ def _steps(
         stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
         stores.graph_writer.close_load()
 
-    every = context.replace_docs
     return {
-        "stale": lambda after: remove_stale(context, every, after),
+        "stale": lambda after: remove_emptied(context, after),
         "gone": lambda after: remove_documents(context, load_plan.gone, after),
         "edges": lambda after: write_edges(context, resolver, after),
         "earlier": relinked,

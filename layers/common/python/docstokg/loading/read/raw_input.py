@@ -1,4 +1,4 @@
-"""What the files of a load say, after checking and before names become entities."""
+"""Records of a load's files, after checking and before names become entities."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""What the files say, checked and on disk, so that a load needs little memory and reads once."""
+"""The checked content of a load's files, on disk, so that a load needs little memory."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ from docstokg.loading.read.rejects import Rejected
 
 _SCHEMA = """
 CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,
-    acl TEXT, payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
+    payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
 CREATE INDEX chunk_doc ON chunk (doc_id, seq);
 CREATE INDEX chunk_shard ON chunk (shard) WHERE shard <> '';
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
@@ -93,11 +93,10 @@ class Staging:
             if known != digest:
                 raise Rejected(f"id {chunk.id!r} is repeated with other text")
             return
-        acl, payload = json.dumps(chunk.acl), _payload(chunk)
         self._db.execute(
-            "INSERT INTO chunk (id, doc_id, digest, acl, payload, embedding, shard, part, line)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (chunk.id, chunk.doc_id, digest, acl, payload, chunk.embedding, *self.place),
+            "INSERT INTO chunk (id, doc_id, digest, payload, embedding, shard, part, line)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (chunk.id, chunk.doc_id, digest, _payload(chunk), chunk.embedding, *self.place),
         )
         if chunk.whole:
             self.add_document(chunk.doc_id)
@@ -109,7 +108,7 @@ class Staging:
         return not digest or known == digest
 
     def add_origin(self, doc_id: str, record: str) -> None:
-        """Keep where a document came from, the first time it is seen."""
+        """Keep the origin of a document, the first time it is seen."""
         self._db.execute("INSERT OR IGNORE INTO origin VALUES (?, ?)", (doc_id, record))
 
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -117,12 +116,13 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Give a document's number of chunks, its title, and who may see any of them."""
-        rows = self._rows("SELECT acl, payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
-        lists = [json.loads(row[0]) for row in rows]
+        """Return a document's number of chunks, its title, and the groups that may see any."""
+        rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
+        chunks = [json.loads(payload) for (payload,) in rows]
+        lists = [chunk.get("acl", ()) for chunk in chunks]
         groups = {group for names in lists for group in names} if all(lists) else set()
-        title = json.loads(rows[0][1]).get("title", "") if rows else ""
-        return len(rows), title, tuple(sorted(groups))
+        title = chunks[0].get("title", "") if chunks else ""
+        return len(chunks), title, tuple(sorted(groups))
 
     def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
         """Keep a name that becomes an entity, and another form of it."""
@@ -177,14 +177,13 @@ class Staging:
 
     def add_edge(
         self, key: tuple[str, str, str, str | None], payload: dict[str, Any], fact: str
-    ) -> bool:
+    ) -> None:
         """Keep a resolved edge (source, type, target, evidence uuid); the first one wins."""
         source, kind, target, evidence = key
-        done = self._db.execute(
+        self._db.execute(
             "INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?, ?)",
             (source, kind, target, evidence or "", json.dumps(payload), fact),
         )
-        return done.rowcount > 0
 
     def chunks(self) -> Iterator[RawChunk]:
         """Yield every chunk, in the order of the files."""
@@ -261,11 +260,6 @@ class Staging:
         query = "SELECT id, doc_id, payload, embedding FROM chunk WHERE id = ?"
         return next((_chunk(*row) for row in self._rows(query, chunk_id)), None)
 
-    def chunk_ids(self, doc_id: str) -> list[str]:
-        """List the chunks of one document."""
-        rows = self._rows("SELECT id FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
-        return [identity for (identity,) in rows]
-
     def superseding(self) -> Iterator[RawChunk]:
         """Yield the first chunk of each document whose metadata has `supersedes`, by doc_id."""
         query = (
@@ -314,8 +308,13 @@ class Staging:
         rows = self._rows(f"SELECT doc_id FROM document{more} ORDER BY 1")  # noqa: S608
         return [doc_id for (doc_id,) in rows]
 
+    def emptied(self) -> list[str]:
+        """List the documents that were read whole and have no chunk."""
+        query = "SELECT doc_id FROM document WHERE doc_id NOT IN (SELECT doc_id FROM chunk)"
+        return [doc_id for (doc_id,) in self._rows(f"{query} ORDER BY 1")]
+
     def is_whole(self, doc_id: str) -> bool:
-        """Tell whether a document was read whole: what it does not hold now is gone."""
+        """Return whether a document was read whole, so that its other stored chunks are removed."""
         return bool(self._rows("SELECT 1 FROM document WHERE doc_id = ?", doc_id))
 
     def count(self, table: Literal["chunk", "entity", "statement", "edge"]) -> int:
@@ -324,7 +323,7 @@ class Staging:
         return int(count)
 
     def holds_vectors(self) -> bool:
-        """Tell whether vectors came with chunks or entities."""
+        """Return whether vectors came with chunks or entities."""
         some = "EXISTS (SELECT 1 FROM {} WHERE embedding IS NOT NULL)"
         ((held,),) = self._rows(f"SELECT {some.format('chunk')} OR {some.format('entity')}")
         return bool(held)

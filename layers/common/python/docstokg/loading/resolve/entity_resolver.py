@@ -16,8 +16,6 @@ class EntityResolver:
     """The entities of a load, and a record of those written. `entities`: unlisted ones, by id."""
 
     context: Context
-    names: Names
-    aliases: Aliases
     entities: dict[str, NamedEntity]
     _written: set[str] = field(default_factory=set)
 
@@ -104,7 +102,7 @@ def resolver_of(
             own[stored.id].take(stored.name, stored.type, stored.synonyms)
     for entry in own.values():
         aliases.put(entry.id, entry.name, sorted(entry.synonyms))
-    return EntityResolver(context, names, aliases, own)
+    return EntityResolver(context, own)
 
 
 def _current(context: Context, entity: RawEntity) -> str:

@@ -1,4 +1,4 @@
-"""A job of documents that were sent: loaded or removed as a folder's would be."""
+"""A job of posted documents: they are loaded or removed as those of a folder are."""
 
 import base64
 from collections.abc import Mapping
@@ -62,10 +62,10 @@ def _source(order: JobOrder, number: int, groups: tuple[str, ...] | None) -> Sou
 def posted_file(
     name: str, doc_id: str, raw: bytes, statement: Mapping[str, Any], groups: tuple[str, ...] | None
 ) -> SourceFile:
-    """Make a file of what was sent with its title, acl, metadata and media_type in `statement`.
+    """Return a source file for posted content; `statement`: title, acl, metadata, media_type.
 
-    `name`: of the path that stands for it, before the suffix of its format. `statement["text"]`
-    tells whether it was sent as text.
+    `name`: of its path, without the suffix of its format. `statement["text"]`: whether it was
+    posted as text.
     """
     suffix = ".txt"
     if statement.get("text"):

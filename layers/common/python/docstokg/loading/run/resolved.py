@@ -19,7 +19,7 @@ from docstokg.errors import Unavailable, WrongAnswer
 from docstokg.loading.context import Context, Encoding, LoadReport, NullProgress, Stores
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.mentions import MentionFinder
-from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names
+from docstokg.loading.names.naming import NamedEntity, Names
 from docstokg.loading.pipeline import LoadPlan
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
@@ -62,7 +62,6 @@ def put_resolved(
     named = load_plan.resolver.entities.values()
     staging.add_plan("head", [head])
     staging.add_plan("alias", load_plan.aliases)
-    staging.add_plan("curie", load_plan.resolver.aliases.of_curies())
     staging.add_plan("named", ((e.id, e.name, e.type, sorted(e.synonyms)) for e in named))
     staging.add_plan("title", labels.titles)
     staging.add_plan("common", labels.common)
@@ -156,15 +155,16 @@ class ResolvedRun:
 
     def _read_plan(self, context: Context) -> LoadPlan:
         rows, names = self.staging.plan, Names()
-        names.add(self._entries("curie"))
+        # A million names are read here: an id is one text, however many aliases lead to it.
+        aliases = [(key, sys.intern(i), preferred) for key, i, preferred in rows("alias")]
+        names.add(aliases)
         entities = {
             identity: NamedEntity(identity, name, kind, set(synonyms))
             for identity, name, kind, synonyms in rows("named")
         }
         labels = Labels(frozenset(rows("title")), frozenset(rows("common")))
-        aliases = list(self._entries("alias"))
         return LoadPlan(
-            resolver=EntityResolver(context, names, Aliases(()), entities),
+            resolver=EntityResolver(context, entities),
             finder=MentionFinder(Linker(aliases), names, labels),
             labels=labels,
             aliases=aliases,
@@ -172,7 +172,3 @@ class ResolvedRun:
             changed_heads=frozenset(rows("heading")),
             **self.head["plan"],
         )
-
-    def _entries(self, kind: str) -> Iterator[Entry]:
-        # A million names are read here: an id is one text, however many aliases lead to it.
-        return ((key, sys.intern(i), preferred) for key, i, preferred in self.staging.plan(kind))

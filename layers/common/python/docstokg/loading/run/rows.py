@@ -1,4 +1,4 @@
-"""What a run's `read` leaves for its other stages: shards of rows, the same bytes every time."""
+"""Shards of rows, which a run's `read` writes for its other stages."""
 
 import gzip
 import hashlib
@@ -37,7 +37,7 @@ class Part:
 
 
 def shard_name(items: Sequence[IngestObject]) -> str:
-    """Name a batch's shards after what it holds, so that reading it again writes over them."""
+    """Return the name of a batch's shards, by its content: reading it again overwrites them."""
     lines = "\n".join(f"{item.key} {item.etag}" for item in items)
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -74,7 +74,7 @@ class ShardWriter:
         self._parts.append(Part(inner, etag, 0, 0, True, reason))
 
     def flush(self) -> None:
-        """Write what is there as a shard."""
+        """Write the rows so far as a shard."""
         if self._parts:
             name = f"{self._name}-{len(self.shards):05}"
             head = json.dumps([asdict(part) for part in self._parts], separators=(",", ":"))
@@ -144,5 +144,5 @@ def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
 
 
 def shard_of(key: str) -> str:
-    """Name the shard that an object's key is of."""
+    """Return the name of the shard in an object's key."""
     return key.rpartition("/")[2].removesuffix(ENDING)

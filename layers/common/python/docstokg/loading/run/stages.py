@@ -1,9 +1,9 @@
 """The six stages of a load over a bucket: each may run twice, in any number of processes.
 
-They end in the content that `pipeline.load` gives of the same files, because they call what it
-calls: `read` takes each object's rows, `encode` and `names` ask the models about them, `resolve`
-stages all rows in the order of their paths and decides, `write` writes one shard's documents,
-`close` does the rest.
+They call the functions that `pipeline.load` calls, so both end in the same content. `read` writes
+each object's rows into shards, `encode` and `names` add the output of the models, `resolve` stages
+all rows in the order of their paths and makes the plan, `write` writes the documents of one shard,
+and `close` does the last steps.
 """
 
 import json
@@ -92,7 +92,7 @@ Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Take the rows of some objects into a shard; what cannot be read is noted with its reason."""
+    """Write the rows of some objects into shards, with a reason for each that cannot be read."""
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
@@ -109,7 +109,7 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
         if not reason:
             try:
                 chunks += _read_object(sources, item, objects, readers, writer)
-            except KeyError:  # it is gone since it was listed, and so is its document
+            except KeyError:  # deleted since it was listed, like its document
                 continue
             except LoadError as refused:
                 reason = str(refused)
@@ -159,7 +159,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Ask the encoders about the chunks of some shards."""
+    """Encode the chunks of some shards."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -174,7 +174,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Ask the recogniser about the chunks of some shards."""
+    """Find the names in the chunks of some shards."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 
@@ -194,9 +194,9 @@ def _put_output(
 def resolve(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Stage every row, in the order of the paths, decide who is named, and keep that.
+    """Stage every row, in the order of the paths, and write the plan of the load.
 
-    Killed, it begins anew; `LoadError` when it does not end in its `time`.
+    Killed, it starts again; `LoadError` if it does not end in its `time`.
     """
     run = task.run
     if is_closed(run, objects):
@@ -215,7 +215,7 @@ def resolve(
 
 @dataclass
 class _Resolution:
-    """What `resolve` works with, and what it does."""
+    """One execution of `resolve`."""
 
     run: IngestRun
     objects: ObjectStore
@@ -232,7 +232,7 @@ class _Resolution:
         self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Decide, and keep that with the staging's `file`; give what the report will say."""
+        """Write the plan with the staging's `file`; return the summary for the report."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -303,12 +303,12 @@ class _Resolution:
         crash = json.loads(self.objects.get(self._lost[shard]))
         reason = f"encoding its passages ended with {crash['Error']}: run the load again"
         parts: Sequence[Part] = ()
-        with suppress(WrongAnswer):  # of a shard that is broken itself nobody knows what it held
+        with suppress(WrongAnswer):  # the content of a broken shard is unknown
             parts = Shard.fetched(self.run, self.objects, shard).parts
         return [replace(part, rows=0, unread=reason) for part in parts], None
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        """Yield the objects with their rows; note which of them was not read as it is."""
+        """Yield the objects with their rows; record those that were not read completely."""
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -343,7 +343,7 @@ class _Resolution:
         return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
     def _rejected(self) -> list[dict[str, str]]:
-        """Give the first reason of each object that was rejected, or had a row that was."""
+        """Return the first reason of each object that was rejected, or had a rejected row."""
         reasons: dict[str, str] = {}
         for rejection in self.rejects.first:
             reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
@@ -353,7 +353,7 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in some shards, with what they mention.
+    """Write the documents that begin in some shards, with their mentions.
 
     Any number of tasks may do so at once, each for other shards. `resolvers`: of this process.
     """
@@ -395,9 +395,9 @@ def _write_shard(
 def close(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Write edges, remove what is gone, link earlier chunks, end the load and report.
+    """Write edges, remove documents, link earlier chunks again, end the load and report.
 
-    What does not fit into its `time` the next task does, from the `cursor` of the answer.
+    If its `time` ends first, the next task goes on from the `cursor` of the answer.
     """
     run = task.run
     if task.failed:
@@ -430,7 +430,7 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete what nobody wants any more of a run that has ended, as its report has it."""
+    """Delete the objects of a run that has ended, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -439,7 +439,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Go on with a load's end; where it stopped, None when all is done."""
+    """Do the last steps of a load; return where they stopped, None if all is done."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -454,7 +454,7 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report why, and let others begin; the load stays unfinished, to be gone on with."""
+    """Report the reason and release the leases; the load stays unfinished and can be run again."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

@@ -18,7 +18,7 @@ from docstokg.ports import Embedder
 
 
 def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress) -> int:
-    """Give a namespace the vectors of `dense`; count its chunks.
+    """Replace the vectors of a namespace by those of `dense`; return its number of chunks.
 
     `LoadError` where it holds none, or a load did not finish.
     """

@@ -1,4 +1,4 @@
-"""Chunks go into the index with their vectors and into the graph with what they mention."""
+"""Write chunks to the index with their vectors, and to the graph with their mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ class _Batch(NamedTuple):
 
 
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
-    """Write what is new or changed, encoded; the graph's side is written anew always.
+    """Encode and write new and changed chunks; nodes and mentions of all are written.
 
     A stored document changes in one step. What a changed chunk invalidates goes before its new
     fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
@@ -163,7 +163,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
-    """Name a chunk's language, as `ChunkText` has it."""
+    """Return the language of a text, as `ChunkText` has it."""
     return "" if finder is None else finder.language(text)
 
 

@@ -22,7 +22,7 @@ Gone = frozenset[str]
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
+    """Replace names by ids and chunk ids by uuids; reject statements without evidence."""
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
@@ -76,7 +76,7 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
 
 
 def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
-    """Name a fact by what it states and where: UUIDv5 like a chunk's."""
+    """Return the id of a fact: the UUIDv5 of its edge and its evidence."""
     return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
 
 
