@@ -110,6 +110,11 @@ def load(
     return report
 
 
+def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
+    """Remove a document's chunks with what only they support or name; return their number."""
+    return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
+
+
 class _Timed:
     """Progress that notes the seconds of each stage, in the order they begin."""
 

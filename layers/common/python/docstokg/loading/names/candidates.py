@@ -66,15 +66,14 @@ def naming_digest(recogniser: str, chunk: RawChunk) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-class Labels:
-    """Titles and sections of a namespace, and the sections that only name parts of documents.
+class Labels(NamedTuple):
+    """Section labels of a namespace.
 
     `common`: folded section labels of many documents. `parts`: those that title no document.
     """
 
-    def __init__(self, titles: Set[str] = frozenset(), common: Set[str] = frozenset()) -> None:
-        self.titles, self.common = titles, common
-        self.parts = common - titles
+    common: Set[str] = frozenset()
+    parts: Set[str] = frozenset()
 
     @classmethod
     def counted(cls, rows: Iterable[Label]) -> "Labels":
@@ -86,8 +85,8 @@ class Labels:
                 titles.add(fold(title))
             if (name := heading_name(section) if section else None) is not None:
                 documents.setdefault(fold(name), set()).add(doc_id)
-        many = (key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
-        return cls(titles, frozenset(many))
+        many = frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
+        return cls(many, many - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
         """List the names of the title and of the section heading of a chunk."""

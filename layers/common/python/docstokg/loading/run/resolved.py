@@ -40,7 +40,7 @@ def put_resolved(
     summary: Mapping[str, Any],
 ) -> None:
     """Write the plan of a run; `file`: that of the staging. `summary`: for the run's report."""
-    staging, labels, earlier = context.staging, load_plan.labels, context.earlier
+    staging, earlier = context.staging, context.earlier
     documents = staging.documents_beginning(None)
     head = {
         "context": {
@@ -63,8 +63,7 @@ def put_resolved(
     staging.add_plan("head", [head])
     staging.add_plan("alias", load_plan.aliases)
     staging.add_plan("named", ((e.id, e.name, e.type, sorted(e.synonyms)) for e in named))
-    staging.add_plan("title", labels.titles)
-    staging.add_plan("common", labels.common)
+    staging.add_plan("common", load_plan.labels.common)
     staging.add_plan("key", load_plan.changed_keys)
     staging.add_plan("heading", load_plan.changed_heads)
     staging.empty()
@@ -162,7 +161,7 @@ class ResolvedRun:
             identity: NamedEntity(identity, name, kind, set(synonyms))
             for identity, name, kind, synonyms in rows("named")
         }
-        labels = Labels(frozenset(rows("title")), frozenset(rows("common")))
+        labels = Labels(frozenset(rows("common")))
         return LoadPlan(
             resolver=EntityResolver(context, entities),
             finder=MentionFinder(Linker(aliases), names, labels),
