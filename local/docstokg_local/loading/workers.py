@@ -7,9 +7,8 @@ nothing but the time.
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache, partial
@@ -19,12 +18,11 @@ from typing import Any
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
-from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
+from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.stores import readers_of
-from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
@@ -49,13 +47,13 @@ class LoadProcesses:
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            remote_dense = _RemoteEmbedder(self, dense.inner)
-            wiring.override("embedder", CachedEmbedder(remote_dense, folder, others=dense.others))
+            remote: Any = _Remote(self, "embedder", dense.inner)
+            wiring.override("embedder", CachedEmbedder(remote, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
-            remote = _RemoteSparseEncoder(self, sparse.inner)
+            remote = _Remote(self, "sparse_encoder", sparse.inner)
             wiring.override("sparse_encoder", CachedSparseEncoder(remote, folder))
         if names is not None:
-            wiring.override("names", _RemoteNames(self, names))
+            wiring.override("names", _Remote(self, "names", names))
 
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
@@ -71,15 +69,8 @@ class LoadProcesses:
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
         """Read files a little ahead of who takes them, and give them in their order."""
-        ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
-            for file in files:
-                ahead.append((file, self._pool.submit(_read, file)))
-                if len(ahead) > 2 * self._count:
-                    first, rows = ahead.popleft()
-                    yield first, rows.result()
-            for file, rows in ahead:
-                yield file, rows.result()
+            yield from prefetched(self._pool, _read, files, 2 * self._count)
 
     def close(self) -> None:
         """End the processes."""
@@ -125,49 +116,24 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
     return getattr(_model(port), method)(*columns, **more)
 
 
-class _Remote[Model: Embedder | SparseEncoder | NameFinder]:
-    """A model that runs in the processes; the one of this process only says which it is."""
+class _Remote:
+    """A model whose texts are read in the processes, some at a time; they have no deadline."""
 
-    port: str
+    def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
+        self._processes, self._port, self._model = processes, port, model
 
-    def __init__(self, processes: LoadProcesses, model: Model) -> None:
-        self._processes, self._model = processes, model
-
-    @property
-    def model(self) -> str:
-        return self._model.model
-
-    def _ask(self, method: str, *columns: Sequence[Any], **more: Any) -> tuple[Any, ...]:
-        task = partial(_call, self.port, method, **more)
-        return tuple(self._processes.run_batches(task, *columns))
+    def __getattr__(self, name: str) -> Any:
+        if name not in REMOTE:
+            return getattr(self._model, name)
+        task = partial(_call, self._port, name, **REMOTE[name])
+        run = self._processes.run_batches
+        return lambda *given: tuple(run(task, *(one for one in given if isinstance(one, Sequence))))
 
 
-class _RemoteEmbedder(_Remote[Embedder]):
-    port = "embedder"
-
-    @property
-    def dimension(self) -> int:
-        return self._model.dimension
-
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        return self._ask("embed", texts, timeout_s=None)
-
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        return self._ask("embed_parts", texts, parts)
-
-
-class _RemoteSparseEncoder(_Remote[SparseEncoder]):
-    port = "sparse_encoder"
-
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        return self._ask("encode", texts, timeout_s=None)
-
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        return self._model.encode_query(text, timeout_s)
-
-
-class _RemoteNames(_Remote[NameFinder]):
-    port = "names"
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        return self._ask("find", texts)
+REMOTE: dict[str, dict[str, Any]] = {
+    "embed": {"timeout_s": None},
+    "embed_parts": {},
+    "encode": {"timeout_s": None},
+    "find": {},
+}
+"""Methods of models that run in the processes, with what they are given beside texts."""
