@@ -137,7 +137,7 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     ontology = read_ontology(data)
     terms, diseases = everything(ontology) if full else neighbourhood(ontology, CENTRE)
-    passages, relations, entities = [], [], []
+    passages, relations, entities = list[Any](), list[Any](), list[Any]()
     family = ontology.below(ROOT if full else CENTRE)
     for term in terms:
         # Nearly every other term of the slice was chosen because it occurs with the centre.
@@ -253,7 +253,8 @@ def disease_passages(
     name, best = ontology.diseases[disease], dict[str, Annotation]()
     for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):
         best.setdefault(one.phenotype, one)
-    for number, own in enumerate(batched([*best.values()][:most], PER_CHUNK, strict=False)):
+    rows = list(best.values())[:most]
+    for number, own in enumerate(batched(rows, PER_CHUNK, strict=False)):
         phrases = [one.label(ontology.label(one.phenotype)) for one in own]
         text = " ".join(
             f"Phenotypic abnormalities of {name} ({disease}) are {_listed(part)}."
@@ -266,7 +267,7 @@ def disease_passages(
             "document_name": f"HPO annotations of {disease}",
             "section": "Phenotypic abnormalities",
             "text": text,
-            "pmid": sorted({paper for one in own for paper in one.papers}),
+            "pmid": sorted({paper for one in rows for paper in one.papers}),
         }
         edges = []
         for one, phrase in zip(own, phrases, strict=True):

@@ -175,6 +175,7 @@ class _Session:
             timeout=max(0.001, (deadline - time.monotonic()) * 0.95),
             isolation_level=None,
             check_same_thread=False,
+            factory=Closing,
         )
         self.connection.row_factory = sqlite3.Row if reading.columns else None
         self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
