@@ -3,6 +3,7 @@
 import ast
 import json
 from collections import defaultdict
+from collections.abc import Collection
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -65,7 +66,7 @@ class Described(NamedTuple):
     status: int
     model: str
     text: str
-    problems: tuple[int, ...]
+    problems: Collection[int]
     body: str = ""
 
 
