@@ -18,7 +18,7 @@ from docstokg.loading.read.chunking import cut_document
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, Unreadable
 from docstokg.loading.read.sources import Posted
-from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
+from docstokg.loading.readers.front_matter import front_matter, understood
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.ports import Converter, PieceCounter
@@ -191,8 +191,9 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         text, encoding = decoded.text, decoded.encoding
     if "\0" in text:
         raise Rejected(f"NUL character in line {text.count(chr(10), 0, text.index(chr(0))) + 1}")
-    front, body = front_matter(text)
-    fields, metadata = understood(front)
+    front = front_matter(text)
+    body = front.end
+    fields, metadata = understood(front.values)
     _check_id(fields.get("doc_id", doc_id))
     # Blank lines in place of the front matter, so that places count in the whole file.
     shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
@@ -205,11 +206,13 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     blocks = _filled(shown, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id", doc_id),
-        outline=Outline(text, blocks, outline.title, encoding),
+        outline=Outline(
+            text, blocks, outline.title, encoding, notes=(front.note,) * bool(front.note)
+        ),
         body=body,
         fields=fields,
         metadata=metadata,
-        summary=summary_span(text),
+        summary=front.summary,
         named="doc_id" in fields,
     )
 
