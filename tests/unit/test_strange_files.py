@@ -155,3 +155,14 @@ def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path:
     assert reject.file.endswith("closed.md") and "has an acl: correct it" in reject.reason
     assert any("begins with a rule" in text and GOOD in text for text in loaded.texts.values())
     assert not any("Secret" in text for text in loaded.texts.values())
+
+
+def test_colours_of_a_terminal_are_no_text_and_citations_stay_exact(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shown = "\x1b[1;32mok\x1b[0m The \x1b]8;;http://a.b\x07gate\x1b]8;;\x07 opens at dawn.\n"
+    for name in ("a.txt", "b.md"):
+        (folder / name).write_text(shown)
+    loaded = Loaded(folder)
+    assert set(loaded.texts.values()) == {"ok The gate opens at dawn."}
+    assert len(loaded.texts) == 2

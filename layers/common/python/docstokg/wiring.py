@@ -304,12 +304,13 @@ class Wiring:
         return Recogniser()
 
     def question_languages(self) -> ports.LanguageFinder | None:
-        """Give what tells the language of a question, where an encoder here may cross languages."""
-        from docstokg.adapters import multilingual
+        """Return the recogniser of question languages; `warm` loads it if an encoder may cross."""
+        from docstokg.adapters import languages, multilingual
 
-        embedder = self.embedder()
-        crosses = embedder is not None and multilingual.may_cross(embedder.model)
-        return self.languages() if crosses else None
+        embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None
+        if embedder is not None and multilingual.may_cross(embedder.model):
+            return self.languages()
+        return languages.Recogniser() if embedder is not None and installed else None
 
     @once
     def piece_counter(self) -> ports.PieceCounter:

@@ -1,6 +1,7 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
 import codecs
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,6 +33,14 @@ MOST_CONTROLS = 50
 
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
+
+TERMINAL = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])"
+)
+"""Escape sequences of terminals (ECMA-48), such as colours."""
+
+COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man", ".org", ".tex"}
+"""Formats of text that such sequences are removed from."""
 
 NAMELESS = frozenset((".code", ".conf"))
 """Formats whose words are identifiers: none of them names an entity."""
@@ -126,12 +135,15 @@ def _documents(
     raw: bytes, suffix: str, doc_id: str, converter: Converter, most: int = LARGEST_TEXT
 ) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
+    plain = TERMINAL.sub(b"", raw) if suffix in COLOURED and b"\x1b" in raw else raw
     if not made_by and suffix not in SOURCE_TEXTS:
         raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
     try:
         if suffix in SOURCE_TEXTS:
-            return (_text_document(raw, suffix, doc_id, converter),)
-        outlines = converter.convert(suffix, raw)
+            made = _text_document(plain, suffix, doc_id, converter)
+            # The text is no longer that of the file, so it is kept.
+            return (made if plain == raw else replace(made, converter=f"docstokg/1 {made_by}"),)
+        outlines = converter.convert(suffix, plain)
     except (Timeout, Unavailable) as ended:
         raise Rejected(str(ended)) from ended
     except Rejected:

@@ -73,6 +73,8 @@ def front_matter(text: str) -> FrontMatter:
         node = loader.get_single_node()
         if node is None:
             return FrontMatter({}, match.end())
+        if isinstance(node, yaml.ScalarNode):
+            return FrontMatter({}, begin)  # a text between two rules
         if not isinstance(node, yaml.MappingNode):
             raise Rejected("is not a mapping of keys to values")
         loaded = loader.construct_document(node)
