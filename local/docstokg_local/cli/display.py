@@ -28,8 +28,8 @@ from rich.text import Text
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.printing import counted, printable, printable_json, say
+from docstokg_local.cli.reasons import in_words, summary
 
 STEPS = (
     ("validation", "validate"),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import argument, option
 from docstokg_local.cli.printing import say
 

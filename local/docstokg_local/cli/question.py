@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SYNTHESIS_TOKENS = 512
 AUTO = "auto"
+INFO_S = 5.0
 Shown = Literal["all", "answer", "json"]
 
 
@@ -128,6 +129,7 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     Everything but the result itself is said on standard error, each fault with its cause and cure.
     """
     from docstokg_local.cli.display import print_json, show_answer, show_problem
+    from docstokg_local.cli.doctor import examine
     from docstokg_local.engine.workflow import LocalWorkflow
 
     if shown != "json" and (missing := _no_store(wiring)):
@@ -141,15 +143,23 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         print_json(outcome.body)
         return outcome.status == 200
     if outcome.status != 200:
-        show_problem(outcome.body)
-        if outcome.status == 503:
-            say("`docstokg doctor` shows which part is missing and how to fix it", err=True)
+        parts = examine(wiring) if outcome.status == 503 else []
+        missing = [part for part in parts if part.state == "missing"]
+        for part in missing:
+            say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
+        if not missing:
+            show_problem(outcome.body)
         return False
     if shown == "all":
         show_answer(outcome.body, most)
     if not outcome.body["citations"]:
-        what = "nothing fits the filter" if request.get("filter") else "no passage was found"
-        say(f"{what}; `docstokg list --documents` shows what is loaded", err=True)
+        namespace = request.get("namespace", "default")
+        loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
+        if namespace not in loaded and not request.get("namespaces"):
+            say(f"namespace {namespace} is empty; there is {', '.join(loaded)}", err=True)
+        elif request.get("filter"):
+            hint = "nothing fits the filter; `docstokg list --documents` names what is there"
+            say(hint, err=True)
     return shown == "all" or _say_answer(outcome.body)
 
 
