@@ -30,7 +30,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.retrieval import Question, read_questions
 from docstokg_local.loading.stores import stores_of

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from docstokg.contracts.state import TraceMessage
-from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import say
 
