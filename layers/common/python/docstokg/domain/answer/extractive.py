@@ -16,8 +16,8 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.parts import LONGEST
 from docstokg.domain.answer.reader_features import Candidate, candidates, folded
-from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
