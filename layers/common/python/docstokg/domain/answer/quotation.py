@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
     AT_ITEM,
     Borders,
@@ -21,10 +21,6 @@ from docstokg.domain.answer.statements import Statement
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, visible
 
-_LINK: Final = re.compile(
-    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
-    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
-)
 # Only the elements of a text: `<LOD and >` compares numbers, `<FILE>` is an argument.
 _ELEMENTS: Final = (
     "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
@@ -101,7 +97,7 @@ def comparable(text: str) -> str:
 
 def _folded(text: str) -> str:
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text)))
-    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", _LINK.sub(r"\1", plain)))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", LINK.sub(r"\1", plain)))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))
