@@ -15,8 +15,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
    is; `pair_right`: of the preferred pairs being right.
 
 Prints for each set, fitted without it, how often it is answered rightly and the AUC of the
-probability. `Leak` if a question or a paragraph is in a set that is kept for measuring (`--kept`; by default the
-measured sets of ../shared/data, and our own questions).
+probability. `Leak` if a question or a paragraph is in a set that is kept for measuring (`--kept`;
+by default the measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
@@ -188,18 +188,28 @@ def choose(
     return chosen
 
 
-def newton(matrix: Floats, right: Floats, importance: Floats, ridge: Floats) -> Floats:
-    """Give the weights of a logistic regression by Newton's method; `ridge`: of each weight."""
+def regression(
+    values: Floats, right: Floats, importance: Floats, ridge: float, groups: Floats
+) -> tuple[Floats, float]:
+    """Return slopes and bias of a logistic regression by Newton's method.
+
+    `ridge`: of each standardised slope. `groups`: a column for each group of rows with an intercept
+    of its own; the bias is the mean of these.
+    """
+    mean, deviation = values.mean(0), values.std(0) + 1e-9
+    matrix = np.c_[(values - mean) / deviation, groups]
+    ridges = np.repeat([ridge, 1e-9], [values.shape[1], groups.shape[1]])
     weights = np.zeros(matrix.shape[1])
     for _ in range(40):
         likely = 1 / (1 + np.exp(-matrix @ weights))
-        slope = matrix.T @ (importance * (likely - right)) + ridge * weights
+        slope = matrix.T @ (importance * (likely - right)) + ridges * weights
         curve = (matrix * (importance * likely * (1 - likely))[:, None]).T @ matrix
-        step = np.linalg.solve(curve + np.diag(ridge), slope)
+        step = np.linalg.solve(curve + np.diag(ridges), slope)
         weights -= step
         if np.abs(step).max() < 1e-7:
             break
-    return weights
+    slopes = weights[: values.shape[1]] / deviation
+    return slopes, float(weights[values.shape[1] :].mean() - slopes @ mean)
 
 
 def fit_logistic(
@@ -213,14 +223,11 @@ def fit_logistic(
     weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
     importance = np.concatenate([np.array(own) / sum(own) for own in weights])
     values = table((one.signs for one in rows), names)
-    mean, deviation = values.mean(0), values.std(0) + 1e-9
-    matrix = np.column_stack([(values - mean) / deviation, np.ones(len(values))])
-    ridge = np.array([1e-4] * len(names) + [1e-9])
-    fitted = newton(matrix, np.array([of(one) for one in rows], dtype=float), importance, ridge)
-    own = fitted[:-1] / deviation
+    right = np.array([of(one) for one in rows], dtype=float)
+    slopes, bias = regression(values, right, importance, 1e-4, np.ones((len(rows), 1)))
     return {
-        "bias": round(float(fitted[-1] - own @ mean), 4),
-        "weights": {name: round(float(w), 4) for name, w in zip(names, own, strict=True)},
+        "bias": round(bias, 4),
+        "weights": {name: round(float(w), 4) for name, w in zip(names, slopes, strict=True)},
     }
 
 

@@ -28,7 +28,6 @@ from docstokg.domain.answer.statements import (
     statements,
     with_markers,
     without,
-    without_stumps,
 )
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.support import support_of
@@ -89,7 +88,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
-    checked = _without_orphans(answer, check.by_rank)
+    checked = markers.check_markers(answer, check.by_rank)
     text = checked.text
     if not has_content(text):  # markers only, forged or not
         return CheckedAnswer(answer=notices.ABSTENTION)
@@ -140,16 +139,6 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         confidence_parts=parts,
         warnings=tuple(warnings),
     )
-
-
-def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.CitedText:
-    """Remove invalid markers, and the stumps that were written for them only."""
-    checked = markers.check_markers(answer, by_rank)
-    if not checked.invalid:
-        return checked
-    # Text on both sides of a removed stump may join into a new marker.
-    again = markers.check_markers(without_stumps(checked.text, answer), by_rank)
-    return replace(again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid))))
 
 
 def _doubts(verdicts: Sequence[SentenceVerdict]) -> list[str]:
@@ -322,17 +311,13 @@ class _Check:
 
     def _source_of(self, statement: Statement) -> int | None:
         """Return the rank that a statement quotes, else that of clearly the highest support."""
-        quoted = _quotation(statement, list(self.by_rank.values()))
-        if quoted is not None:
-            return quoted[0]
-        ranked = sorted(
-            (-support_of(statement.claim, [block], self.compare).value, rank)
-            for rank, block in self.by_rank.items()
-        )
-        if not ranked or -ranked[0][0] < _LEAST_SUPPORT:
+        judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
+        ranked = sorted(judged.support.items(), key=lambda one: -one[1])
+        if not ranked or ranked[0][1] < _LEAST_SUPPORT:
             return None
-        is_clear = len(ranked) == 1 or ranked[1][0] - ranked[0][0] >= _CLEARLY
-        return ranked[0][1] if is_clear else None
+        is_quoted = judged.verdict.verdict == "supported"
+        is_clear = len(ranked) == 1 or ranked[0][1] - ranked[1][1] >= _CLEARLY
+        return ranked[0][0] if is_quoted or is_clear else None
 
     def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
         """Drop uncited and unsupported sentences and judge the rest again: places have moved."""
@@ -345,7 +330,7 @@ class _Check:
             if not bad:
                 return text, judged
             # Without its fence, code is read as text: it may hold a sentence or a marker.
-            text = _without_orphans(without(text, bad), self.by_rank).text
+            text = markers.check_markers(without(text, bad), self.by_rank).text
             judged = self.judged(statements(text))
         return "", []
 

@@ -9,11 +9,10 @@ from docstokg.domain.answer.citations import (
     code_ranges,
     find_markers,
     ranks_within,
-    strip_markers,
 )
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
-from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.words import WORD
 
 MOST_STATEMENTS: Final = 100
@@ -140,26 +139,6 @@ def has_content(answer: str) -> bool:
         WORD.search(one.text) and not _STUMP.fullmatch(one.text.strip(_BARE))
         for one in statements(answer)
     )
-
-
-def without_stumps(text: str, original: str) -> str:
-    """Return `text` without "See also" and the like whose marker was removed.
-
-    `original`: the answer before its invalid markers were removed.
-    """
-    marked = {
-        strip_markers(original[span.start : span.end]).strip(_BARE)
-        for span in sentence_spans(original)
-        if find_markers(original[span.start : span.end])
-    }
-    stumps = [
-        span
-        for span in sentence_spans(text)
-        if not find_markers(text[span.start : span.end])
-        and (plain := text[span.start : span.end].strip(_BARE)) in marked
-        and _STUMP.fullmatch(plain)
-    ]
-    return without(text, stumps) if stumps else text
 
 
 def with_markers(text: str, ranks: Mapping[int, int]) -> str:
