@@ -56,15 +56,12 @@ STEPS = 250
 
 
 class Asked(NamedTuple):
-    """A question with its candidates and its pairs, as `options` of each choice.
+    """A question with its candidates and pairs: which are right, and the worth of each."""
 
-    `right`, `worth`: of each option. Without pairs those of the pairs are empty.
-    """
-
-    question: str
     found: list[Candidate]
     right: Floats
     worth: Floats
+    linked: list[Pair]
     pair_right: Floats
     pair_worth: Floats
     answerable: bool
@@ -102,7 +99,7 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
         for texts in (shown, both)
     )
     worths = _worth(row, shown), _worth(row, both)
-    return Asked(row["question"], found, right, worths[0], pair_right, worths[1], answerable)
+    return Asked(found, right, worths[0], linked, pair_right, worths[1], answerable)
 
 
 def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
@@ -123,7 +120,14 @@ def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
 def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[Pair]]:
     """Return the score of each candidate, and the pairs."""
     scores = [extractive.weighted(choice, own.features._asdict()) for own in one.found]
-    return scores, pairs(one.question, one.found, scores)
+    top = max(scores)
+    linked = [
+        pair._replace(
+            signs=pair.signs | {"choice": max(scores[pair.first], scores[pair.second]) - top}
+        )
+        for pair in one.linked
+    ]
+    return scores, linked
 
 
 def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
