@@ -14,9 +14,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
    logistic model of the best pair being right, of the questions where either the pair or the choice
    is; `pair_right`: of the preferred pairs being right.
 
-Prints for each set, fitted without it, how often it is answered rightly and the AUC of the
-probability. `Leak` if a question or a paragraph is in a set that is kept for measuring (`--kept`;
-by default the measured sets of ../shared/data, and our own questions).
+Prints the weights. `Leak` if a question or a paragraph is in a set that is kept for measuring
+(`--kept`; by default the measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
@@ -33,7 +32,6 @@ from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg_local.evaluation.answers import f1, held, is_right, words
-from docstokg_local.evaluation.calibration import roc_area
 from training.leaks import kept_texts, refuse_shared
 
 Floats = npt.NDArray[np.float64]
@@ -243,7 +241,7 @@ def preferred(fitted: Mapping[str, Any], pair: Chosen | None) -> bool:
 
 
 def main() -> None:
-    """Check, fit, print each set left out, and with --write commit the weights."""
+    """Check, fit, print, and with --write replace the weights."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
@@ -256,17 +254,6 @@ def main() -> None:
     sets = {name: made(own) for name, own in read_sets.items()}
     facts = [name for name, own in read_sets.items() if not any("item" in row for row in own)]
     hops = {name for name, own in read_sets.items() if any("hops" in row for row in own)}
-    for left_out, own in sets.items():
-        fitted = fit_all({name: one for name, one in sets.items() if name != left_out}, facts, hops)
-        said = []
-        for single, pair in choose(own, fitted["choice"], fitted["pair"]):
-            by, of = ("right", single)
-            if pair is not None and preferred(fitted["prefer_pair"], pair):
-                by, of = ("pair_right", pair)
-            said.append((extractive.logistic(fitted[by], of.signs), of.right))
-        auc = roc_area(*zip(*said, strict=True)) or 0.0
-        right = sum(is_right for _, is_right in said) / sum(one.answerable for one in own)
-        print(f"without {left_out}: right {right:.3f}, AUC of the probability {auc:.3f}")
     text = json.dumps(fit_all(sets, facts, hops), indent=1)
     print(text)
     if options.write:

@@ -1,7 +1,7 @@
 """Whether a sentence of an answer is a quotation: whole sentences, rows or items of a passage."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -50,9 +50,12 @@ _ENDS: Final = " \t\n.!\u2026;,:|\u3002"
 _START: Final = re.compile(r"[.!\u2026;,:|\u3002]++(?![^\W_])\s*+")
 _SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
-_COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
-_COMMENT_MARK: Final = re.compile(r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)", re.MULTILINE)
-_CODE_LINE: Final = re.compile(r"(?:[^\n]*\\\n)*[^\n]+")
+_COMMENT: Final = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
+_COMMENT_MARK: Final = re.compile(_COMMENT, re.MULTILINE)
+# Comments below each other, or a line with those that continue it.
+_CODE_LINE: Final = re.compile(
+    rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE
+)
 _FRAGMENT: Final = re.compile(r"[a-z]+\b")
 _BREAK: Final = "\n"
 
@@ -233,34 +236,21 @@ def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
     """Yield span and text of each quotation that a list or a block of code is."""
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
-        yield from _lines_of_code(passage, span)
+        yield from _of_code(passage, span)
     elif unit.kind == "list":
         yield span, unit.shown
         yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
 
 
-def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
-    """Yield each line of code, but whole sentences where comments or text are wrapped."""
-    at = span.start
-    for comment in (*_COMMENTS.finditer(passage, span.start, span.end), None):
-        code = Span(at, comment.start() if comment is not None else span.end)
-        text = passage[slice(*code)]
-        wrapped = [
-            own
-            for own in sentence_spans(text)
-            if "\n" in text[slice(*own)] and is_stopped(text[slice(*own)])
-        ]
-        yield from _shifted(wrapped, text, code.start)
-        whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]
-        free = [one for one in whole if not any(a < one.end and one.start < b for a, b in wrapped)]
-        yield from _shifted(free, text, code.start)
-        if comment is not None:
-            # Same length, so that the places of the sentences are those of the comment.
-            bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), comment[0])
-            yield from _shifted(sentence_spans(bare), bare, comment.start())
-            at = comment.end()
-
-
-def _shifted(spans: Iterable[Span], text: str, by: int) -> Iterator[tuple[Span, str]]:
-    for start, end in spans:
-        yield Span(by + start, by + end), text[start:end]
+def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
+    """Yield the sentences of comments and text, and each line that no wrapped sentence holds."""
+    code = passage[slice(*block)]
+    # Same length, so that the places of the sentences are those of the code.
+    bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)
+    whole = [own for own in sentence_spans(bare) if is_stopped(bare[slice(*own)])]
+    wrapped = [own for own in whole if "\n" in bare[slice(*own)]]
+    lines = [Span(*line.span()) for line in _CODE_LINE.finditer(code)]
+    free = [one for one in lines if not any(a < one.end and one.start < b for a, b in wrapped)]
+    for text, spans in ((bare, whole), (code, free)):
+        for start, end in spans:
+            yield Span(block.start + start, block.start + end), text[start:end]
