@@ -368,7 +368,8 @@ class Wiring:
         if kind in ("https", "http"):
             from docstokg.adapters.http.verifier import HttpVerifier
 
-            return HttpVerifier(f"{kind}:{rest}", chosen.verifier_label, threshold)
+            key, label = chosen.verifier_api_key, chosen.verifier_label
+            return HttpVerifier(f"{kind}:{rest}", label, threshold, key)
         if kind == "bedrock-guardrail":
             from docstokg.adapters.aws.guardrail import BedrockGuardrail
 
