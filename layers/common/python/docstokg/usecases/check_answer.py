@@ -261,8 +261,8 @@ class _Check:
             reasons=(statement.unchecked,) if statement.unchecked else (),
         )
         if not statement.factual or not ranks:
-            verdict = "uncited" if statement.factual else "not_checked"
-            return _Judged(statement, own.model_copy(update={"verdict": verdict}), {})
+            kind = "uncited" if statement.factual else "not_checked"
+            return _Judged(statement, own.model_copy(update={"verdict": kind}), {})
         cited = [self.by_rank[rank] for rank in ranks]
         quoted = _quotation(statement, cited)
         blocks = cited[:_MOST_SCORED]
