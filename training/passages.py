@@ -26,7 +26,7 @@ GIVEN = 15
 
 def ask_all(one: LoadedSet) -> None:
     """Put the questions of a set to its store and keep what ground hands on."""
-    from docstokg_local.cli.asking import ask
+    from docstokg_local.cli.question import ask
 
     url = f"sqlite:///{one.store.resolve()}"
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}

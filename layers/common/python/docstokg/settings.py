@@ -205,6 +205,11 @@ class RankingSettings(Contract):
     feature_verbosity_graph: bool = Field(True, description="flag: verbosity graph")
     feature_traversal_tool: bool = Field(True, description="flag: /v1/traverse and its tool")
 
+    @property
+    def traverses(self) -> bool:
+        """Whether `/v1/traverse` and its tool are served."""
+        return self.kg_enabled and self.feature_traversal_tool
+
 
 class CacheSettings(Contract):
     """What is kept of work done."""

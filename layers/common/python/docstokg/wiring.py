@@ -30,7 +30,6 @@ CALL_MARGIN_S = 2.0
 DRAW_S = 10
 """Of the processor, for the picture of one page."""
 
-
 OTHER_ENCODER = "encoder "
 """Before the names of encoders that namespaces were loaded with, in what is made once."""
 
@@ -163,7 +162,8 @@ class Wiring:
 
             shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
-        graph.prepare()  # plans are looked at when the process starts, never in a request
+        if self.settings.kg_enabled:
+            graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
     @once
@@ -304,12 +304,13 @@ class Wiring:
         return Recogniser()
 
     def question_languages(self) -> ports.LanguageFinder | None:
-        """Give what tells the language of a question, where an encoder here may cross languages."""
-        from docstokg.adapters import multilingual
+        """Return the recogniser of question languages; `warm` loads it if an encoder may cross."""
+        from docstokg.adapters import languages, multilingual
 
-        embedder = self.embedder()
-        crosses = embedder is not None and multilingual.may_cross(embedder.model)
-        return self.languages() if crosses else None
+        embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None
+        if embedder is not None and multilingual.may_cross(embedder.model):
+            return self.languages()
+        return languages.Recogniser() if embedder is not None and installed else None
 
     @once
     def piece_counter(self) -> ports.PieceCounter:
@@ -584,8 +585,9 @@ class Wiring:
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
-            for port in tuple(self._made.values())
+            for name, port in tuple(self._made.items())
             if callable(warm := getattr(port, "warm", None))
+            and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
         until = time.monotonic() + time_s
         for thread in warming:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from docstokg.adapters.http.exchange import host_of
+from docstokg.adapters.exchange import host_of
 from docstokg.adapters.http.json_post import Endpoint, checked
 from docstokg.errors import Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest

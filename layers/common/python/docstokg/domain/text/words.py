@@ -50,6 +50,21 @@ FOREIGN: Final = frozenset(
 """Small words of six languages that English does not have: a claim with them is in none of it."""
 
 
+_BLANK_LETTERS: Final = "\u115f\u1160\u2800\u3164\uffa0"
+"""Fillers that Unicode calls letters or symbols, and no font draws."""
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a letter, digit, punctuation mark or symbol that is drawn.
+
+    White space, format characters, controls, lone accents and private use characters are not.
+    """
+    return any(
+        unicodedata.category(character)[0] in "LNPS" and character not in _BLANK_LETTERS
+        for character in text
+    )
+
+
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     """Normalise a text, in time linear in its length.
 
