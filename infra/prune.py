@@ -5,11 +5,12 @@ as it exists. Kept are the versions that the last state machine versions name, t
 to, and those an alias names; the role it runs as could not delete a function itself.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import typer
 
 from infra.settings import environment
 from infra.specs import FUNCTIONS, PAGE
@@ -96,15 +97,14 @@ def _machine_versions(machine: str, states: Any) -> Iterator[str]:
         more = {"nextToken": page["nextToken"]}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.prune ENV [--dry-run]`: as the role that the stack's outputs name."""
+def main(name: str, dry_run: bool = False) -> None:
+    """Remove the unused versions of an environment, in the role that its outputs name.
+
+    A dry run only lists them.
+    """
     import boto3
 
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("environment")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go")
-    options = parser.parse_args(arguments)
-    target = environment(options.environment)
+    target = environment(name)
     mine = boto3.session.Session(region_name=target.region)
     stack = f"docstokg-{target.name}"
     outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
@@ -121,12 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machines, versions = leftovers(machine, names, states, functions, f"{machine}-ingest")
     for arn in (*machines, *versions):
         sys.stdout.write(f"{arn}\n")
-    if not options.dry_run:
+    if not dry_run:
         prune(machines, versions, states, functions)
-    done = "would go" if options.dry_run else "removed"
+    done = "would go" if dry_run else "removed"
     counts = f"{len(machines)} state machine and {len(versions)} function versions"
     sys.stdout.write(f"{counts} {done}\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

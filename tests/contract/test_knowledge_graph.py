@@ -188,6 +188,21 @@ def entity_ids(part: GraphSlice) -> set[str]:
     return {item.id for item in part.entities}
 
 
+@pytest.mark.parametrize(
+    ("direction", "reached"),
+    [("out", {"HP:0000118"}), ("in", {"MONDO:1"}), ("both", {"HP:0000118", "MONDO:1"})],
+)
+def test_relations_are_followed_in_the_direction_asked_for(
+    store: Store, direction: str, reached: set[str]
+) -> None:
+    asked = {"direction": direction, "chunks_per_entity": 0, "about_per_entity": 0}
+    part = ask(store, entity_ids=("HP:0001250",), **asked)
+    assert entity_ids(part) == {"HP:0001250"} | reached
+    request = SliceRequest.model_validate(asked)
+    wider = store.graph.widen(("HP:0001250",), request, EVERYBODY, PATIENT_S)
+    assert entity_ids(wider) == {"HP:0001250"} | reached
+
+
 def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -> None:
     part = ask(store, alias_keys=question_keys("Does crohn's disease cause epileptic fits?"))
     assert {(m.key, m.entity_id, m.preferred) for m in part.aliases} == {

@@ -14,10 +14,9 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import load
+from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.loading.write.deletion import delete_document
 from docstokg.loading.write.edges import stating_sentence
 from docstokg.loading.write.removal import delete_namespace
 from docstokg.ports import NameFinder

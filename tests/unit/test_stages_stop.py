@@ -26,7 +26,7 @@ from tests.unit.test_stages import (
 
 RUN = "second"
 DOCUMENTS = 8
-STEPS = ["stale", "gone", "edges", "earlier", "graph", "register", "index"]
+STEPS = ["gone", "edges", "earlier", "graph", "register", "index"]
 MOST = 200
 """Writes of one task: more than `resolve` or `close` of these few documents make."""
 

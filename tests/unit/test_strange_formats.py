@@ -1,13 +1,12 @@
 """Office files, tables and PDFs as people make them: nothing is lost without a note."""
 
-import datetime
 from collections.abc import Sequence
 
 import pytest
 
 from benchmarks.hostile_files import pdf
 from docstokg.adapters.conversion.formats import convert
-from docstokg.adapters.conversion.number_format import shown
+from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
 from docstokg.contracts.outline import Outline
 from tests.unit.test_office_formats import links, packed, xlsx
@@ -90,13 +89,15 @@ def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
         told = "".join(
             f"<c:pt idx='{n}'><c:v>{value}</c:v></c:pt>" for n, value in enumerate(values)
         )
-        return f"<c:{tag}><c:cache>{told}</c:cache></c:{tag}>"
+        code = "<c:formatCode>0.0%</c:formatCode>" if tag == "val" else ""
+        return f"<c:{tag}><c:cache>{code}{told}</c:cache></c:{tag}>"
 
     chart = (
         "<c:chartSpace xmlns:c='c' xmlns:a='a'><c:title><a:t>Visitors</a:t></c:title>"
         f"<c:ser>{points('tx', 'Spring')}{points('cat', 'Oslo', 'Graz')}"
-        f"{points('val', '977', '412')}"
-        f"</c:ser><c:ser>{points('tx', 'Autumn')}{points('val', '81', '66')}</c:ser></c:chartSpace>"
+        f"{points('val', '0.977', '0.412')}"
+        f"</c:ser><c:ser>{points('tx', 'Autumn')}{points('val', '0.81', '0.66')}</c:ser>"
+        "</c:chartSpace>"
     )
     files = {
         "_rels/.rels": links(a="officeDocument ppt/presentation.xml"),
@@ -112,8 +113,8 @@ def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
     assert lines(outline) == [
         "Hello",
         "Visitors",
-        "Oslo; Spring: 977; Autumn: 81.",
-        "Graz; Spring: 412; Autumn: 66.",
+        "Oslo; Spring: 97.7%; Autumn: 81.0%.",
+        "Graz; Spring: 41.2%; Autumn: 66.0%.",
     ]
     assert outline.notes == ("diagrams not read: 1",)
 
@@ -158,9 +159,6 @@ HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
 def test_a_header_is_found_by_what_it_is_and_not_by_having_no_figures(name: str) -> None:
     rows, names = HEADERS[name]
     assert column_names(rows[: header_rows(rows)]) == names
-
-
-EPOCH = datetime.datetime(1899, 12, 30)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.outline import Outline
-from docstokg.loading.write.deletion import delete_document
+from docstokg.loading.pipeline import delete_document
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring

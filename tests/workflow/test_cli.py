@@ -1,6 +1,8 @@
 """The command line as its users meet it: output, exit codes, files."""
 
+import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -293,3 +295,40 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path) -> None:
+    """In processes of their own, which end right after the answer."""
+    named = ["--index", f"sqlite:///{copied_store}"]
+    program = "from docstokg_local.cli.extras import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "ask",
+        QUESTION,
+        "--synthesize",
+        "extractive",
+        "--json",
+    ]
+    responses = []
+    for _ in range(2):
+        env = {**os.environ, "DOCSTOKG_TRACES": "local"}
+        done = subprocess.run(
+            [*command, *named], capture_output=True, text=True, check=True, env=env
+        )
+        responses.append(json.loads(done.stdout))
+    for response in responses:
+        request_id = response["metadata"]["request_id"]
+        code, out, _ = cli("trace", request_id, "--graph", store=copied_store)
+        assert code == 0
+        assert out.startswith(f"{request_id}, namespace default, ")
+        assert hashlib.sha256(QUESTION.encode()).hexdigest() in out
+        for one in response["citations"]:
+            cited = "  cited" if one["cited"] else ""
+            assert f"[{one['rank']}]  {one['score']:.2f}  {one['uuid']}{cited}\n" in out
+            assert one["snippet"] not in out
+        assert "HP:0001250" in out
+    code, out, _ = cli("trace", "nothing", "--graph", store=copied_store)
+    assert (code, out) == (1, "no stored trace of nothing\n")
+    assert cli("trace", "nothing", store=copied_store)[0] == 2

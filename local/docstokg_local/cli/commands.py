@@ -230,7 +230,7 @@ def delete(
 
     `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
     """
-    from docstokg.loading.write.deletion import delete_document
+    from docstokg.loading.pipeline import delete_document
     from docstokg.loading.write.removal import delete_namespace
     from docstokg_local.loading.stores import stores_of
 

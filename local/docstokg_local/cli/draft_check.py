@@ -77,5 +77,7 @@ def show_check(text: str, status: int, body: Body) -> None:
     say(line)
     if grounding["grounded"] is None:
         say("Only quotations are proved without a verifier; see DOCSTOKG_VERIFIER.")
+    for warning in body["warnings"]:
+        say(warning)
     for reason in body["diagnostics"]["degraded_reasons"]:
         say(f"degraded: {in_words([reason])}")

@@ -85,7 +85,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
 
     One that its stores, or its own weight, failed three times has failed.
     """
-    from docstokg.loading.run.posted import run_job
+    from docstokg.loading.run.document_job import run_job
     from docstokg_local.loading.stores import stores_of
 
     if attempts >= MOST_ATTEMPTS:

@@ -528,6 +528,9 @@ class TraceStore(Protocol):
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
         """Write all messages or none; again changes nothing."""
 
+    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+        """Return the trace of a request, lists by rank or falling score; None if there is none."""
+
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
         """Remove traces older than a time; count them."""
 

@@ -163,7 +163,8 @@ class Wiring:
 
             shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
-        graph.prepare()  # plans are looked at when the process starts, never in a request
+        if self.settings.kg_enabled:
+            graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
     @once
@@ -367,7 +368,8 @@ class Wiring:
         if kind in ("https", "http"):
             from docstokg.adapters.http.verifier import HttpVerifier
 
-            return HttpVerifier(f"{kind}:{rest}", chosen.verifier_label, threshold)
+            key, label = chosen.verifier_api_key, chosen.verifier_label
+            return HttpVerifier(f"{kind}:{rest}", label, threshold, key)
         if kind == "bedrock-guardrail":
             from docstokg.adapters.aws.guardrail import BedrockGuardrail
 
@@ -584,8 +586,9 @@ class Wiring:
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
-            for port in tuple(self._made.values())
+            for name, port in tuple(self._made.items())
             if callable(warm := getattr(port, "warm", None))
+            and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
         until = time.monotonic() + time_s
         for thread in warming:

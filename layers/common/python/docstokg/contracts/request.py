@@ -25,6 +25,7 @@ EmbedderName = Literal["jina", "openai", "hf", "local"]
 EmbeddingProvider = Literal["auto", EmbedderName]
 RerankerName = Literal["jina", "cohere", "local", "none"]
 RerankProvider = Literal["auto", RerankerName]
+Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -164,6 +165,16 @@ class KgExpansion(StrictContract):
     relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types", examples=[["has_phenotype"]]
     )
+    max_nodes: int | None = Field(
+        None,
+        ge=20,
+        le=600,
+        description="maximum number of entities and passages read from the graph; null: 300 for "
+        "one hop, 400 in all",
+    )
+    direction: Direction = Field(
+        "both", description="direction in which relations are followed from an entity"
+    )
     seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
         (), description="node ids to start from, beside what the question names"
     )
@@ -198,9 +209,16 @@ class Providers(StrictContract):
 class GraphLimits(StrictContract):
     """Caps for verbosity graph; the server's caps always win."""
 
-    max_depth_soft: int | None = Field(None, ge=1, description="deeper, only what is no less alike")
-    max_depth_hard: int | None = Field(None, ge=1, description="depth that is never passed")
-    max_nodes_hard: int | None = Field(None, ge=1, description="nodes at most")
+    max_depth_soft: int | None = Field(
+        None,
+        ge=1,
+        description="from this depth on, expand only nodes that score at least as high as the "
+        "best node of the layer before; null: 3",
+    )
+    max_depth_hard: int | None = Field(None, ge=1, description="last depth, at most 5; null: 5")
+    max_nodes_hard: int | None = Field(
+        None, ge=1, description="maximum number of nodes, at most 200; null: 200"
+    )
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types"
     )

@@ -39,10 +39,8 @@ def check_consistency(
         )
         for entity in graph.entities(ids, scope, left())
     }
-    labels = {key: consistency.folded_names(term) for key, term in terms.items()}
-    starts = [relation[0].id for relation in consistency.stated_relations(draft, labels)]
-    known = dict.fromkeys(start for start in starts if start in terms)
-    above = {start: _reached_from(start, graph, scope, left) for start in known}
+    starts = dict.fromkeys(one.left.id for one in consistency.stated_relations(draft))
+    above = {one: _reached_from(one, graph, scope, left) for one in starts if one in terms}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(ok=not issues, issues=issues)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
@@ -189,10 +190,13 @@ def write_chart(maker: TextMaker, chart: Element) -> None:
 
 def _points(holder: Element | None) -> dict[int, str]:
     """Map the numbers of a chart's stored points to their values."""
-    points = holder.iter("pt") if holder is not None else ()
-    found = {_number(point.get("idx", "0")): point.findtext("v") or "" for point in points}
-    if holder is not None and not found:
-        found = {0: holder.findtext("v") or ""}
+    if holder is None:
+        return {}
+    code = next(holder.iter("formatCode"), Element("none")).text or ""
+    found = {
+        _number(point.get("idx", "0")): shown(point.findtext("v") or "", code, EPOCH)
+        for point in holder.iter("pt")
+    } or {0: holder.findtext("v") or ""}
     return {at: one_line(value) for at, value in found.items() if value}
 
 

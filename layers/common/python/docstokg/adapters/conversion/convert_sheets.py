@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.convert_office import Words, write_chart
-from docstokg.adapters.conversion.number_format import BUILT_IN, shown
+from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
 from docstokg.contracts.outline import Outline
@@ -87,7 +87,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     book = package.tree(main)
     setting = book.find("workbookPr")
     late = setting is not None and setting.get("date1904") in ("1", "true")
-    first = datetime.datetime(1904, 1, 1) if late else datetime.datetime(1899, 12, 30)
+    first = datetime.datetime(1904, 1, 1) if late else EPOCH
     maker, words, charts = TextMaker(), Words(), list[str]()
     for sheet in book.iter("sheet"):
         if sheet.get("state", "visible") != "visible":

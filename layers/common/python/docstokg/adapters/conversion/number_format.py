@@ -13,6 +13,9 @@ BUILT_IN = {
 }  # fmt: skip
 """Codes of the built-in formats of ECMA-376 part 1, 18.8.30; every other one is General."""
 
+EPOCH = datetime.datetime(1899, 12, 30)
+"""Day 0 of a workbook, unless it counts from 1904."""
+
 _SECTION = re.compile(r"(?:\"[^\"]{0,255}\"|\\.|\[[^\[\]]{0,255}\]|[^;\"\\\[])+")
 _TOKEN = re.compile(
     r"\"([^\"]{0,255})\"|\\(.)|\[\$([^\[\]-]{0,20})[^\[\]]{0,20}\]|\[[^\[\]]*\]|[_*]."

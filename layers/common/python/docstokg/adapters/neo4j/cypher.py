@@ -106,6 +106,7 @@ _CAPS: dict[str, object] = {
     "kinds": ["hp"],
     "by_type": False,
     "relations": ["is_a"],
+    "direction": "both",
     "max_nodes": 600,
     "chunks_per_entity": 10,
     "neighbours_per_entity": 20,
@@ -218,10 +219,10 @@ _LINKED = f"""CALL (starts) {{
   WITH starts[i] AS s, i
   CALL (s) {{
     CALL (s) {{
-      MATCH (s)-[r:RELATED_TO]->(e:Entity) WHERE {_STATED}
+      MATCH (s)-[r:RELATED_TO]->(e:Entity) WHERE $p.direction <> 'in' AND {_STATED}
       RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
     UNION ALL
-      MATCH (s)<-[r:RELATED_TO]-(e:Entity) WHERE {_STATED}
+      MATCH (s)<-[r:RELATED_TO]-(e:Entity) WHERE $p.direction <> 'out' AND {_STATED}
       RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
     }}
     RETURN DISTINCT e

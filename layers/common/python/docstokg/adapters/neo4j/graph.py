@@ -335,7 +335,7 @@ def _groups(scope: Scope) -> dict[str, object]:
 
 
 def _common(ids: Iterable[str], request: SliceRequest, scope: Scope) -> dict[str, object]:
-    caps = ("max_nodes", "chunks_per_entity", "neighbours_per_entity")
+    caps = ("direction", "max_nodes", "chunks_per_entity", "neighbours_per_entity")
     return {
         **_groups(scope),
         "ids": _folded(scope, ids),

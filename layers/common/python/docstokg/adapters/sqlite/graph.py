@@ -377,7 +377,9 @@ class _Reader:
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
         limit = max(0, request.neighbours_per_entity)
-        for here, there in (("source", "target"), ("target", "source")):
+        for way, here, there in (("out", "source", "target"), ("in", "target", "source")):
+            if request.direction not in (way, "both"):
+                continue
             text = (
                 f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
                 f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"

@@ -38,7 +38,7 @@ _INVISIBLE: Final = re.compile(
 STOP_WORDS: Final = frozenset(
     resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
-"""English function words, written by `python -m training.stop_words`.
+"""English function words, selected from stopwordsiso (training/README.md).
 
 Search terms, names and features leave the same words out. Halves of contractions are among them,
 because a word ends at the apostrophe; "may" and "us" are not, because of the month and the country.

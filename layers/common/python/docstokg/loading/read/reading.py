@@ -14,7 +14,6 @@ from docstokg.loading.read.raw_input import (
     RawEntity,
     RawRecord,
     RawRelation,
-    RawTriple,
 )
 from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Postponed, Rejected, RejectLog, Unreadable, fault
@@ -209,9 +208,5 @@ def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
     elif isinstance(record, RawRelation):
         staging.add_statement(record, file, line)
         for end in (record.source, record.target):
-            if not is_id(end):
+            if record.from_text or not is_id(end):
                 staging.add_name(end)
-    elif isinstance(record, RawTriple):
-        staging.add_statement(record, file, line)
-        for end in (record.subject, record.object):
-            staging.add_name(end)

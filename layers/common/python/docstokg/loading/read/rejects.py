@@ -71,6 +71,8 @@ class RejectLog:
         self.unread: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
+        self.unlisted: set[Path] = set()
+        """Folders of a load below which some folder cannot be listed."""
         self._path = path
         self._file: IO[str] | None = None
 
