@@ -144,10 +144,10 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         return outcome.status == 200
     if outcome.status != 200:
         parts = examine(wiring) if outcome.status == 503 else []
-        missing = [part for part in parts if part.state == "missing"]
-        for part in missing:
+        faults = [part for part in parts if part.state == "missing"]
+        for part in faults:
             say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
-        if not missing:
+        if not faults:
             show_problem(outcome.body)
         return False
     if shown == "all":
