@@ -50,7 +50,7 @@ class Finding(NamedTuple):
     what: str
 
     def __str__(self) -> str:
-        """Give `where: what`."""
+        """Return `where: what`."""
         return f"{self.where}: {self.what}"
 
 
@@ -131,7 +131,7 @@ def file_chunks(
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Name the documents of which another converter was made another text, and say so.
+    """Yield documents whose text another converter version made, each with a note.
 
     The same converter makes another text only of another file: that is a finding.
     """
@@ -193,7 +193,7 @@ def _of_today(body: dict[str, object]) -> Any:
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Give the configured store, where one is: files can be compared without any."""
+    """Return the configured store, where one is: files can be compared without any."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()
