@@ -9,14 +9,16 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docstokg.contracts.state import TraceMessage
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.contracts.state import TraceMessage
 
 Line = dict[str, Any]
 TOLD = ("level", "event", "time_ms", "request_id", "function")
@@ -82,7 +84,7 @@ def told(lines: list[Line]) -> Iterator[str]:
         yield "nothing went wrong that a function saw"
 
 
-def stored(trace: TraceMessage) -> Iterator[str]:
+def stored(trace: "TraceMessage") -> Iterator[str]:
     """Write a stored trace as text: one line per chunk and entity."""
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(trace.created_ms / 1000))
     yield f"{trace.request_id}, namespace {trace.namespace}, {at}"
