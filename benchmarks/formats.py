@@ -24,7 +24,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.loading.read.source_registry import every_document
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.verify import check_response, stored_chunks
 from docstokg_local.engine.workflow import LocalWorkflow

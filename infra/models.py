@@ -39,6 +39,8 @@ def vendors(environment: Environment) -> frozenset[str]:
         names.add("embedder")
     if environment.settings.get("rerank_provider", "none") not in ("none", "local"):
         names.add("reranker")
+    if verifier(environment)[0] == "https":
+        names.add("verifier")
     return frozenset(names)
 
 

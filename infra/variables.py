@@ -16,13 +16,11 @@ type Value = str | int | float | bool | tuple[str, ...]
 EVERY = frozenset({"log_level", "rag_log_snippets"})
 """Read by every function."""
 
-VERIFIER = frozenset({"verifier", "verifier_label", "verifier_threshold"})
-
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
-    "graph": frozenset({"graph_database"}),
+    "graph": frozenset({"graph_database", "kg_enabled"}),
     "loader": frozenset({"index_name"}),
-    "graph_loader": frozenset({"graph_database"}),
+    "graph_loader": frozenset({"graph_database", "kg_enabled"}),
     "graph_writer": frozenset({"graph_database"}),
     "embedder": frozenset(
         {
@@ -31,6 +29,7 @@ BY_USE: Mapping[str, frozenset[str]] = {
         }
     ),
     "reranker": frozenset({"rerank_provider", "rerank_base_url", "rerank_model"}),
+    "verifier": frozenset({"verifier", "verifier_label", "verifier_threshold"}),
     "model": frozenset({"models", "model_table", "llm_base_url", "provider_urls"}),
 }  # fmt: skip
 """Read by the functions that reach something (`FunctionSpec.uses`)."""
@@ -47,14 +46,13 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     ),
     "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
-    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}) | VERIFIER,
+    "check": frozenset({"max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
-    "synthesize": VERIFIER,
-    "respond": frozenset({"domains"}) | VERIFIER,
+    "synthesize": BY_USE["verifier"],
+    "respond": frozenset({"domains"}),
     "stream": frozenset({"domains", "max_timeout_s"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
-    "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
-    "health": frozenset({"kg_enabled"}),
+    "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s"}) | BY_USE["model"],
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
     "ingest_resolve": frozenset({"names", "sparse"}),

@@ -55,9 +55,10 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     """Return the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
 
     Each sentence is compared with the passages or texts that its markers mean; without citations
-    and texts, with the passages retrieved for it. A lost graph (None, or failing) or embedder is a
-    reason, a lost index is 503, a late one 504. `compare`: returns a comparison of texts for some
-    seconds. `verifier` decides the sentences that rules leave unverified.
+    and texts, with the passages retrieved for it. A failing graph or embedder is a reason, a lost
+    index is 503, a late one 504; `check_consistency` None is a warning. `compare`: returns a
+    comparison of texts for some seconds. `verifier` decides the sentences that rules leave
+    unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -84,6 +85,7 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     response = CheckResponse(
         grounding=grounding,
         consistency=report,
+        warnings=tuple(call.warnings),
         diagnostics=CheckDiagnostics(
             timings_ms=call.timings_ms,
             sources=sources,
@@ -100,9 +102,9 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 
 
 def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consistency:
-    """Compare ids, labels and relations with the graph; a lost graph finds nothing."""
+    """Compare ids, labels and relations with the graph; a graph that is off finds nothing."""
     if check is None:
-        call.mark_degraded("kg_unavailable")
+        call.warnings.append("The knowledge graph is switched off: consistency was not checked.")
         return Consistency(ok=True)
     time_s = call.left_s(*time_budget.CHECK_GRAPH)
     report = call.attempt("consistency", lambda: check(text, call.scope, time_s), graph_reason)

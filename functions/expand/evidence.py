@@ -70,7 +70,9 @@ class EvidenceTable:
         best = np.argsort(-scores[:entities], kind="stable").tolist()
         self._by_place = [graph.names[node] for node in best]
         self._place = {name: place for place, name in enumerate(self._by_place)}
-        self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
+        walkable, one_way = self._walkable()
+        starts = self._starts(fact_ends, pool)
+        self._paths = most_probable(walkable, starts, bounds.hops, one_way)
         self._start: dict[str, str] = {}
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
@@ -89,15 +91,16 @@ class EvidenceTable:
     def _score(self, name: str) -> float:
         return self._scores[self._graph.node[name]]
 
-    def _walkable(self) -> NDArray[np.float64]:
-        """Give the edges a path may take, each with its share of a hop.
+    def _walkable(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return the edges a path may take, each with its share of a hop, and which are one-way.
 
         Where the caller names relations, only those: two names in one chunk are no relation.
         """
         border, edges = len(self._graph.entities), self._graph.edges
         related = (edges[:, 0] < border) & (edges[:, 1] < border)
         walkable = np.column_stack((edges, np.where(related, 1.0, 0.5)))
-        return walkable if self._bounds.relations is None else walkable[related]
+        taken = slice(None) if self._bounds.relations is None else related
+        return walkable[taken], self._graph.one_way[taken]
 
     def _starts(self, fact_ends: Sequence[str], pool: Sequence[str]) -> dict[int, float]:
         graph = self._graph
@@ -284,8 +287,7 @@ class EvidenceTable:
 
     def _edge(self, one: str, two: str, via: str | None) -> int:
         if via is None:
-            pair = (min(one, two), max(one, two))
-            edge = _stated(min(self._graph.relations[pair], key=_strength))
+            edge = _stated(min(self._graph.followed(one, two), key=_strength))
         else:
             places = [self._graph.mentions[via][name] for name in (one, two)]
             spans = [(at.start, at.end) for at in places if at.start is not None and at.end]

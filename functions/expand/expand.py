@@ -32,6 +32,7 @@ from docstokg.domain.text.folding import alias_keys, question_keys
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.domains import ONTOLOGY, SubjectDomain, notes_of
 from docstokg.usecases.run import Run, graph_reason
 from docstokg_functions.expand.evidence import Bounds, EvidenceTable
 from docstokg_functions.expand.seeds import seeds_of
@@ -41,7 +42,6 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
-KINDS_LISTED = 20
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
 """Edges of every graph, which a view may be restricted to."""
 
@@ -91,16 +91,21 @@ class RankedGraph:
     scores: Vector
 
 
-def expand(run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph) -> Expansion:
+def expand(
+    run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY
+) -> Expansion:
     """Give the order of citation and, for every chunk the graph knows, its evidence.
 
     Without time, links or a working graph the order is `selected`, and `graph_gain.skipped` and
     `degraded` say why; a failing further hop leaves what the hops before it found.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
-    if ranking is None:
-        return _unchanged(run, retrieval, explored)
-    return _expansion(run, retrieval, explored, ranking)
+    expansion = (
+        _unchanged(run, retrieval, explored)
+        if ranking is None
+        else _expansion(run, retrieval, explored, ranking)
+    )
+    return expansion.model_copy(update={"notes": notes_of(domain, explored.part)})
 
 
 def explore(
@@ -152,7 +157,8 @@ def _first_hop(
         preferred_uuids=tuple(pool),
         entity_types=plan.concept_types,
         relations=plan.relations,
-        max_nodes=FIRST_HOP_NODES,
+        max_nodes=min(FIRST_HOP_NODES, plan.max_nodes or FIRST_HOP_NODES),
+        direction=plan.direction,
     )
     part = run.attempt("graph_slice", lambda: graph.slice(around, run.scope, seconds), graph_reason)
     if part is None:
@@ -186,12 +192,7 @@ def _tell_unknown(
     wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
     for name, (values, kinds) in missing.items() if wider is not None else ():
         there = kinds(wider or part)
-        if unknown := [value for value in values or () if value.casefold() not in there]:
-            listed = notices.listed(sorted(there), KINDS_LISTED) or "none"
-            run.warnings.append(
-                f"{name}: nothing around this question has {notices.listed(unknown)}; "
-                f"there is: {listed}"
-            )
+        run.warnings += notices.nothing_has(name, values or (), there, "this question")
 
 
 def _relations(part: GraphSlice) -> set[str]:
@@ -253,7 +254,11 @@ def _next_hop(
     """Look around the best of what was reached but not opened; False when nothing was added."""
     entities = _best(ranking, explored.part, explored.opened, FRONTIER_ENTITIES, chunks=False)
     chunks = _best(ranking, explored.part, explored.opened, FRONTIER_CHUNKS, chunks=True)
-    room = ALL_NODES - len(explored.part.entities) - len(explored.part.chunks)
+    room = (
+        (run.plan.expansion.max_nodes or ALL_NODES)
+        - len(explored.part.entities)
+        - len(explored.part.chunks)
+    )
     if room <= 0 or not (entities or chunks):
         return False
     seconds = _left_s(run, explored)
@@ -268,6 +273,7 @@ def _next_hop(
         entity_types=plan.concept_types,
         relations=plan.relations,
         max_nodes=room + len(entities) + len(chunks),
+        direction=plan.direction,
     )
     more = run.attempt("graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason)
     if more is None:
@@ -299,7 +305,8 @@ def ranked(
 ) -> RankedGraph:
     """Walk from what the question names, its facts and the pool over all that was fetched."""
     part = explored.part
-    graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
+    pool_uuids = (candidate.uuid for candidate in retrieval.pool)
+    graph = SliceGraph(part, pool_uuids, weights, plan.expansion.direction)
     matches = decided(explored.names, graph)
     matches = with_other_names(matches, graph)
     shares = _shares(matches, graph)

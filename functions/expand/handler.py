@@ -25,7 +25,7 @@ def build(wiring: Wiring) -> Handler:
         else:
             widen_seeds(run, graph=graph, domain=domain)
             retrieval = Retrieval.model_validate(event["retrieval"])
-            result = expand(run, retrieval, graph=graph)
+            result = expand(run, retrieval, graph=graph, domain=domain)
         return result.model_dump(mode="json", exclude_defaults=True)
 
     return handler

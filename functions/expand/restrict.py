@@ -38,7 +38,8 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
     around = SliceRequest(
         entity_types=plan.concept_types,
         relations=plan.relations,
-        max_nodes=NODES,
+        direction=plan.direction,
+        max_nodes=plan.max_nodes or NODES,
         chunks_per_entity=CHUNKS_PER_SEED,
     )
     part = graph.widen(seeds, around, scope, left_s())

@@ -137,6 +137,7 @@ def ground(
         conflicts=conflicts(citations, chunks, replaced_by),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
+        notes=expansion.notes if expansion is not None else (),
         report=report.model_copy(update=spent),
         explained=explained,
         degraded=tuple(run.degraded),

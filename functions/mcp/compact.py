@@ -66,9 +66,8 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
         {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
         for issue in (document["consistency"] or {"issues": ()})["issues"]
     ]
-    reasons = document["diagnostics"]["degraded_reasons"]
     made = {"grounded": grounding["grounded"], "sentences": sentences}
-    return made | _said(issues=issues, degraded_reasons=reasons)
+    return made | _said(issues=issues) | _troubles(document)
 
 
 def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +146,7 @@ def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]
 
 def _graph(document: Mapping[str, Any]) -> dict[str, Any]:
     view = document["graph"]
-    return {"graph": _nodes_and_edges(view)} if view is not None else {}
+    return _said(notes=document["notes"], graph=view and _nodes_and_edges(view))
 
 
 def _nodes_and_edges(view: Mapping[str, Any]) -> dict[str, Any]:

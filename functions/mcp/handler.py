@@ -34,7 +34,7 @@ def build(wiring: Wiring) -> Handler:
     service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        hidden = "" if wiring.current_settings().feature_traversal_tool else "traverse"
+        hidden = "" if wiring.current_settings().traverses else "traverse"
         tools = [tool for tool in TOOLS if tool.route in runs and tool.route != hidden]
         reply = answer(Envelope.model_validate(event), tools=tools, service=service)
         return reply.model_dump(mode="json")

@@ -73,6 +73,7 @@ def respond(
         grounding=checked.grounding if checked else None,
         conflicts=grounded.conflicts,
         graph=step_input.graph,
+        notes=grounded.notes,
         warnings=tuple(dict.fromkeys(run.warnings)),
         diagnostics=_diagnostics(run, step_input, grounded, extraction_ms, now_ms),
         metadata=Metadata(

@@ -46,7 +46,7 @@ def build(wiring: Wiring) -> Handler:
             begin=begin,
             walk=walk,
             budget=budget,
-            enabled=wiring.current_settings().feature_traversal_tool,
+            enabled=wiring.current_settings().traverses,
         )
         tell_refusal(wiring.telemetry, envelope, reply)
         return reply.model_dump(mode="json")

@@ -39,10 +39,10 @@ MAX_DEPTH = 5
 MAX_NODES = 200
 SEED_CITATIONS = 10
 SEED_ENTITIES = 10
-VIEW_DEPTH = 2
-BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
-VIEW_NODES = 60
+SOFT_DEPTH = 3
+"""Depth beyond which a view expands only nodes that are no worse than the layer before."""
 
+BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
 Walking = Callable[[Call, WalkRequest, float], WalkResult]
 """Walks the graph for at most so many seconds; raises what the graph raises on the seeds."""
@@ -173,7 +173,7 @@ def _response(
             scoring=_scoring(walk_request, result),
             caps=Caps(
                 max_depth=walk_request.max_depth,
-                max_nodes=walk_request.max_nodes,
+                max_nodes=size,
                 time_s=time_budget.TRAVERSE_S,
                 labels=walk_request.labels,
                 relations=walk_request.relations,
@@ -182,7 +182,7 @@ def _response(
             degraded_reasons=tuple(call.degraded),
         ),
         cursor=_cursor(request, offset + size) if further else None,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *call.warnings),
     )
 
 
@@ -232,7 +232,7 @@ def view_of_citations(
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)
-    hard = min(MAX_DEPTH, limits.max_depth_hard or VIEW_DEPTH)
+    hard = min(MAX_DEPTH, limits.max_depth_hard or MAX_DEPTH)
     request = WalkRequest(
         query=plan.query,
         seeds=(
@@ -241,8 +241,8 @@ def view_of_citations(
         ),
         direction="both",
         max_depth=hard,
-        soft_depth=min(hard, limits.max_depth_soft or hard),
-        max_nodes=min(MAX_NODES, limits.max_nodes_hard or VIEW_NODES),
+        soft_depth=min(hard, limits.max_depth_soft or SOFT_DEPTH),
+        max_nodes=min(MAX_NODES, limits.max_nodes_hard or MAX_NODES),
         frontier=VIEW_FRONTIER,
         relations=_folded(limits.rel_whitelist),
     )
@@ -258,14 +258,15 @@ def view_of_citations(
     cursor = written if 2 * len(written) <= free and not plan.others else None
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
-    if left_out or (cursor is None and result.skipped):
+    further = result.skipped + left_out if request.max_nodes < MAX_NODES else 0
+    if left_out or (cursor is None and further):
         run.mark_degraded("payload_trimmed")
     return GraphView(
         nodes=shown[0],
         edges=shown[1],
         budget=GraphBudget(
             **result.spent() | {"skipped": result.skipped + left_out},
-            cursor=cursor if result.skipped + left_out else None,
+            cursor=cursor if further else None,
         ),
     )
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from docstokg.contracts.graph import DOCUMENT, TOPIC, GraphSlice, SliceRequest
+from docstokg.contracts.graph import DOCUMENT, TOPIC, SliceRequest
 from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.request import Direction
 from docstokg.contracts.response import GraphNode, GraphViewEdge
-from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.contracts.traverse import Direction, Frontier
+from docstokg.contracts.traverse import Frontier
 from docstokg.domain import time_budget
-from docstokg.domain.graph.frontier import gate_layer, score_layer, share_of
+from docstokg.domain.answer import notices
+from docstokg.domain.graph.frontier import gate_layer, score_layer
 from docstokg.domain.identity import prefix_of
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
@@ -21,12 +22,15 @@ from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, embed_question
 from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
+Edge = tuple[str, str, str]
+"""Source, type and target."""
+
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
 RELATED = "RELATED_TO"
 HUB = 20
 """Neighbours of one kind taken from one node: hubs are sampled by rank, never fully expanded."""
 
-LAYER_NODES = 400
+LAYER_NODES = 600
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class WalkResult:
     """What a walk found and what it spent."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
-    edges: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    edges: dict[Edge, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     expanded: int = 0
     pruned: int = 0
@@ -111,11 +115,12 @@ def walk_graph(
     index: SearchIndex,
     embedder: Embedder | None,
 ) -> WalkResult:
-    """Walk layer by layer within `time_s` seconds; what fails or runs out leaves what there is.
+    """Walk layer by layer for at most `time_s` seconds.
 
-    A layer's candidates are scored; the best are kept, at most the layer's share of the remaining
-    nodes; of these the gate chooses which are expanded. The graph's failure on the seeds is raised;
-    later ones are noted by the call.
+    Each layer keeps its best candidates, at most half of the remaining nodes; the gate selects the
+    kept nodes that are expanded, and the best of the other candidates fill the nodes left at the
+    end. So a larger depth never returns fewer nodes. A failure of the graph on the seeds is raised;
+    a later one, or the end of the time, ends the walk with the nodes found so far.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -130,6 +135,8 @@ class _Walker:
     _index: SearchIndex
     _embedder: Embedder | None
     _result: WalkResult = field(default_factory=WalkResult)
+    _paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _spare: list[tuple[int, float, str]] = field(default_factory=list)
     _heaviest: dict[str, float] = field(default_factory=dict)
     _query: Floats | None = None
     _chunks: dict[str, StoredChunk] = field(default_factory=dict)
@@ -144,45 +151,50 @@ class _Walker:
         return left
 
     def run(self) -> WalkResult:
-        result, request = self._result, self._request
+        result, request, frontier = self._result, self._request, self._request.frontier
         self._embed_query()
-        layer: dict[str, tuple[str, ...]] = {seed: (seed,) for seed in self._seeds()}
-        best: float | None = None
+        layer = self._seeds()
+        before: float | None = None
         for depth in range(request.max_depth + 1):
-            best_nodes = self._best_of(layer, depth)
-            for name, score in best_nodes.items():
-                label, title = self._label(name), self._titles[name]
-                result.nodes[name] = Node(name, label, title, score, layer[name])
-            if not best_nodes:
+            kept = self._keep(layer, depth)
+            if not kept:
                 break
             result.depth_reached = depth
             if depth == request.max_depth:
                 break
-            frontier = request.frontier
-            delta = frontier.delta_threshold if depth <= request.soft_depth else 0.0
-            gate = gate_layer(best_nodes, best if depth > 1 else None, frontier.top_k, delta)
-            result.pruned += len(best_nodes) - len(gate.expand)
-            best = gate.best
+            is_soft = depth < request.soft_depth
+            delta = frontier.delta_threshold if is_soft else 0.0
+            is_near = depth < 2 and is_soft  # next to the seeds, which the question names
+            gate = gate_layer(kept, None if is_near else before, frontier.top_k, delta)
+            result.pruned += len(kept) - len(gate.expand)
+            before = gate.best
             try:
                 layer = self._expand(gate.expand, depth + 1)
             except DocsToKGError as error:
                 self._call.log("graph_walk", error, graph_reason)
                 break
             result.expanded += len(gate.expand)
+        fill = sorted(self._spare)[: request.max_nodes - len(result.nodes)]
+        for _, fall, name in fill:
+            self._collect(name, -fall)
+        result.skipped += len(self._spare) - len(fill)
+        self._note_absent_relations()
         return result
 
-    def _best_of(self, layer: dict[str, tuple[str, ...]], depth: int) -> dict[str, float]:
-        """Give the scores of a layer's best nodes, as many as there is room for."""
-        request = self._request
+    def _keep(self, layer: Sequence[str], depth: int) -> dict[str, float]:
+        """Collect the best nodes of a layer; return their scores."""
         scores = self._scores(layer)
-        room = request.max_nodes
-        if depth:
-            left = request.max_nodes - len(self._result.nodes)
-            room = share_of(left, request.max_depth - depth + 1)
+        room = self._request.max_nodes - len(self._result.nodes)
         ranked = sorted(layer, key=lambda name: (-scores[name], name))
-        best = {name: scores[name] for name in ranked[:room]}
-        self._result.skipped += len(ranked) - len(best)
-        return best
+        size = (room + 1) // 2 if depth else room
+        self._spare += [(depth, -scores[name], name) for name in ranked[size:]]
+        for name in ranked[:size]:
+            self._collect(name, scores[name])
+        return {name: scores[name] for name in ranked[:size]}
+
+    def _collect(self, name: str, score: float) -> None:
+        label, title = self._label(name), self._titles[name]
+        self._result.nodes[name] = Node(name, label, title, score, self._paths[name])
 
     def _embed_query(self) -> None:
         embedder, query = self._embedder, self._request.query
@@ -202,30 +214,22 @@ class _Walker:
         self._result.embedding = embedder.model
 
     def _seeds(self) -> list[str]:
-        """Resolve the seeds to node ids, in the order given; what is unknown is noted."""
+        """Resolve the seeds to node ids, in the order given, and note the unknown ones."""
         seeds = self._request.seeds
-        entities = {
-            item.id.casefold(): item
-            for item in self._graph.entities(seeds, self._call.scope, self._left_s())
-        }
-        rest = [seed for seed in seeds if seed.casefold() not in entities]
-        self._read([seed for seed in rest if not seed.startswith((DOCUMENT, TOPIC))])
-        groups = self._members([seed for seed in rest if seed.startswith((DOCUMENT, TOPIC))])
-        valid, unknown = [], []
-        for seed in seeds:
-            entity = entities.get(seed.casefold())
-            if entity is not None:
-                self._titles[entity.id] = entity.name
-                valid.append(entity.id)
-            elif seed in self._chunks:
-                valid.append(seed)
-            elif any(group == seed for group, _ in groups):
-                self._titles[seed] = seed.partition(":")[2]
-                valid.append(seed)
-            else:
-                unknown.append(seed)
-        self._result.unknown = tuple(unknown)
-        return list(dict.fromkeys(valid))
+        entities = self._graph.entities(seeds, self._call.scope, self._left_s())
+        ids = {item.id.casefold(): item.id for item in entities}
+        self._titles |= {item.id: item.name for item in entities}
+        rest = [seed for seed in seeds if seed.casefold() not in ids]
+        groups = tuple(seed for seed in rest if seed.startswith((DOCUMENT, TOPIC)))
+        self._read([seed for seed in rest if seed not in groups])
+        if groups:
+            around = SliceRequest(groups=groups, chunks_per_group=1)
+            part = self._graph.slice(around, self._call.scope, self._left_s())
+            self._titles |= {group: group.partition(":")[2] for group, _ in part.members}
+        names = {seed: ids.get(seed.casefold(), seed) for seed in seeds}
+        self._result.unknown = tuple(seed for seed in seeds if names[seed] not in self._titles)
+        self._paths = {name: (name,) for name in names.values() if name in self._titles}
+        return list(self._paths)
 
     def _read(self, uuids: Sequence[str]) -> None:
         """Hydrate chunks that are not known yet: titles, topics, documents and vectors."""
@@ -241,29 +245,91 @@ class _Walker:
             if chunk.vector is not None:
                 self._vectors[uuid] = matrix([chunk.vector])[0]
 
-    def _expand(self, names: Sequence[str], depth: int) -> dict[str, tuple[str, ...]]:
-        """Fetch what lies one step from `names`; give new nodes with the paths that found them."""
-        edges: list[tuple[str, str, str]] = []
-        by_label = {
-            label: [name for name in names if self._label(name) == label] for label in LABELS
-        }
+    def _expand(self, names: Sequence[str], depth: int) -> list[str]:
+        """Fetch the slice around `names`; return the nodes that its edges lead to."""
+        if not names:
+            return []
         with self._call.telemetry.span("graph_walk_layer"):
-            edges += self._around_entities(by_label["Entity"])
-            edges += self._around_chunks(by_label["Chunk"])
-            edges += [
-                (group, "HAS_CHUNK", uuid)
-                if group.startswith(DOCUMENT)
-                else (uuid, "HAS_TOPIC", group)
-                for group, uuid in self._members(by_label["Document"] + by_label["Topic"])
-            ]
+            around = self._slice_request(names)
+            part = self._graph.slice(around, self._call.scope, self._left_s())
+            near = {mention.uuid for mention in part.mentions if mention.entity_id in names}
+            self._read([*near, *(uuid for _, uuid in part.members)])
+        for item in part.entities:
+            self._titles.setdefault(item.id, item.name)
+            self._kinds[item.id] = item.type
+        heaviest = sorted(part.relations, key=lambda relation: -relation.weight)
+        for relation in heaviest:
+            for end in (relation.source, relation.target):
+                self._heaviest[end] = max(self._heaviest.get(end, 0.0), relation.weight)
+        edges = [
+            *((r.source, r.type, r.target) for r in heaviest),
+            *((m.uuid, "MENTIONS", m.entity_id) for m in part.mentions),
+            *(self._edge_of_group(group, uuid) for group, uuid in part.members),
+            *(edge for uuid in around.chunk_uuids for edge in self._edges_of_chunk(uuid)),
+        ]
         return self._next_layer(names, [edge for edge in edges if self._is_wanted(edge)], depth)
 
-    def _next_layer(
-        self, names: Sequence[str], edges: Iterable[tuple[str, str, str]], depth: int
-    ) -> dict[str, tuple[str, ...]]:
-        """Give what the edges lead to, each node with its path; hubs give HUB of a label."""
+    def _slice_request(self, names: Sequence[str]) -> SliceRequest:
+        relations, kinds = self._request.relations, None
+        if relations is not None and RELATED.casefold() not in relations:
+            structural = {name.casefold() for name in STRUCTURAL}
+            kinds = tuple(kind for kind in relations if kind not in structural)
+        by_label = {
+            label: tuple(name for name in names if self._label(name) == label) for label in LABELS
+        }
+        return SliceRequest(
+            entity_ids=by_label["Entity"],
+            chunk_uuids=by_label["Chunk"],
+            groups=by_label["Document"] + by_label["Topic"],
+            relations=kinds,
+            direction=self._request.direction,
+            max_nodes=LAYER_NODES,
+            chunks_per_entity=HUB,
+            about_per_entity=0,
+            neighbours_per_entity=HUB,
+            chunks_per_group=HUB,
+        )
+
+    def _note_absent_relations(self) -> None:
+        """Warn of allowed relations that no edge around the seeds has."""
+        found = {kind.casefold() for kind in (RELATED, *STRUCTURAL)}
+        found |= {kind.casefold() for _, kind, _ in self._result.edges}
+        if not set(self._request.relations or ()) - found:
+            return
+        seeds = [name for name, path in self._paths.items() if len(path) == 1]
+        around = self._slice_request(seeds).model_copy(update={"relations": None})
+        part = self._call.attempt(
+            "graph_kinds",
+            lambda: self._graph.slice(around, self._call.scope, self._left_s()),
+            lost=None,
+        )
+        if part is not None:
+            found |= {relation.type.casefold() for relation in part.relations}
+            self._call.warnings += notices.nothing_has(
+                "rel_whitelist", self._request.relations or (), found, "these seeds"
+            )
+
+    def _edges_of_chunk(self, uuid: str) -> list[Edge]:
+        """Return the edges to the chunk's document and topics, whose titles are noted."""
+        chunk = self._chunks[uuid]
+        document = DOCUMENT + chunk.doc_id
+        self._titles.setdefault(document, chunk.document_name or chunk.doc_id)
+        self._titles |= {TOPIC + topic: topic for topic in chunk.topics}
+        return [
+            self._edge_of_group(group, uuid)
+            for group in (document, *(TOPIC + topic for topic in chunk.topics))
+        ]
+
+    @staticmethod
+    def _edge_of_group(group: str, uuid: str) -> Edge:
+        if group.startswith(DOCUMENT):
+            return group, "HAS_CHUNK", uuid
+        return uuid, "HAS_TOPIC", group
+
+    def _next_layer(self, names: Sequence[str], edges: Iterable[Edge], depth: int) -> list[str]:
+        """Return the new nodes at the ends of edges; one node adds at most HUB per label."""
         request = self._request
-        layer: dict[str, tuple[str, ...]] = {}
+        layer: list[str] = []
         taken: dict[tuple[str, str], int] = {}
         origin = set(names)
         for edge in dict.fromkeys(edges):
@@ -275,101 +341,17 @@ class _Walker:
                 if there not in self._titles or label not in request.labels:
                     self._result.skipped += 1
                     continue
-                if there not in self._result.nodes and there not in layer:
+                if there not in self._paths:
                     taken[here, label] = taken.get((here, label), 0) + 1
                     if taken[here, label] > HUB:
                         self._result.skipped += 1
                         continue
-                    layer[there] = (*self._result.nodes[here].path, there)
+                    self._paths[there] = (*self._paths[here], there)
+                    layer.append(there)
                 self._result.edges.setdefault(edge, depth)
         return layer
 
-    def _slice(self, *, chunks: Sequence[str] = (), around: int = HUB) -> SliceRequest:
-        kinds = None
-        relations = self._request.relations
-        if relations is not None and RELATED.casefold() not in relations:
-            structural = {name.casefold() for name in STRUCTURAL}
-            kinds = tuple(kind for kind in relations if kind not in structural)
-        return SliceRequest(
-            chunk_uuids=tuple(chunks),
-            relations=kinds,
-            max_nodes=LAYER_NODES,
-            chunks_per_entity=around,
-            about_per_entity=0,
-            neighbours_per_entity=around,
-        )
-
-    def _around_entities(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
-        if not names:
-            return []
-        part = self._graph.widen(names, self._slice(), self._call.scope, self._left_s())
-        self._read([item.uuid for item in part.chunks])
-        self._note(part)
-        heaviest = sorted(part.relations, key=lambda relation: -relation.weight)
-        for relation in heaviest:
-            for end in (relation.source, relation.target):
-                self._heaviest[end] = max(self._heaviest.get(end, 0.0), relation.weight)
-        return [
-            *((r.source, r.type, r.target) for r in heaviest),
-            *((m.uuid, "MENTIONS", m.entity_id) for m in part.mentions),
-        ]
-
-    def _note(self, part: GraphSlice) -> None:
-        for item in part.entities:
-            self._titles.setdefault(item.id, item.name)
-            self._kinds[item.id] = item.type
-
-    def _around_chunks(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
-        if not names:
-            return []
-        around = self._slice(chunks=names, around=0)
-        part = self._graph.slice(around, self._call.scope, self._left_s())
-        self._note(part)
-        edges = [(m.uuid, "MENTIONS", m.entity_id) for m in part.mentions]
-        for name in names:
-            chunk = self._chunks[name]
-            document = DOCUMENT + chunk.doc_id
-            self._titles.setdefault(document, chunk.document_name or chunk.doc_id)
-            edges.append((document, "HAS_CHUNK", name))
-            for topic in chunk.topics:
-                self._titles.setdefault(TOPIC + topic, topic)
-                edges.append((name, "HAS_TOPIC", TOPIC + topic))
-        return edges
-
-    def _members(self, groups: Sequence[str]) -> list[tuple[str, str]]:
-        """Find the chunks of documents and topics that best match the question."""
-        return [
-            member
-            for prefix in (DOCUMENT, TOPIC)
-            if (names := [group[len(prefix) :] for group in groups if group.startswith(prefix)])
-            for member in self._members_of(prefix, names)
-        ]
-
-    def _members_of(self, prefix: str, names: Sequence[str]) -> list[tuple[str, str]]:
-        scope, key = self._call.scope, "doc_id" if prefix == DOCUMENT else "topic"
-        conditions = {**(scope.filter or {})}
-        allowed = conditions.get(key)
-        conditions[key] = tuple(n for n in names if allowed is None or n in allowed)
-        if not conditions[key]:
-            return []
-        scope = scope.model_copy(update={"filter": conditions})
-        size = HUB * len(names)
-        text = self._request.query or " ".join(names)
-        query = ChannelQuery(channel="bm25", size=size, text=text)
-        if self._query is not None:
-            vector = self._query.astype("<f4").tobytes()
-            query = ChannelQuery(channel="dense", size=size, vector=vector)
-        (answer,) = self._index.search([query], scope, self._left_s())
-        self._read([hit.uuid for hit in answer.hits])
-        members: list[tuple[str, str]] = []
-        for hit in answer.hits:
-            chunk = self._chunks.get(hit.uuid)
-            if chunk is not None:
-                own = [chunk.doc_id] if prefix == DOCUMENT else list(chunk.topics)
-                members += [(prefix + name, hit.uuid) for name in names if name in own]
-        return members
-
-    def _is_wanted(self, edge: tuple[str, str, str]) -> bool:
+    def _is_wanted(self, edge: Edge) -> bool:
         """Tell whether the allow-lists of relations and the entity filter let an edge pass."""
         request, (src, kind, dst) = self._request, edge
         if request.relations is not None:
@@ -384,7 +366,7 @@ class _Walker:
         allowed = set(request.entities)
         return all({end.casefold(), prefix_of(end), kinds[end]} & allowed for end in ends)
 
-    def _scores(self, layer: dict[str, tuple[str, ...]]) -> dict[str, float]:
+    def _scores(self, layer: Sequence[str]) -> dict[str, float]:
         """Score the nodes of a layer by vectors, or by words where there are none.
 
         Without a query: by the heaviest relation that ends there (1 where none does), in shares

@@ -129,7 +129,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
     timeout_s = min(asked_s, rules.max_timeout_s)
     warnings = []
     verbosity = request.verbosity
-    if verbosity == "graph" and not rules.feature_verbosity_graph:
+    if verbosity == "graph" and not (rules.feature_verbosity_graph and rules.kg_enabled):
         verbosity = "snippet"
         warnings.append("Verbosity graph is switched off on this server; answered as snippet.")
     if is_chosen and timeout_s < asked_s:
@@ -203,6 +203,8 @@ def _expansion(expansion: KgExpansion, rules: Settings) -> ExpansionPlan:
         seeds=expansion.seeds,
         concept_types=_folded(expansion.concept_types),
         relations=_folded(expansion.relations),
+        direction=expansion.direction,
+        max_nodes=expansion.max_nodes,
         time_s=time_budget.EXPAND.cap_s,
     )
 

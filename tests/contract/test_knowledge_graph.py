@@ -21,6 +21,7 @@ from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
 from docstokg.loading.transfer.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
+from docstokg.usecases.check_consistency import relations_from
 from tests.contract.real import neo4j_store
 from tests.services import SERVICES
 
@@ -185,6 +186,21 @@ def chunk_ids(part: GraphSlice) -> set[str]:
 
 def entity_ids(part: GraphSlice) -> set[str]:
     return {item.id for item in part.entities}
+
+
+@pytest.mark.parametrize(
+    ("direction", "reached"),
+    [("out", {"HP:0000118"}), ("in", {"MONDO:1"}), ("both", {"HP:0000118", "MONDO:1"})],
+)
+def test_relations_are_followed_in_the_direction_asked_for(
+    store: Store, direction: str, reached: set[str]
+) -> None:
+    asked = {"direction": direction, "chunks_per_entity": 0, "about_per_entity": 0}
+    part = ask(store, entity_ids=("HP:0001250",), **asked)
+    assert entity_ids(part) == {"HP:0001250"} | reached
+    request = SliceRequest.model_validate(asked)
+    wider = store.graph.widen(("HP:0001250",), request, EVERYBODY, PATIENT_S)
+    assert entity_ids(wider) == {"HP:0001250"} | reached
 
 
 def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -> None:
@@ -368,7 +384,7 @@ def test_closed_chunks_are_neither_seen_nor_counted(
     assert any(r.type == "causes" for r in part.relations) is knows
     assert bool(store.graph.entities([SECRET], scope, PATIENT_S)) is knows
     assert bool(store.graph.names([SECRET], scope, PATIENT_S)) is knows
-    assert bool(store.graph.relations_of([SECRET], scope, PATIENT_S)) is knows
+    assert bool(relations_from(store.graph, [SECRET], scope, PATIENT_S)) is knows
     assert bool(ask(store, scope, alias_keys=("secret gene",)).aliases) is knows
 
 
@@ -425,7 +441,7 @@ def test_names_and_leaving_relations(store: Store) -> None:
         "HP:0001250": ("Seizures", "Epileptic fit"),
         "MONDO:99": ("MONDO:99",),
     }
-    found = store.graph.relations_of(["MONDO:1"], EVERYBODY, PATIENT_S)
+    found = relations_from(store.graph, ["MONDO:1"], EVERYBODY, PATIENT_S)
     assert [(r.type, r.target) for r in found] == [
         ("has_symptom", "HP:0001250"),
         ("is_a", "MONDO:99"),

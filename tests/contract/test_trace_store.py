@@ -120,6 +120,21 @@ def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> No
     assert traces.held() == once
 
 
+def test_a_trace_is_read_back_until_it_expires(traces: Traces) -> None:
+    traces.store.write([message("q"), message("other", DAY_MS)], PATIENT_S)
+    assert traces.store.read("q", PATIENT_S) == message("q").model_copy(
+        update={
+            "retrieved": ({"uuid": number("a"), "rank": 1, "score": 0.5},),
+            "focused_on": ({"entity": "HP:0001250", "score": 0.25},),
+            "supported_by": (1,),
+        }
+    )
+    assert traces.store.read("nothing", PATIENT_S) is None
+    traces.store.remove_before(2000, PATIENT_S)
+    assert traces.store.read("q", PATIENT_S) is None
+    assert traces.store.read("other", PATIENT_S) is not None
+
+
 def test_expired_traces_go_with_all_that_hangs_on_them(traces: Traces) -> None:
     traces.store.write(
         [message("old", 1000), message("older", 10, "gone"), message("new", DAY_MS)], PATIENT_S

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import socket
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -72,6 +75,62 @@ def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_pat
     assert all(citation["kg_evidence"] is None for citation in body["citations"])
     shutil.copy(copied_store, graph)
     assert reasons(ask(client)) == set()
+
+
+TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+MCP = {"accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+def silence():
+    """A server that accepts connections and never answers, and the connections it accepted."""
+    accepted = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    accepted.append(server.accept()[0])
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield server.getsockname()[1], accepted
+        server.shutdown(socket.SHUT_RDWR)
+    for connection in accepted:
+        connection.close()
+
+
+def tools_of(client) -> set[str]:
+    tools = client.post("/mcp", json=TOOLS, headers=MCP).json()["result"]["tools"]
+    return {tool["name"] for tool in tools}
+
+
+def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, silence) -> None:
+    port, accepted = silence
+    client = client_for(small_store, graph_url=f"bolt://127.0.0.1:{port}", kg_enabled=False)
+    graphic = {**ASK, "verbosity": "graph", "kg_expansion": {"seeds": ["HP:1"], "route": True}}
+    for route in ("answer", "search"):
+        body = client.post(f"/v1/{route}", json=graphic).json()
+        assert (body["graph"], body["diagnostics"]["degraded_reasons"]) == (None, [])
+        assert any("switched off" in warning for warning in body["warnings"])
+        assert body["diagnostics"]["graph_gain"]["skipped"] == "disabled"
+    expected = {**graphic, "expect": {"doc_id": "d-seizure"}}
+    explained = client.post("/v1/explain", json=expected).json()
+    assert any("switched off" in warning for warning in explained["warnings"])
+    written = {"synthesis": {"enabled": True, "model": "extractive"}}
+    ask(client, {**ASK, **written, "budget": {"max_tokens_gen": 100, "timeout_s": 2}})
+    checked = client.post("/v1/check", json={"text": "A seizure (HP:0001250) is brief."}).json()
+    assert checked["consistency"] == {"ok": True, "issues": []}
+    assert any("switched off" in warning for warning in checked["warnings"])
+    assert checked["diagnostics"]["degraded_reasons"] == []
+    walk = client.post("/v1/traverse", json={"seed_ids": ["HP:0001250"]})
+    assert (walk.status_code, walk.json()["code"]) == (404, "not_found")
+    assert "traverse_relationships" not in tools_of(client)
+    assert client.get("/v1/health").json()["dependencies"]["graph"]["state"] == "off"
+    assert accepted == []
+    on = client_for(small_store, graph_url=f"bolt://127.0.0.1:{port}")
+    assert reasons(ask(on)) == {"kg_timeout"}
+    assert accepted
+    assert "traverse_relationships" in tools_of(on)
 
 
 def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(

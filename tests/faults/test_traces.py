@@ -13,6 +13,7 @@ from docstokg.contracts.state import TraceMessage
 from docstokg.errors import QuotaExceeded
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg.wiring import Wiring
 from docstokg_local.engine.trace_queue import MOST_WAITING, LocalTraceQueue
 
 QUESTION = "What are seizures in children?"
@@ -87,6 +88,19 @@ def test_an_answer_leaves_its_trace(copied_store, client_for, plain) -> None:
     shares = dict(rows(copied_store, "SELECT entity, score FROM trace_focused_on"))
     assert 0 < shares["HP:0001250"] < 1
     assert sum(shares.values()) <= 1
+
+
+def test_an_expired_trace_is_removed_before_the_next_one_is_written(
+    copied_store, client_for
+) -> None:
+    now = int(time.time() * 1000)
+    days = {"expired": 31, "kept": 29}
+    old = [message(name, now - n * 86_400_000) for name, n in days.items()]
+    Wiring(Settings(graph_url=f"sqlite:///{copied_store}")).trace_store().write(old, PATIENCE_S)
+    body = client_for(copied_store, traces="local").post("/v1/search", json={"query": QUESTION})
+    asked = body.json()["metadata"]["request_id"]
+    wait_for(lambda: asked in {row[0] for row in traced(copied_store)})
+    assert {row[0] for row in traced(copied_store)} == {"kept", asked}
 
 
 def test_a_trace_holds_no_text(copied_store, client_for) -> None:

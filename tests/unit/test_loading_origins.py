@@ -25,7 +25,7 @@ from docstokg.loading.write.removal import delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
-from docstokg_local.cli.watching import changes
+from docstokg_local.cli.folder_watch import changes
 from docstokg_local.loading.stores import stores_of
 
 NS = "default"

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
@@ -55,7 +57,9 @@ class WordVectors:
 
 def stores() -> tuple[EmbeddedGraph, EmbeddedIndex]:
     graph, index = EmbeddedGraph(), EmbeddedIndex()
-    graph.put_chunks([chunk(name, row[0], acl=row[3]) for name, row in TEXTS.items()])
+    graph.put_chunks(
+        [chunk(name, row[0], topic=row[2][0], acl=row[3]) for name, row in TEXTS.items()]
+    )
     graph.put_entities(
         [
             entity("HP:1", "Seizures", "Phenotype"),
@@ -193,6 +197,52 @@ def test_the_gate_expands_less_than_all(both: tuple[EmbeddedGraph, EmbeddedIndex
     assert gated.pruned > 0
 
 
+LIMITS = st.fixed_dictionaries(
+    {
+        "max_nodes": st.integers(1, 60),
+        "direction": st.sampled_from(("out", "in", "both")),
+        "frontier": st.builds(
+            Frontier,
+            top_k=st.integers(1, 20),
+            delta_threshold=st.floats(0, 1),
+            novelty_penalty=st.floats(0, 1),
+        ),
+        "query": st.sampled_from((QUERY, "concrete and fever", None)),
+    }
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(["HP:1", "X:3", "doc:d1", "topic:roads"]), min_size=1), LIMITS)
+def test_a_larger_depth_never_gives_fewer_nodes(
+    both: tuple[EmbeddedGraph, EmbeddedIndex], seeds: list[str], limits: dict[str, Any]
+) -> None:
+    """For any last depth alone, and for a soft depth of 2 as in limits.graph."""
+    for soft in (2, 5):
+        sizes = [
+            len(walked(both, *seeds, max_depth=depth, soft_depth=min(depth, soft), **limits).nodes)
+            for depth in range(1, 6)
+        ]
+        assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize("soft", [1, 2])
+def test_beyond_the_soft_depth_only_what_is_no_worse_is_expanded(
+    both: tuple[EmbeddedGraph, EmbeddedIndex], soft: int
+) -> None:
+    found = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)
+    further = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=5, max_nodes=200)
+    best: dict[int, float] = {}
+    for node in found.nodes.values():
+        depth = len(node.path) - 1
+        best[depth] = max(best.get(depth, -1.0), node.score)
+    for node in found.nodes.values():
+        for depth, parent in list(enumerate(node.path))[soft:-1]:
+            assert found.nodes[parent].score >= best[depth - 1]
+    assert set(found.nodes) <= set(further.nodes)
+    assert (len(found.nodes) < len(further.nodes)) is (soft == 1)
+
+
 def test_vectors_that_a_load_stored_are_not_made_again() -> None:
     """They also win: `HP:3` was given the question's own vector, whatever its name says."""
 
@@ -262,9 +312,7 @@ class Broken(EmbeddedGraph):
             raise self._error
         return super().entities(ids, scope, timeout_s)
 
-    def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
-    ) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         raise self._error
 
 
@@ -297,6 +345,18 @@ def test_the_server_caps_win_and_are_explained() -> None:
     assert body["explain"]["scoring"]["embedding"] == "words"
     assert len(body["nodes"]) <= 200
     assert body["cursor"] is None
+    _, body, _ = ask({"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 2, "max_nodes": 7})
+    assert (body["explain"]["caps"]["max_depth"], body["explain"]["caps"]["max_nodes"]) == (2, 7)
+    assert len(body["nodes"]) == 7
+
+
+def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> None:
+    body = {"seed_ids": ["HP:1"], "query": QUERY, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]}
+    _, answer, _ = ask(body)
+    (warning,) = answer["warnings"]
+    assert warning.startswith("rel_whitelist: nothing around these seeds has eats; there is: ")
+    assert "may_cause" in warning
+    assert ask({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
 
 
 def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:

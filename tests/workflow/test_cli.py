@@ -1,6 +1,8 @@
 """The command line as its users meet it: output, exit codes, files."""
 
+import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -45,7 +47,7 @@ def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path:
 def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
     code, out, err = cli("ask", "x")
     assert (code, out) == (1, "")
-    assert err.endswith("docstokg: the question: must have at least 3 characters\n")
+    assert err.endswith("docstokg: the question: must have at least 3 bytes of UTF-8\n")
     code, out, _ = cli("ask", "x", "--json")
     assert (code, json.loads(out)["status"]) == (1, 400)
 
@@ -245,8 +247,8 @@ def test_doctor_names_the_files_of_a_model_that_are_not_there(
     monkeypatch.setenv("DOCSTOKG_EMBED_PROVIDER", "local")
     _, out, _ = cli("doctor")
     flat = " ".join(out.split())
-    assert "local: the model files in" in flat and "-> docstokg models" in flat
-    assert "local is not installed" not in flat
+    assert "local: its model files or packages are missing" in flat
+    assert "-> docstokg models" in flat
 
 
 def test_ask_says_once_why_a_model_did_not_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch):
@@ -293,3 +295,40 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path) -> None:
+    """In processes of their own, which end right after the answer."""
+    named = ["--index", f"sqlite:///{copied_store}"]
+    program = "from docstokg_local.cli.extras import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "ask",
+        QUESTION,
+        "--synthesize",
+        "extractive",
+        "--json",
+    ]
+    responses = []
+    for _ in range(2):
+        env = {**os.environ, "DOCSTOKG_TRACES": "local"}
+        done = subprocess.run(
+            [*command, *named], capture_output=True, text=True, check=True, env=env
+        )
+        responses.append(json.loads(done.stdout))
+    for response in responses:
+        request_id = response["metadata"]["request_id"]
+        code, out, _ = cli("trace", request_id, "--graph", store=copied_store)
+        assert code == 0
+        assert out.startswith(f"{request_id}, namespace default, ")
+        assert hashlib.sha256(QUESTION.encode()).hexdigest() in out
+        for one in response["citations"]:
+            cited = "  cited" if one["cited"] else ""
+            assert f"[{one['rank']}]  {one['score']:.2f}  {one['uuid']}{cited}\n" in out
+            assert one["snippet"] not in out
+        assert "HP:0001250" in out
+    code, out, _ = cli("trace", "nothing", "--graph", store=copied_store)
+    assert (code, out) == (1, "no stored trace of nothing\n")
+    assert cli("trace", "nothing", store=copied_store)[0] == 2

@@ -1,5 +1,6 @@
 """Every field of a request does what it names: changed alone, it changes what comes back."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -69,6 +70,8 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "kg_expansion.limit": ({}, 0),
     "kg_expansion.concept_types": ({}, ["town"]),
     "kg_expansion.relations": ({}, ["buys"]),
+    "kg_expansion.max_nodes": ({"query": " ".join(TOWNS)}, 20),
+    "kg_expansion.direction": ({}, "out"),
     "kg_expansion.seeds": ({}, ["M:5"]),
     "kg_expansion.route": ({"kg_expansion": {"seeds": ["M:5"]}}, True),
     "synthesis.enabled": ({"budget": {"max_tokens_gen": 90}}, True),
@@ -78,14 +81,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "verbosity": ({}, "full"),
     "providers.embedding": ({}, "openai"),
     "providers.reranker": ({}, "cohere"),
-    "limits.graph.max_depth_soft": (
-        {
-            **NARROW,
-            "query": "Who rebuilt the mill on the river after the flood?",
-            "limits": {"graph": {"max_depth_hard": 4}},
-        },
-        1,
-    ),
+    "limits.graph.max_depth_soft": (NARROW, 1),
     "limits.graph.max_depth_hard": (VIEW, 1),
     "limits.graph.max_nodes_hard": (VIEW, 4),
     "limits.graph.rel_whitelist": (VIEW, ["MENTIONS"]),
@@ -178,6 +174,91 @@ def test_what_nothing_here_has_is_told_with_what_there_is(
 ) -> None:
     answer = client_for(mills).post("/v1/search", json={**BASE, **more}).json()
     assert any(warning.startswith(warned) for warning in answer["warnings"]), answer["warnings"]
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_paths_follow_relations_in_the_direction_asked_for(
+    mills: Path, client_for: Any, direction: str
+) -> None:
+    expansion = {"direction": direction, "hops": 2, "relations": ["sends"], "seeds": ["M:0"]}
+    body = {"query": "What about Zell Mill?", "top_k": 8, "kg_expansion": expansion}
+    citations = client_for(mills).post("/v1/search", json=body).json()["citations"]
+    paths = [c["kg_evidence"]["path"] for c in citations if c["kg_evidence"]]
+    steps = [(edge["src"], edge["dst"]) for path in paths for edge in path]
+    assert steps
+    for path in filter(None, paths):
+        ends = [(edge["src"], edge["dst"])[:: 1 if direction == "out" else -1] for edge in path]
+        assert ends[0][0] == "M:0"
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(ends))
+
+
+def test_a_slice_keeps_to_its_largest_size(mills: Path, client_for: Any) -> None:
+    client, asked = client_for(mills), {"query": " ".join(TOWNS)}
+    sizes = []
+    for more in ({}, {"max_nodes": 20}):
+        found = client.post("/v1/search", json={**asked, "kg_expansion": {"hops": 3, **more}})
+        graph = found.json()["diagnostics"]["graph"]
+        sizes.append(graph["expanded"] + graph["pruned"])
+    assert sizes[1] <= 20 < sizes[0]
+    for wrong in (19, 601):
+        refused = client.post("/v1/search", json={**asked, "kg_expansion": {"max_nodes": wrong}})
+        assert refused.json()["errors"][0]["path"] == "$.kg_expansion.max_nodes"
+
+
+def test_a_synonym_of_the_question_is_noted(small_store: Path, client_for: Any) -> None:
+    client = client_for(small_store)
+    for query, notes in (
+        ("What stops fits in children?", ["'fits' is a synonym of Seizure (HP:0001250)."]),
+        ("What stops a seizure?", []),
+    ):
+        answer = client.post("/v1/search", json={"query": query}).json()
+        assert answer["notes"] == notes
+    off = client.post("/v1/search", json={"query": query, "kg_expansion": {"enabled": False}})
+    assert off.json()["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "switch", "changed"),
+    [
+        ({"query": "What is sent to Zell Mill?", "kg_expansion": {"hops": 3}}, "kg_2hop_enabled",
+         lambda answer: answer["diagnostics"]["kg_stats"]["hops_executed"]),
+        (VIEW, "feature_verbosity_graph", lambda answer: answer["graph"]),
+        (BASE, "kg_enabled", lambda answer: answer["diagnostics"]["kg_stats"]),
+    ],
+)  # fmt: skip
+def test_a_switch_changes_the_answer(
+    mills: Path, client_for: Any, more: dict[str, Any], switch: str, changed: Any
+) -> None:
+    body = {**BASE, **more}
+    on, off = (
+        client_for(mills, **{switch: value}).post("/v1/search", json=body).json()
+        for value in (True, False)
+    )
+    assert changed(on) != changed(off)
+
+
+def test_the_boost_changes_the_order(small_store: Path, client_for: Any) -> None:
+    body = {"query": "sodium channel neurons fever children, seizure?"}
+    orders = set()
+    for more in ({"kg_boost_enabled": False}, {}, {"kg_boost_value": 1.0}):
+        answer = client_for(small_store, **more).post("/v1/search", json=body).json()
+        orders.add(tuple(citation["chunk_id"] for citation in answer["citations"]))
+    assert len(orders) == 3
+
+
+def test_the_switch_of_the_traversal_tool_and_of_a_provider(mills: Path, client_for: Any) -> None:
+    walk = {"seed_ids": ["M:5"], "query": BASE["query"]}
+    for on, status in ((True, 200), (False, 404)):
+        client = client_for(mills, feature_traversal_tool=on)
+        assert client.post("/v1/traverse", json=walk).status_code == status
+    with serving() as server:
+        jina = {"rerank_provider": "jina", "rerank_base_url": server.url, "rerank_api_key": "k"}
+        for on in (True, False):
+            client = client_for(mills, provider_jina_enabled=on, **jina)
+            diagnostics = client.post("/v1/search", json=BASE).json()["diagnostics"]
+            assert ("reranker_unavailable" in diagnostics["degraded_reasons"]) is not on
+            assert (diagnostics["providers"]["reranker"] is not None) is on
+        assert len(server.requests) == 1
 
 
 def test_verbosity_full_gives_title_and_metadata(mills: Path, client_for: Any) -> None:

@@ -26,6 +26,8 @@ class Old:
         said = "the word is out of use"
         issue = ConsistencyIssue(code="old_word", message=said, start=at, end=at + 20)
         return Consistency(ok=False, issues=(issue,))
+    def notes(self, part):
+        return [f"{n} of {len(part.entities) > 0} " + "long " * 60 for n in range(12)]
 OLD = Old()
 """
 
@@ -103,6 +105,9 @@ def test_a_domain_of_somebody_elses_acts_too(
         found = answered(client_for(small_store, domains=("ontology", "old"), **given))
     assert any("the word is out of use" in said for said in found["warnings"])
     assert found["grounding"]["grounded"] is None
+    assert [note[:9] for note in found["notes"]] == [f"{n} of True" for n in range(10)]
+    assert {len(note) for note in found["notes"]} == {200}
+    assert without["notes"] == []
 
 
 PAGES = """

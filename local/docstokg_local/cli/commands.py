@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.cli.ending import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.entities import entities
+from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.options import (
     Graph,
     Index,
@@ -114,9 +114,9 @@ def load(  # noqa: PLR0913 - one parameter an option
     from docstokg.loading.read.rejects import RejectLog
     from docstokg_local.cli.display import TerminalProgress, show_load
     from docstokg_local.cli.documents import agree_to_remove
-    from docstokg_local.cli.extracting import extractor_of
-    from docstokg_local.cli.moving import is_export, read_export
-    from docstokg_local.cli.watching import changes
+    from docstokg_local.cli.extraction import extractor_of
+    from docstokg_local.cli.folder_watch import changes
+    from docstokg_local.cli.transfer import is_export, read_export
     from docstokg_local.loading.stores import stores_with_workers, workers_for
 
     wiring = wiring_of(index, graph)
@@ -157,7 +157,7 @@ def export(
 
     Loading it encodes nothing again, into whatever stores, and ends in the same content digest.
     """
-    from docstokg_local.cli.moving import write_export
+    from docstokg_local.cli.transfer import write_export
 
     write_export(wiring_of(index, graph), namespace, target)
 
@@ -286,7 +286,14 @@ def ask(  # noqa: PLR0913 - one parameter an option
     In what is printed `*` stands before the citations that the answer rests on.
     """
     from docstokg.contracts.language_models import EXTRACTIVE
-    from docstokg_local.cli import asking
+    from docstokg_local.cli.question import (
+        AUTO,
+        Shown,
+        ask_and_show,
+        request_of,
+        with_a_model,
+        with_answer,
+    )
 
     if not as_json:
         check_namespace(namespace)
@@ -297,18 +304,18 @@ def ask(  # noqa: PLR0913 - one parameter an option
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
     given = {"query": question, "namespace": namespace, "top_k": top_k}
-    body = asking.request_of(fields, given, filters or (), not no_graph)
+    body = request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
     # Who reads the result wants the answer too; a program gets what it asks for.
     read = not as_json and request is None and synthesize is None
-    if synthesize == asking.AUTO:
-        wiring, synthesize = asking.with_a_model(wiring)
+    if synthesize == AUTO:
+        wiring, synthesize = with_a_model(wiring)
     elif read and EXTRACTIVE in wiring.settings.models:
         synthesize = EXTRACTIVE
     if synthesize is not None:
-        body = asking.with_answer(body, synthesize)
-    shown: asking.Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = asking.ask_and_show(wiring, body, shown, citations)
+        body = with_answer(body, synthesize)
+    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = ask_and_show(wiring, body, shown, citations)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
 
@@ -442,8 +449,8 @@ def check(  # noqa: PLR0913 - the command line is the signature
     Exit code 0: every sentence is supported; 1: one is not, a marker is invalid or the draft is
     inconsistent with the graph; 3: not verified.
     """
-    from docstokg_local.cli.checking import check_file, show_check
     from docstokg_local.cli.display import print_json
+    from docstokg_local.cli.draft_check import check_file, show_check
 
     cited = json_file(citations) if citations is not None else None
     text, status, body = check_file(

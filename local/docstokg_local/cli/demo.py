@@ -14,7 +14,6 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import Workflow
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask, with_answer
 from docstokg_local.cli.demo_corpus import write_corpus
 from docstokg_local.cli.display import (
     TerminalProgress,
@@ -26,6 +25,7 @@ from docstokg_local.cli.display import (
     show_problem,
     snippet_line,
 )
+from docstokg_local.cli.question import ask, with_answer
 from docstokg_local.cli.stores import short
 from docstokg_local.loading.stores import stores_of
 

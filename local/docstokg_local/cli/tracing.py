@@ -1,19 +1,21 @@
-"""`docstokg trace REQUEST_ID`: what every function said of one request, and what went wrong first.
+"""`docstokg trace REQUEST_ID`: the log lines of one request, or its stored retrieval trace.
 
 In AWS the lines are in the log groups of an environment; a server on this machine prints the same
-lines, which `--log` reads from a file.
+lines, which `--log` reads from a file. `--graph` reads the trace from the graph store.
 """
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from docstokg_local.cli.ending import DONE, NOT_GOOD
-from docstokg_local.cli.options import argument, option
+from docstokg.contracts.state import TraceMessage
+from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
+from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import say
 
 Line = dict[str, Any]
@@ -21,6 +23,7 @@ TOLD = ("level", "event", "time_ms", "request_id", "function")
 """Fields of a line that are not repeated behind it."""
 BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
+READ_S = 20.0
 type Clients = Callable[[str], Any]
 """Name of a service -> boto3's client of it."""
 
@@ -79,19 +82,41 @@ def told(lines: list[Line]) -> Iterator[str]:
         yield "nothing went wrong that a function saw"
 
 
+def stored(trace: TraceMessage) -> Iterator[str]:
+    """Write a stored trace as text: one line per chunk and entity."""
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(trace.created_ms / 1000))
+    yield f"{trace.request_id}, namespace {trace.namespace}, {at}"
+    yield f"query  {trace.query_hash} (sha256)"
+    yield f"session  {trace.session}"
+    for hit in trace.retrieved:
+        cited = "  cited" if hit["rank"] in trace.supported_by else ""
+        yield f"[{hit['rank']}]  {hit['score']:.2f}  {hit['uuid']}{cited}"
+    for focus in trace.focused_on:
+        yield f"entity  {focus['score']:.2f}  {focus['entity']}"
+
+
 def trace(
     request_id: Annotated[str, argument("REQUEST_ID", "Of the answer.")],
     environment: str = option(
         "--env", "A deployment, by this shell's credentials.", "ENV", default=""
     ),
     log: Path | None = option("--log", "What a server here printed.", "FILE"),
+    graph: bool = flag(
+        "--graph", "Read the stored trace; `--index` or the settings name the store."
+    ),
+    index: Index = None,
 ) -> None:
-    """Say what happened to one request, and what to look at first.
+    """Show what happened to one request, and what to look at first.
 
-    Exit code 1 when nothing names the request.
+    `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities, cited
+    ranks. Exit code 1 when nothing names the request.
     """
-    if (log is None) == (not environment):
-        raise typer.BadParameter("say --env ENV or --log FILE")
+    if (log is not None) + bool(environment) + graph != 1:
+        raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")
+    if graph:
+        found = wiring_of(index, None, log=False).trace_store().read(request_id, READ_S)
+        say("\n".join(stored(found)) if found else f"no stored trace of {request_id}")
+        raise typer.Exit(DONE if found else NOT_GOOD)
     if log is not None:
         texts = in_file(log)
     else:

@@ -57,16 +57,20 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceChunk:
-    """A chunk as its source has it; `document` is the whole decoded document, when at hand."""
+    """A chunk as its source has it; `document`: the text of the whole document, if known."""
 
     chunk_id: str
     of: StoredChunk | RawChunk
     document: str | None = None
 
-    @property
-    def name(self) -> str | None:
-        """Give the name of its document, as a citation has it."""
-        return self.of.document_name or self.of.title or None
+    def at(self, start: int, end: int) -> str | None:
+        """Return the text between a citation's offsets, None if they are outside of the chunk."""
+        begin, text = self.of.char_start or 0, self.of.text
+        return (
+            text[start - begin : end - begin]
+            if begin <= start <= end <= begin + len(text)
+            else None
+        )
 
 
 Store = tuple[SearchIndex, DocumentRegister]
@@ -229,38 +233,32 @@ def _uuids(response: RAGResponse) -> set[str]:
     return stated | {citation.uuid for citation in response.citations}
 
 
-def _check_citation(  # noqa: C901 - one branch a claim
+def _check_citation(
     citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
 ) -> Iterable[tuple[str, str]]:
-    if citation.rank != place + 1:
-        yield ".rank", f"is {citation.rank} in place {place + 1}"
-    if citation.uuid != chunk_uuid(namespace, citation.chunk_id):
-        yield ".uuid", f"is not that of chunk {citation.chunk_id!r} in {namespace!r}"
-    chunk = chunks.get(citation.uuid)
+    """Yield the fields of a citation that differ from its source, each with the difference."""
+    expected = {"rank": place + 1, "uuid": chunk_uuid(namespace, citation.chunk_id)}
+    span, chunk = (citation.char_start, citation.char_end), chunks.get(citation.uuid)
+    if chunk is not None:
+        of = chunk.of
+        expected |= {name: getattr(of, name) for name in ("doc_id", "page", "section", "uri")}
+        expected |= {
+            "anchor": getattr(of, "anchor", None),
+            "chunk_id": chunk.chunk_id,
+            "document_name": of.document_name or of.title or None,
+            "text_sha256": text_sha256(of.text),
+            "offset_base": "chunk" if of.char_start is None else "document",
+            "snippet": chunk.at(*span),
+        }
+    for name, right in expected.items():
+        if (claimed := getattr(citation, name)) != right:
+            yield f".{name}", f"is {claimed!r}, in the source {right!r}"
     if chunk is None:
         yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
         return
-    source, text, begin = chunk.of, chunk.of.text, chunk.of.char_start or 0
-    own = {"chunk_id": chunk.chunk_id, "document_name": chunk.name}
-    for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
-        claimed, stored = getattr(citation, key), own.get(key, getattr(source, key, None))
-        if claimed != stored:
-            yield f".{key}", f"says {claimed!r}, the source {stored!r}"
-    if citation.text_sha256 != text_sha256(text):
-        yield ".text_sha256", "is not the hash of the source's text"
-    base = "document" if source.char_start is not None else "chunk"
-    if citation.offset_base != base:
-        yield ".offset_base", f"says {citation.offset_base}, the source counts in the {base}"
-    start, end = citation.char_start - begin, citation.char_end - begin
-    if not 0 <= start <= end <= len(text) or text[start:end] != citation.snippet:
-        yield ".snippet", f"is not the text at {citation.char_start}..{citation.char_end}"
-    elif (
-        chunk.document is not None
-        and chunk.document[citation.char_start : citation.char_end] != citation.snippet
-    ):
-        # Exactly what a reader misses who opens the file and counts.
+    if chunk.document is not None and chunk.document[slice(*span)] != citation.snippet:
         yield ".snippet", "is not in the file at its offsets"
-    if citation.full_text is not None and not text.startswith(citation.full_text):
+    if citation.full_text is not None and not chunk.of.text.startswith(citation.full_text):
         yield ".full_text", "is not the beginning of the source's text"
     if citation.kg_evidence is not None:
         yield from _check_path(citation.kg_evidence, citation.kg_path, chunks)
@@ -345,12 +343,16 @@ def _check_sentence(
 ) -> Iterable[tuple[str, str]]:
     """Compare the span and the quotation of a sentence with the passages that it cites."""
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
-    if span is not None and span.uuid not in {one.uuid for one in cited}:
-        yield "span", "is in no chunk that the sentence cites"
-    elif span is not None and not _inside(span, chunks):
-        yield "span", "is no stretch of its source"
-    elif span is not None and sentence.verdict == "supported" and _is_changed(span, cited, chunks):
-        yield "span", "is not the text that the citation shows there"
+    own = [one for one in cited if span is not None and one.uuid == span.uuid]
+    if span is not None:
+        chunk = chunks.get(span.uuid)
+        text = chunk.at(span.char_start, span.char_end) if chunk else None
+        if not own:
+            yield "span", "is in no chunk that the sentence cites"
+        elif not text:
+            yield "span", "is no stretch of its source"
+        elif sentence.verdict == "supported" and any(_differs(one, span, text) for one in own):
+            yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:
         return
     if sentence.quote is not None and not any(sentence.quote in text for text in texts):
@@ -361,26 +363,10 @@ def _check_sentence(
         yield "verdict", "says supported, but the sentence is not a quotation of its sources"
 
 
-def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
-    chunk = chunks.get(span.uuid)
-    if chunk is None:
-        return False
-    begin = chunk.of.char_start or 0
-    return begin <= span.char_start < span.char_end <= begin + len(chunk.of.text)
-
-
-def _is_changed(span: Span, cited: Sequence[Citation], chunks: dict[str, SourceChunk]) -> bool:
-    """Return whether a citation's snippet contains a span whose text in the source is another."""
-    source = chunks[span.uuid].of
-    begin = source.char_start or 0
-    text = source.text[span.char_start - begin : span.char_end - begin]
-    return any(
-        one.snippet[span.char_start - one.char_start : span.char_end - one.char_start] != text
-        for one in cited
-        if one.uuid == span.uuid
-        and one.char_start <= span.char_start
-        and span.char_end <= one.char_end
-    )
+def _differs(citation: Citation, span: Span, text: str) -> bool:
+    """Return whether the snippet contains the span with another text."""
+    start, end = span.char_start - citation.char_start, span.char_end - citation.char_start
+    return start >= 0 and end <= len(citation.snippet) and citation.snippet[start:end] != text
 
 
 def show_findings(findings: Sequence[Finding], proven: int) -> None:

@@ -7,8 +7,9 @@ nothing but the time.
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache, partial
@@ -19,7 +20,6 @@ from typing import Any
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
 from docstokg.errors import Unavailable
-from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.stores import readers_of
@@ -47,11 +47,11 @@ class LoadProcesses:
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            remote: Any = _Remote(self, "embedder", dense.inner)
-            wiring.override("embedder", CachedEmbedder(remote, folder, others=dense.others))
+            inner: Any = _Remote(self, "embedder", dense.inner)
+            wiring.override("embedder", CachedEmbedder(inner, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
-            remote = _Remote(self, "sparse_encoder", sparse.inner)
-            wiring.override("sparse_encoder", CachedSparseEncoder(remote, folder))
+            inner = _Remote(self, "sparse_encoder", sparse.inner)
+            wiring.override("sparse_encoder", CachedSparseEncoder(inner, folder))
         if names is not None:
             wiring.override("names", _Remote(self, "names", names))
 
@@ -69,8 +69,15 @@ class LoadProcesses:
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
         """Read files a little ahead of who takes them, and give them in their order."""
+        ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
-            yield from prefetched(self._pool, _read, files, 2 * self._count)
+            for file in files:
+                ahead.append((file, self._pool.submit(_read, file)))
+                if len(ahead) > 2 * self._count:
+                    first, rows = ahead.popleft()
+                    yield first, rows.result()
+            for file, rows in ahead:
+                yield file, rows.result()
 
     def close(self) -> None:
         """End the processes."""
@@ -117,23 +124,21 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
 
 
 class _Remote:
-    """A model whose texts are read in the processes, some at a time; they have no deadline."""
+    """A local model of which the methods below run in the processes; the rest is its own."""
 
     def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
         self._processes, self._port, self._model = processes, port, model
 
     def __getattr__(self, name: str) -> Any:
-        if name not in REMOTE:
-            return getattr(self._model, name)
-        task = partial(_call, self._port, name, **REMOTE[name])
-        run = self._processes.run_batches
-        return lambda *given: tuple(run(task, *(one for one in given if isinstance(one, Sequence))))
+        own = getattr(self._model, name)
+        if name not in ("embed", "embed_parts", "encode", "find"):
+            return own
 
+        def run(*arguments: Any) -> tuple[Any, ...]:
+            # A time limit is the only argument that is not a column; a load has none.
+            columns = [one for one in arguments if isinstance(one, Sequence)]
+            more = {"timeout_s": None} if len(columns) < len(arguments) else {}
+            task = partial(_call, self._port, name, **more)
+            return tuple(self._processes.run_batches(task, *columns))
 
-REMOTE: dict[str, dict[str, Any]] = {
-    "embed": {"timeout_s": None},
-    "embed_parts": {},
-    "encode": {"timeout_s": None},
-    "find": {},
-}
-"""Methods of models that run in the processes, with what they are given beside texts."""
+        return run

@@ -163,7 +163,8 @@ class Wiring:
 
             shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
-        graph.prepare()  # plans are looked at when the process starts, never in a request
+        if self.settings.kg_enabled:
+            graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
     @once
@@ -304,12 +305,13 @@ class Wiring:
         return Recogniser()
 
     def question_languages(self) -> ports.LanguageFinder | None:
-        """Give what tells the language of a question, where an encoder here may cross languages."""
-        from docstokg.adapters import multilingual
+        """Return the recogniser of question languages; `warm` loads it if an encoder may cross."""
+        from docstokg.adapters import languages, multilingual
 
-        embedder = self.embedder()
-        crosses = embedder is not None and multilingual.may_cross(embedder.model)
-        return self.languages() if crosses else None
+        embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None
+        if embedder is not None and multilingual.may_cross(embedder.model):
+            return self.languages()
+        return languages.Recogniser() if embedder is not None and installed else None
 
     @once
     def piece_counter(self) -> ports.PieceCounter:
@@ -366,7 +368,8 @@ class Wiring:
         if kind in ("https", "http"):
             from docstokg.adapters.http.verifier import HttpVerifier
 
-            return HttpVerifier(f"{kind}:{rest}", chosen.verifier_label, threshold)
+            key, label = chosen.verifier_api_key, chosen.verifier_label
+            return HttpVerifier(f"{kind}:{rest}", label, threshold, key)
         if kind == "bedrock-guardrail":
             from docstokg.adapters.aws.guardrail import BedrockGuardrail
 
@@ -583,8 +586,9 @@ class Wiring:
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
-            for port in tuple(self._made.values())
+            for name, port in tuple(self._made.items())
             if callable(warm := getattr(port, "warm", None))
+            and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
         until = time.monotonic() + time_s
         for thread in warming:

@@ -165,5 +165,7 @@ class CheckResponse(Contract):
     """the verdict on each sentence"""
     consistency: Consistency | None
     """findings of the subject domain; null: texts were sent along, and no namespace"""
+    warnings: tuple[str, ...] = ()
+    """such as that the graph is switched off, so that consistency was not checked"""
     diagnostics: CheckDiagnostics
     """what the check took"""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from docstokg.contracts.model import Contract
+from docstokg.contracts.request import Direction
 
 DOCUMENT, TOPIC = "doc:", "topic:"
 """What ids of documents and topics begin with, where nodes of all kinds have ids."""
@@ -24,7 +25,8 @@ class SliceRequest(Contract):
     its chunks and what relations lead to, an opened chunk what it mentions, and every entity
     reached the chunks about it. Of the chunks about an entity those of `preferred_uuids` come
     first, in their order. `known_ids`: entities fetched before, to which edges are wanted as well.
-    `entity_types` and `relations` (lower case) bound what is reached; None = all. Caps:
+    `entity_types` and `relations` (lower case) bound what is reached; None = all. `direction`: in
+    which relations lead from an opened entity to its neighbours. Caps:
     `max_nodes` over chunks and entities together, `chunks_per_entity` by rank for hubs,
     `about_per_entity`, `neighbours_per_entity` in each direction.
     """
@@ -37,6 +39,7 @@ class SliceRequest(Contract):
     known_ids: tuple[str, ...] = ()
     entity_types: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
+    direction: Direction = "both"
     max_nodes: int = 600
     chunks_per_entity: int = 10
     about_per_entity: int = 10

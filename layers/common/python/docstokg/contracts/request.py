@@ -25,10 +25,14 @@ EmbedderName = Literal["jina", "openai", "hf", "local"]
 EmbeddingProvider = Literal["auto", EmbedderName]
 RerankerName = Literal["jina", "cohere", "local", "none"]
 RerankProvider = Literal["auto", RerankerName]
+Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-QUERY_CHARACTERS = (3, 4096)
+MIN_QUERY_BYTES = 3
+"""In UTF-8: a Chinese word of two characters is a question, two Latin letters are not."""
+
+MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
@@ -61,6 +65,14 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
         ) from None
 
 
+def _long_enough(query: str) -> str:
+    """Refuse a question of fewer than MIN_QUERY_BYTES bytes."""
+    if len(query.encode()) < MIN_QUERY_BYTES:
+        message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
+        raise PydanticCustomError("string_too_short", message)
+    return query
+
+
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """Refuse a filter that nothing can meet."""
     if not values:
@@ -75,9 +87,10 @@ def _as_values(value: object) -> object:
 FilterValue = Annotated[Scalar, WrapValidator(_scalar)]
 Query = Annotated[
     str,
-    Field(min_length=QUERY_CHARACTERS[0], max_length=QUERY_CHARACTERS[1]),
+    Field(min_length=1, max_length=MAX_QUERY_CHARACTERS),
     BeforeValidator(_trimmed),
     AfterValidator(_no_surrogates),
+    AfterValidator(_long_enough),
     AfterValidator(_no_nul),
 ]
 Text = Annotated[str, AfterValidator(_no_surrogates), AfterValidator(_no_nul)]
@@ -152,6 +165,16 @@ class KgExpansion(StrictContract):
     relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types", examples=[["has_phenotype"]]
     )
+    max_nodes: int | None = Field(
+        None,
+        ge=20,
+        le=600,
+        description="maximum number of entities and passages read from the graph; null: 300 for "
+        "one hop, 400 in all",
+    )
+    direction: Direction = Field(
+        "both", description="direction in which relations are followed from an entity"
+    )
     seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
         (), description="node ids to start from, beside what the question names"
     )
@@ -186,9 +209,16 @@ class Providers(StrictContract):
 class GraphLimits(StrictContract):
     """Caps for verbosity graph; the server's caps always win."""
 
-    max_depth_soft: int | None = Field(None, ge=1, description="deeper, only what is no less alike")
-    max_depth_hard: int | None = Field(None, ge=1, description="depth that is never passed")
-    max_nodes_hard: int | None = Field(None, ge=1, description="nodes at most")
+    max_depth_soft: int | None = Field(
+        None,
+        ge=1,
+        description="from this depth on, expand only nodes that score at least as high as the "
+        "best node of the layer before; null: 3",
+    )
+    max_depth_hard: int | None = Field(None, ge=1, description="last depth, at most 5; null: 5")
+    max_nodes_hard: int | None = Field(
+        None, ge=1, description="maximum number of nodes, at most 200; null: 200"
+    )
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None, description="only relations of these types"
     )

@@ -533,6 +533,8 @@ class RAGResponse(Contract):
     """with markers [n]; "" where none was asked for"""
     citations: tuple[Citation, ...] = ()
     """the evidence, by rank"""
+    notes: tuple[str, ...] = ()
+    """remarks of the subject domain on the question, at most 10 of 200 characters"""
     results_count: int = 0
     """how many citations there are"""
     confidence: float = Field(0.0, ge=0, le=1)

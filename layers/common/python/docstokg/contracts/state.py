@@ -10,7 +10,7 @@ from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
-from docstokg.contracts.request import Expected, GraphLimits, Turn, Verbosity
+from docstokg.contracts.request import Direction, Expected, GraphLimits, Turn, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
@@ -51,7 +51,8 @@ class ExpansionPlan(Contract):
 
     `max_hops` None: as many as the question needs. `boost` is added to the score, in [0, 1], of a
     pool chunk that names an entity of the question. `limit`: chunks the graph may add. `seeds`,
-    `concept_types` and `relations` are the caller's. `time_s`: seconds for the whole step.
+    `concept_types`, `relations`, `direction` and `max_nodes` are the caller's. `time_s`: seconds
+    for the whole step.
     """
 
     enabled: bool
@@ -63,6 +64,8 @@ class ExpansionPlan(Contract):
     seeds: tuple[str, ...] = ()
     concept_types: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
+    direction: Direction = "both"
+    max_nodes: int | None = None
     time_s: float
 
 
@@ -293,6 +296,7 @@ class Expansion(StepResult):
     graph_gain: GraphGain = GraphGain()
     graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Restriction(StepResult):
@@ -373,6 +377,7 @@ class Grounded(Contract):
     conflicts: tuple[Conflict, ...] = ()
     query_vector: str | None = None
     seeds: tuple[SeedRef, ...] = ()
+    notes: tuple[str, ...] = ()
     report: Packed[StepReport]
     explained: ExplainResponse | None = None
     degraded: tuple[DegradedReason, ...] = ()

@@ -99,6 +99,7 @@ class SearchResult(Troubled):
     """What search_documentation gives."""
 
     citations: tuple[ToolCitation, ...] = Field((), description="passages, the best first")
+    notes: tuple[str, ...] = Field((), description="remarks of the subject domain")
     graph: ToolGraph | None = Field(None, description="with verbosity graph only")
 
 

@@ -1,14 +1,12 @@
 """`POST /v1/traverse`: a policy-gated walk of the graph from given nodes."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import Name, Namespace, NodeId, Query
+from docstokg.contracts.request import Direction, Name, Namespace, NodeId, Query
 from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
-
-Direction = Literal["out", "in", "both"]
 
 
 class Frontier(StrictContract):
@@ -91,7 +89,7 @@ class Caps(Contract):
     max_depth: int
     """edges between a seed and the farthest node"""
     max_nodes: int
-    """nodes collected at most"""
+    """nodes of one page at most"""
     time_s: float
     """seconds for the walk"""
     labels: tuple[str, ...]

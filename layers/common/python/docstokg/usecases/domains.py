@@ -7,12 +7,14 @@ from typing import Protocol
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
+from docstokg.domain.identity import is_own_id
 from docstokg.errors import Misconfigured
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_consistency import check_consistency
 
 SUBTYPE_RELATIONS = ("is_a", "isa", "subclass_of")
 MAX_SUBTYPES = 50
+MAX_NOTES, MAX_NOTE_CHARS = 10, 200
 
 
 class SubjectDomain(Protocol):
@@ -30,6 +32,9 @@ class SubjectDomain(Protocol):
         self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
     ) -> Consistency:
         """Say what a draft gets wrong about the subject."""
+
+    def notes(self, part: GraphSlice) -> Sequence[str]:
+        """Return remarks on a question's slice for the response. A domain may lack this method."""
 
 
 class OntologyDomain:
@@ -53,6 +58,20 @@ class OntologyDomain:
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
         """Add nothing: the documents of the slice are restriction enough."""
         return None
+
+    def notes(self, part: GraphSlice) -> Sequence[str]:
+        """Name the terms that the question names by a synonym only."""
+        terms = {one.id: one.name for one in part.entities if not is_own_id(one.id)}
+        preferred = [alias for alias in part.aliases if alias.preferred]
+        named = {alias.entity_id for alias in preferred} | {alias.key for alias in preferred}
+        keys = {f" {alias.key} " for alias in part.aliases}
+        return [
+            f"{alias.key!r} is a synonym of {terms[alias.entity_id]} ({alias.entity_id})."
+            for alias in part.aliases
+            if alias.entity_id in terms.keys() - named
+            and alias.key not in named
+            and not any(alias.key in key.strip() and f" {alias.key} " != key for key in keys)
+        ]
 
     check_consistency = staticmethod(check_consistency)
     """Check that ids exist and are current, labels are theirs, stated is-a and part-of hold."""
@@ -93,11 +112,21 @@ class Together:
         issues.sort(key=lambda issue: (issue.start, issue.end))
         return Consistency(ok=not issues, issues=tuple(issues))
 
+    def notes(self, part: GraphSlice) -> Sequence[str]:
+        """List the notes of all."""
+        return [note for one in self._domains for note in notes_of(one, part)]
+
 
 ONTOLOGY = OntologyDomain()
 BUILT_IN: dict[str, SubjectDomain] = {"ontology": ONTOLOGY}
 GROUP = "docstokg.domains"
 """Entry points of this group are domains; only those that a setting names are ever loaded."""
+
+
+def notes_of(domain: SubjectDomain, part: GraphSlice) -> tuple[str, ...]:
+    """Return the first 10 notes of a domain on a slice, each cut to 200 characters."""
+    notes = domain.notes(part) if hasattr(domain, "notes") else ()
+    return tuple(note[:MAX_NOTE_CHARS] for note in notes[:MAX_NOTES])
 
 
 def domain_of(names: Sequence[str]) -> SubjectDomain:

@@ -106,6 +106,7 @@ _CAPS: dict[str, object] = {
     "kinds": ["hp"],
     "by_type": False,
     "relations": ["is_a"],
+    "direction": "both",
     "max_nodes": 600,
     "chunks_per_entity": 10,
     "neighbours_per_entity": 20,
@@ -218,10 +219,10 @@ _LINKED = f"""CALL (starts) {{
   WITH starts[i] AS s, i
   CALL (s) {{
     CALL (s) {{
-      MATCH (s)-[r:RELATED_TO]->(e:Entity) WHERE {_STATED}
+      MATCH (s)-[r:RELATED_TO]->(e:Entity) WHERE $p.direction <> 'in' AND {_STATED}
       RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
     UNION ALL
-      MATCH (s)<-[r:RELATED_TO]-(e:Entity) WHERE {_STATED}
+      MATCH (s)<-[r:RELATED_TO]-(e:Entity) WHERE $p.direction <> 'out' AND {_STATED}
       RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
     }}
     RETURN DISTINCT e
@@ -384,20 +385,6 @@ RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
     {"all": True, "groups": ["g"], "ids": ["default/a"]},
 )
 
-RELATIONS_OF = Template(
-    "relations_of",
-    f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
-MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
-WHERE {_VISIBLE}
-WITH DISTINCT e
-MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE {_SHOWN}
-RETURN e.id AS source, r.type AS type, t.id AS target, r.weight AS weight,
-  r.evidence_uuid AS evidence_uuid, r.evidence_chunk_id AS evidence_chunk_id,
-  r.evidence_start AS evidence_start, r.evidence_end AS evidence_end
-LIMIT $p.max_relations""",
-    {"all": True, "groups": ["g"], "ids": ["default/a"], "max_relations": MAX_RELATIONS},
-)
-
 INFO = Template(
     "info",
     f"""{_SKIP_REPLAN}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
@@ -408,5 +395,5 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
     {"name": "docstokg"},
 )
 
-READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, RELATIONS_OF, INFO)
+READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, INFO)
 """What a request may run; every one passes the plan guard."""

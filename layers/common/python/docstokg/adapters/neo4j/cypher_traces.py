@@ -40,6 +40,19 @@ CALL (q, row) {
     {"rows": []},
 )
 
+READ_TRACE = Template(
+    "read_trace",
+    """MATCH (s:Session)-[:ASKED]->(q:Query {id: $p.id})
+RETURN s.id AS session, q.hash AS query_hash, q.namespace AS namespace, q.at AS created_ms,
+  COLLECT { MATCH (q)-[r:RETRIEVED]->(c:Chunk)
+    RETURN {uuid: c.uuid, rank: r.rank, score: r.score} ORDER BY r.rank } AS retrieved,
+  COLLECT { MATCH (q)-[f:FOCUSED_ON]->(e:Entity)
+    RETURN {entity: e.id, score: f.score} ORDER BY f.score DESC, e.id } AS focused_on,
+  COLLECT { MATCH (q)-[:ANSWERED_BY]->(:Answer)-[b:SUPPORTED_BY]->(:Chunk)
+    RETURN b.rank ORDER BY b.rank } AS supported_by""",
+    {"id": "r"},
+)
+
 DROP_TRACES = Template(
     "drop_traces",
     """MATCH (q:Query) WHERE q.at < $p.before

@@ -30,7 +30,7 @@ from docstokg.contracts.graph import (
     ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
+from docstokg.domain.across_namespaces import across, entities, mappings, slices
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.identity import entity_key, namespaced
@@ -162,17 +162,6 @@ class Neo4jGraph:
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
-    @across(relations)
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """Read the visible relations that leave the given entities."""
-        rows = self._by_id(
-            cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
-        )
-        every = (SliceRelation(**row.data()) for row in rows)
-        return ordered(r if r.evidence_chunk_id else r._replace(evidence_uuid=None) for r in every)
-
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds, as counted by the last finished load."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
@@ -186,17 +175,11 @@ class Neo4jGraph:
         self._server.close()
 
     def _by_id(
-        self,
-        template: Template,
-        ids: Sequence[str],
-        scope: Scope,
-        timeout_s: float,
-        more: Mapping[str, object] | None = None,
+        self, template: Template, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> list[Record]:
         if not ids:
             return []
-        parameters = _groups(scope) | {"ids": _folded(scope, ids), **(more or {})}
-        return self._ask(template, parameters, timeout_s)
+        return self._ask(template, _groups(scope) | {"ids": _folded(scope, ids)}, timeout_s)
 
     def _sliced(
         self,
@@ -352,7 +335,7 @@ def _groups(scope: Scope) -> dict[str, object]:
 
 
 def _common(ids: Iterable[str], request: SliceRequest, scope: Scope) -> dict[str, object]:
-    caps = ("max_nodes", "chunks_per_entity", "neighbours_per_entity")
+    caps = ("direction", "max_nodes", "chunks_per_entity", "neighbours_per_entity")
     return {
         **_groups(scope),
         "ids": _folded(scope, ids),

@@ -31,6 +31,12 @@ class Neo4jTraces:
         """Write all messages or none; again changes nothing."""
         self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
 
+    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+        """Return the trace of a request, or None."""
+        template = cypher.READ_TRACE
+        rows = self._server.read(template.text, template.checked({"id": request_id}), timeout_s)
+        return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
+
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
         """Remove queries asked before, with their answers and emptied sessions; count them."""
         until = time.monotonic() + timeout_s

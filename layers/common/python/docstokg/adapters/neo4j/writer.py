@@ -20,7 +20,7 @@ from docstokg.domain.identity import (
     entity_key,
     namespaced,
     prefix_of,
-    relation_key,
+    relation_row,
 )
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
@@ -83,17 +83,7 @@ class Neo4jGraphWriter:
             for end in (item.source, item.target):
                 pair = (item.namespace, end)
                 ends[pair] = ends.get(pair, False) or item.evidence_uuid is None
-            evidence = item.evidence_uuid
-            made = {
-                "key": relation_key(item.namespace, item.source, item.type, item.target, evidence),
-                "source": entity_key(item.namespace, item.source),
-                "target": entity_key(item.namespace, item.target),
-                "type_key": item.type.casefold(),
-                "start": item.evidence_start,
-                "stop": item.evidence_end,
-                "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
-            }
-            rows.append(item.model_dump() | made)
+            rows.append(item.model_dump() | relation_row(item))
         self._put(cypher.PUT_BARE, [_bare(*pair, listed) for pair, listed in ends.items()])
         self._put(cypher.PUT_RELATIONS, rows)
 

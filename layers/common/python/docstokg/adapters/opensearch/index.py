@@ -22,7 +22,7 @@ from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
-from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.query_terms import rarity
 from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
@@ -373,8 +373,7 @@ def _words(text: str, languages: Sequence[str]) -> str:
 
     Ideographs count one by one, as the server's analyser cuts them.
     """
-    words = searched(text, languages) if languages else content_words(text)
-    text = " ".join((*words, *option_words(text)))
+    text = " ".join(searched(text, languages))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):
         word = match.group()

@@ -411,8 +411,10 @@ class OpenSearchWriter:
         )
 
 
-_SHOWN = (
-    *("text_sha256", "page", "uri", "anchor", "char_start", "layout", "sentences", "metadata"),
+_SHOWN = ChunkRecord.model_fields.keys() - {"uuid", "vector", "sparse", "sentence_vectors"}
+_SEARCHED = (
+    *("namespace", "chunk_id", "doc_id", "run_id", "document_name", "section", "metadata"),
+    *("title", "headings", "text", "acl", "topics"),
 )
 
 
@@ -423,36 +425,26 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     tokens are ten times what a reader wants.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
-    names = {key: getattr(chunk, key) for key in ("doc_id", "document_name", "section")}
-    both: Json = {key: getattr(chunk, key) for key in ("namespace", "chunk_id", "title", "text")}
-    both |= {key: list(getattr(chunk, key)) for key in ("acl", "topics", "headings")}
-    both |= {"run_id": chunk.run_id, **names}
-    both["facets"] = list(facets(names, chunk.topics, chunk.metadata))
-    if chunk.language:
-        both["facets"].append(facet(LANGUAGE, chunk.language))
+    fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})
+    fields["facets"] = list(facets(fields, chunk.topics, chunk.metadata))
     vectors: Json = {}
     if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
         compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
         vectors = {"vector": numbers(chunk.vector), "compact": compact}
-    shown = {
-        **both,
-        "compact": vectors.get("compact"),
-        **{key: getattr(chunk, key) for key in _SHOWN},
-        "generation": generation,
-    }
-    if chunk.language:
-        shown["language"] = chunk.language
-        both |= {key: indexed(both[key], chunk.language) for key in ("title", "text")}
-        both["headings"] = [indexed(one, chunk.language) for one in chunk.headings]
-    searched = {
-        **both,
+    searched = {name: fields[name] for name in _SEARCHED}
+    if code := chunk.language:
+        fields["facets"].append(facet(LANGUAGE, code))
+        searched |= {key: indexed(fields[key], code) for key in ("title", "text")}
+        searched["headings"] = [indexed(one, code) for one in chunk.headings]
+    shown = {**fields, "compact": vectors.get("compact"), "generation": generation}
+    searched |= {
         **vectors,
         "uuid": chunk.uuid,
+        "facets": fields["facets"],
         "options": " ".join(option_words("\n".join((*chunk.headings, chunk.text)))),
         "sparse": sparse,
         "tokens": list(sparse),
         "fingerprint": fingerprint,
-        "metadata": chunk.metadata,
         "shown": json.dumps(shown, allow_nan=False),
     }
     if chunk.sentence_vectors:

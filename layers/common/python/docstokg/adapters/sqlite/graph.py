@@ -26,7 +26,7 @@ from docstokg.contracts.graph import (
     ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
+from docstokg.domain.across_namespaces import across, entities, mappings, slices
 from docstokg.domain.graph.neighbourhood import (
     COUNT_LIMIT,
     LEAST_MENTIONS,
@@ -104,15 +104,6 @@ class SqliteGraph:
         """Map each visible id to the stored vector of its name; those without are left out."""
         with self._reading(scope, timeout_s) as reader:
             return reader.vectors(ids)
-
-    @across(relations)
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """Read the visible relations that leave the given entities, at most 5,000."""
-        with self._reading(scope, timeout_s) as reader:
-            keys = [row[0] for row in reader.rows_of_ids(ids)]
-            return reader.relations_leaving(keys)
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds, as counted by the last finished load."""
@@ -386,7 +377,9 @@ class _Reader:
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
         limit = max(0, request.neighbours_per_entity)
-        for here, there in (("source", "target"), ("target", "source")):
+        for way, here, there in (("out", "source", "target"), ("in", "target", "source")):
+            if request.direction not in (way, "both"):
+                continue
             text = (
                 f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
                 f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
@@ -477,20 +470,6 @@ class _Reader:
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
             for source, kind, target, weight, uuid, chunk_id, start, stop in relations
         )
-
-    def relations_leaving(self, keys: Sequence[int]) -> tuple[SliceRelation, ...]:
-        """Read relations by source."""
-        chosen, values = self._relation_sql(SliceRequest(), "r")
-        cursor = self._run(
-            "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
-            " CROSS JOIN graph_entities s ON s.entity = r.source"
-            " CROSS JOIN graph_entities t ON t.entity = r.target"
-            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
-            f" WHERE {chosen} LIMIT ?",
-            (_array(keys), *values, MAX_RELATIONS),
-        )
-        return ordered(SliceRelation(*row) for row in cursor)
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""

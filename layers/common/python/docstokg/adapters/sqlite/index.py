@@ -39,7 +39,7 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
-from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.query_terms import rarity
 from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
@@ -185,7 +185,7 @@ class SqliteIndex:
         return ChannelResult(channel=query.channel, hits=hits)
 
     def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
-        words = asked_words(query.text, context.languages)
+        words = searched(query.text, context.languages)
         if not words:
             return ()
         table = words_table(ns)
@@ -252,7 +252,7 @@ class SqliteIndex:
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
         columns = "f.fact AS id, f.source, f.type, f.target, f.evidence AS evidence_uuid"
-        words = asked_words(query.text)
+        words = searched(query.text, ())
         if not words:
             return ()
         table = fact_words_table(ns)
@@ -426,12 +426,6 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
         took_ms=took_ms,
         cause=str(exc),
     )
-
-
-def asked_words(text: str, languages: Sequence[str] = ()) -> tuple[str, ...]:
-    """List what a question asks the word indexes for."""
-    words = searched(text, languages) if languages else content_words(text)
-    return (*words, *option_words(text))
 
 
 def match_expression(words: Sequence[str]) -> str:

@@ -129,7 +129,6 @@ class ArrayFiles:
         self._folder = arrays_folder(path)
         self._locks: dict[str, threading.Lock] = {}
         self._open: dict[str, tuple[str, Section]] = {}
-        self._broken: dict[str, tuple[str, dict[str, tuple[int, int, int]], str]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
         """Give a section of the named generation; `Unavailable` when its files are not whole."""
@@ -152,15 +151,10 @@ class ArrayFiles:
         try:
             notes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sections"][name]
             seen = {file: _signature(folder / file) for file in notes["files"]}
-            broken = self._broken.get(name)
-            if broken is not None and broken[:2] == (generation, seen):
-                raise Unavailable(broken[2])
             arrays: dict[str, NDArray[Any]] = {}
             for file, about in notes["files"].items():
                 if seen[file][0] != about["bytes"] or _checksum(folder / file) != about["crc"]:
-                    message = f"{folder / file} is damaged: load again to rebuild it"
-                    self._broken[name] = (generation, seen, message)
-                    raise Unavailable(message)
+                    raise Unavailable(f"{folder / file} is damaged: load again to rebuild it")
                 arrays[about["name"]] = _mapped(folder / file, about["dtype"], about["shape"])
         except (OSError, ValueError, KeyError, TypeError) as exc:
             raise Unavailable(

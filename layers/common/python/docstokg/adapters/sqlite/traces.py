@@ -47,13 +47,41 @@ class SqliteTraces:
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
         """Write all messages or none; again changes nothing."""
-        with self._writing(timeout_s) as db:
+        with self._transaction(timeout_s) as db:
             for message in messages:
                 _write(db, message)
 
+    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+        """Return the trace of a request, or None."""
+        with self._transaction(timeout_s) as db:
+            row = db.execute(
+                "SELECT session, hash, namespace, at FROM trace_queries WHERE id = ?", (request_id,)
+            ).fetchone()
+            retrieved, focused, cited = (
+                db.execute(text, (request_id,)).fetchall()
+                for text in (
+                    "SELECT uuid, rank, score FROM trace_retrieved WHERE query = ? ORDER BY rank",
+                    "SELECT entity, score FROM trace_focused_on WHERE query = ?"
+                    " ORDER BY score DESC, entity",
+                    "SELECT rank FROM trace_supported_by WHERE query = ? ORDER BY rank",
+                )
+            )
+        if row is None:
+            return None
+        return TraceMessage(
+            request_id=request_id,
+            session=row[0],
+            query_hash=row[1],
+            namespace=row[2],
+            created_ms=row[3],
+            retrieved=tuple({"uuid": uuid, "rank": n, "score": s} for uuid, n, s in retrieved),
+            focused_on=tuple({"entity": entity, "score": score} for entity, score in focused),
+            supported_by=tuple(rank for (rank,) in cited),
+        )
+
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
         """Remove queries asked before, with all that hangs on them; count them."""
-        with self._writing(timeout_s) as db:
+        with self._transaction(timeout_s) as db:
             for edges in EDGES:
                 db.execute(
                     f"DELETE FROM {edges} WHERE query IN "  # noqa: S608 - a name of ours
@@ -62,7 +90,7 @@ class SqliteTraces:
                 )
             return db.execute("DELETE FROM trace_queries WHERE at < ?", (epoch_ms,)).rowcount
 
-    def _writing(self, timeout_s: float) -> AbstractContextManager[sqlite3.Connection]:
+    def _transaction(self, timeout_s: float) -> AbstractContextManager[sqlite3.Connection]:
         return transaction(self._path, TABLES, timeout_s, make=False)
 
 

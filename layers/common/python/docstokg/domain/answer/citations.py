@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -23,9 +23,15 @@ _MARKER: Final = re.compile(
     r"[\]\u3011\uff3d\u27e7])",
     re.IGNORECASE | re.ASCII,
 )
+LINK: Final = re.compile(
+    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
+    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+)
+"""A Markdown link or image; the group is its words. `grid[row][col]` is none."""
+
 _FENCE: Final = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
-_TICKS: Final = re.compile(r"`+")
 _PARAGRAPH: Final = re.compile(r"(?:[^\n]+\n?)+")
+_INLINE: Final = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _WIDEST_RANGE: Final = 100
 _MOST_PASSES: Final = 6
 
@@ -213,21 +219,17 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
 
 
 def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for paragraph in _PARAGRAPH.finditer(text, start, end):
-        runs = [match.span() for match in _TICKS.finditer(text, *paragraph.span())]
-        later: dict[int, list[int]] = {}
-        for index, (begin, stop) in enumerate(runs):
-            later.setdefault(stop - begin, []).append(index)
-        index = 0
-        while index < len(runs):
-            begin, stop = runs[index]
-            same = later[stop - begin]
-            while same and same[0] <= index:
-                same.pop(0)
-            if not same:
-                index += 1
-                continue
-            ranges.append((begin, runs[same[0]][1]))
-            index = same[0] + 1
-    return ranges
+    return [
+        code.span()
+        for paragraph in _PARAGRAPH.finditer(text, start, end)
+        for code in _INLINE.finditer(text, *paragraph.span())
+    ]
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Return a text with a change applied to all of it but code."""
+    pieces, at = [], 0
+    for start, end in [*code_ranges(text), (len(text), len(text))]:
+        pieces += [change(text[at:start]), text[start:end]]
+        at = end
+    return "".join(pieces)

@@ -1,6 +1,6 @@
 """The sentences callers see word for word, each written once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 ABSTENTION: Final = "I don't have information about that in the available documents."
@@ -21,6 +21,7 @@ HARM_REMOVED: Final = (
 )
 CUT_SHORT: Final = "The model was cut off before its end: what is shown ends at a whole sentence."
 LEGIBLE: Final = 60
+KINDS_LISTED: Final = 20
 NO_EMBEDDER: Final = (
     "Confidence was computed without comparing question and answer: no embedder is available."
 )
@@ -31,6 +32,16 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join([*shown, *more])
+
+
+def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around: str) -> list[str]:
+    """Return a warning that names the values of a field that are not in `there`, if any."""
+    kinds = sorted(there)
+    unknown = [value for value in values if value.casefold() not in kinds]
+    if not unknown:
+        return []
+    known = listed(kinds, KINDS_LISTED) or "none"
+    return [f"{field}: nothing around {around} has {listed(unknown)}; there is: {known}"]
 
 
 def model_failed(why: str, instead: str | None) -> str:

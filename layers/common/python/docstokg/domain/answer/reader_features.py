@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
@@ -74,7 +74,7 @@ class Candidate:
     counted, with their rarity among the units.
     """
 
-    unit: Unit
+    unit: Part
     block: Block
     features: Features
     words: frozenset[str]
@@ -111,7 +111,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     rows = [
         (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
-        for unit in units(block.text, borders(block.text, block.sentences))
+        for unit in units(block.text, block.sentences)
         for words in (stems(unit.shown),)
     ]
     asked = set(stems(query))
@@ -141,7 +141,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     return made
 
 
-def _cosine(unit: Unit, block: Block) -> float:
+def _cosine(unit: Part, block: Block) -> float:
     """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
     own = [
         cosine

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Final
 
-from docstokg.domain.answer.citations import code_ranges
+from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
 
@@ -70,7 +70,7 @@ def read(raw: str) -> str:
     if (fenced := _FENCED.fullmatch(text)) is not None:
         text = fenced["inside"].strip()
     text = _answer_of_json(text)
-    text = _outside_code(text, _said_once)
+    text = outside_code(text, _said_once)
     while (match := _PREAMBLE.match(text)) is not None:
         text = text[match.end() :]
     text = _with_markers(text if text.strip(" .") else "")
@@ -148,7 +148,7 @@ def _one_pass(text: str, held: str) -> str:
         or (character in _JOINERS and _joins(text, place))
     )
     plain = _ADDRESS.sub(kept, _LINK.sub(words, seen))
-    return _outside_code(plain, lambda part: _TAG.sub(kept, part))
+    return outside_code(plain, lambda part: _TAG.sub(kept, part))
 
 
 def _joins(text: str, place: int) -> bool:
@@ -170,22 +170,13 @@ def _answer_of_json(text: str) -> str:
 
 def _with_markers(text: str) -> str:
     has_brackets = _MARKER.search(text) is not None
-    text = _outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
-    text = _outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
+    text = outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
+    text = outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
     if has_brackets or _MARKER.search(text) is not None:
         return text
-    return _outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
+    return outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
 
 
 def _unless_power(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 3) : match.start()]
     return match[0] if _A_POWER.search(before.split(" ")[-1]) else f" [{match['rank']}]"
-
-
-def _outside_code(text: str, change: Any) -> str:
-    """Apply a change to what is no code."""
-    pieces, at = [], 0
-    for start, end in [*code_ranges(text), (len(text), len(text))]:
-        pieces += [change(text[at:start]), text[start:end]]
-        at = end
-    return "".join(pieces)

@@ -14,19 +14,18 @@ from docstokg.domain.text.words import fold
 class Pair(NamedTuple):
     """Two candidates in the order in which they are quoted, by their places in a list.
 
-    `covered`: share of the question's words, by rarity, that both with their titles contain;
-    `bridge`: rarity of the rarest shared name in the same unit; `gain`: `covered` less the highest
-    share that one passage covers.
+    `signs`: features of the decision to quote both. `covered`: share of the question's words, by
+    rarity, that both with their titles contain; `bridge`: rarity of the rarest shared name in the
+    same unit; `gain`: `covered` less the highest share that one passage covers; `choice`: the
+    score of the better one less the best score of all.
     """
 
     first: int
     second: int
-    covered: float
-    bridge: float
-    gain: float
+    signs: dict[str, float]
 
 
-def pairs(query: str, found: Sequence[Candidate]) -> list[Pair]:
+def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return the pairs of candidates from two documents that share a name, except the question's.
 
     The first candidate contains a word of the question, the second one that the first lacks.
@@ -43,8 +42,13 @@ def pairs(query: str, found: Sequence[Candidate]) -> list[Pair]:
         one, other = found[first], found[second]
         if one.asked and other.asked.keys() - one.asked.keys():
             covered = sum({**one.asked, **other.asked}.values())
-            gain = (covered - most) / total
-            made.append(Pair(first, second, covered / total, bridge / total, gain))
+            signs = {
+                "covered": covered / total,
+                "bridge": bridge / total,
+                "gain": (covered - most) / total,
+                "choice": max(scores[first], scores[second]) - max(scores),
+            }
+            made.append(Pair(first, second, signs))
     return made
 
 

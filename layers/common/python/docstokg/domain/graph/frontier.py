@@ -48,8 +48,3 @@ def gate_layer(
     to_expand = set(expand)
     pruned = tuple(name for name in ranked if name not in to_expand)
     return GatedLayer(expand, pruned, scores[ranked[0]] if ranked else float("-inf"))
-
-
-def share_of(remaining: int, layers_left: int) -> int:
-    """Give how many nodes a layer may keep so that the deeper layers find room: rounded up."""
-    return -(-max(0, remaining) // max(1, layers_left))

@@ -14,14 +14,19 @@ ITERATIONS = 20
 
 
 def personalised(
-    edges: Edges, restart: Vector, damping: float = DAMPING, iterations: int = ITERATIONS
+    edges: Edges,
+    restart: Vector,
+    damping: float = DAMPING,
+    iterations: int = ITERATIONS,
+    one_way: NDArray[np.bool_] | None = None,
 ) -> Vector:
     """Give each node's share of a random surfer who keeps returning to `restart`; sums to 1.
 
     x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform when it is
     all zero), W the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss`
     what sits on nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank",
-    2002. `iterations` power steps from s leave an error below d^iterations. Shape (n,).
+    2002. `iterations` power steps from s leave an error below d^iterations. Edges that are
+    `one_way` lead from a to b only. Shape (n,).
     """
     size = len(restart)
     total = float(restart.sum())
@@ -30,8 +35,9 @@ def personalised(
         return np.asarray(start, dtype=np.float64)
     table = np.asarray(edges, dtype=np.float64)
     one, two, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
-    rows, columns = np.concatenate([one, two]), np.concatenate([two, one])
-    weights = np.concatenate([weight, weight])
+    back = slice(None) if one_way is None else ~one_way
+    rows, columns = np.concatenate([one, two[back]]), np.concatenate([two, one[back]])
+    weights = np.concatenate([weight, weight[back]])
     out = np.bincount(rows, weights=weights, minlength=size)
     dangling = np.flatnonzero(out == 0)
     out[dangling] = 1.0

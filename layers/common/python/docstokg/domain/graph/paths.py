@@ -41,11 +41,12 @@ def most_probable(
     edges: Sequence[tuple[int, int, float, float]] | NDArray[np.float64],
     seeds: Mapping[int, float],
     max_length: float,
+    one_way: NDArray[np.bool_] | None = None,
 ) -> Paths:
     """Find the walk of highest probability from any seed to every node within `max_length`.
 
     `edges`: (a, b, weight, length), the lengths of a walk adding up; each 0.5 or 1. An array of
-    shape (n, 4) is taken as it is.
+    shape (n, 4) is taken as it is. Edges that are `one_way` lead from a to b only.
 
     P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c): the steps of the
     random surfer of `pagerank`, so that path and rank tell one story. Bellman and Ford's rounds on
@@ -60,10 +61,11 @@ def most_probable(
     ends = table[:, :2].astype(np.intp)
     size = max(int(ends.max()), *starts) + 1
     one, two = ends[:, 0], ends[:, 1]
-    begins, leads = np.concatenate((one, two)), np.concatenate((two, one))
+    back = np.arange(len(table)) if one_way is None else np.flatnonzero(~one_way)
+    begins, leads = np.concatenate((one, two[back])), np.concatenate((two, one[back]))
     order = np.argsort(leads * size + begins, kind="stable")  # by target, then by source
     source, target = begins[order], leads[order]
-    edge_of = np.where(order < len(table), order, order - len(table))
+    edge_of = np.concatenate((np.arange(len(table)), back))[order]
     weight = table[edge_of, 2]
     halves = np.rint(2 * table[edge_of, 3]).astype(np.intp)
     step = -np.log(weight / np.bincount(source, weights=weight, minlength=size)[source])

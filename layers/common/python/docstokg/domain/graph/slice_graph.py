@@ -18,6 +18,7 @@ from docstokg.contracts.graph import (
     SliceRelation,
     identity,
 )
+from docstokg.contracts.request import Direction
 from docstokg.domain.graph.linking import Linker, Match, resolve
 from docstokg.domain.graph.pagerank import Vector, personalised
 from docstokg.domain.graph.same_names import SAME_AS
@@ -70,9 +71,19 @@ class SliceGraph:
     A relation weighs `relation` times the lesser of its ends.
     """
 
-    def __init__(self, part: GraphSlice, pool: Iterable[str], weights: Weights = WEIGHTS) -> None:
-        """`pool`: uuids that belong to the question even where the slice left them out."""
+    def __init__(
+        self,
+        part: GraphSlice,
+        pool: Iterable[str],
+        weights: Weights = WEIGHTS,
+        direction: Direction = "both",
+    ) -> None:
+        """`pool`: uuids that belong to the question even where the slice left them out.
+
+        `direction`: in which relations are followed.
+        """
         self.weights = weights
+        self._direction = direction
         self._about_one = max(1.0, weights.about)
         self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
         uuids = {item.uuid for item in part.chunks}
@@ -103,10 +114,23 @@ class SliceGraph:
                 if relation.type == SAME_AS:
                     self._names.setdefault(relation.source, set()).add(relation.target)
                     self._meanings.setdefault(relation.target, set()).add(relation.source)
-        self.edges = self._edges(part.mentions)
+        self.edges, self.one_way = self._edges(part.mentions)
 
-    def _edges(self, mentions: Sequence[SliceMention]) -> NDArray[np.float64]:
-        """Give every edge once as (node, node, weight), shape (n, 3), mentions first."""
+    def followed(self, one: str, two: str) -> list[SliceRelation]:
+        """Return the relations between two entities that may be followed from `one` to `two`."""
+        relations = self.relations.get((min(one, two), max(one, two)), [])
+        if self._direction == "both":
+            return relations
+        start = one if self._direction == "out" else two
+        return [r for r in relations if r.type == SAME_AS or r.source == start]
+
+    def _edges(
+        self, mentions: Sequence[SliceMention]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return every edge once as (node, node, weight), shape (n, 3), mentions first.
+
+        The second array, shape (n,), says which edges lead from the first node to the second only.
+        """
         node = self.node
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
         rare = [_rarity(entry.mentions) for entry in entries]
@@ -123,7 +147,11 @@ class SliceGraph:
         }
         if within:
             mentions = [mention for mention in mentions if mention[1] not in within]
-        pairs = sorted(self.relations)
+        pairs = [
+            pair if self.followed(*pair) else pair[::-1]
+            for pair in sorted(self.relations)
+            if self.followed(*pair) or self.followed(*pair[::-1])
+        ]
         ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
         size = len(mentions)
         edges = np.empty((size + len(pairs), 3))
@@ -136,7 +164,9 @@ class SliceGraph:
         edges[size:, 2] = [
             self.weights.relation * min(rare[a], rare[b]) for a, b in zip(ones, twos, strict=True)
         ]
-        return edges
+        one_way = np.zeros(len(edges), dtype=np.bool_)
+        one_way[size:] = [not self.followed(b, a) for a, b in pairs]
+        return edges, one_way
 
     def _emphasis(self, heads: int) -> float:
         return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
@@ -296,4 +326,4 @@ def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float])
 
 def walk(graph: SliceGraph, start: Vector) -> Vector:
     """Rank the slice by personalised PageRank."""
-    return personalised(graph.edges, start)
+    return personalised(graph.edges, start, one_way=graph.one_way)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,18 @@ class Rejection:
     def __str__(self) -> str:
         """Give `file:line: reason` as `harmless` text."""
         return harmless(f"{self.file}:{self.line}: {self.reason}")
+
+
+def fault(error: Exception) -> Rejected:
+    """Return the reject for an error that nobody foresaw, with the place in our code."""
+    if isinstance(error, MemoryError):
+        return Rejected("reading it needs more memory than this process has")
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return Rejected(
+        f"reading it failed ({type(error).__name__}{place}); this is a fault of docstokg, please"
+        " report it"
+    )
 
 
 def harmless(text: str) -> str:

@@ -9,11 +9,11 @@ from docstokg.contracts.reason_words import VERDICT_REASONS
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
-from docstokg_local.cli.asking import envelope_of
-from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
+from docstokg_local.cli.question import envelope_of
+from docstokg_local.cli.reasons import in_words, summary
 
 Body = dict[str, Any]
 
@@ -77,5 +77,7 @@ def show_check(text: str, status: int, body: Body) -> None:
     say(line)
     if grounding["grounded"] is None:
         say("Only quotations are proved without a verifier; see DOCSTOKG_VERIFIER.")
+    for warning in body["warnings"]:
+        say(warning)
     for reason in body["diagnostics"]["degraded_reasons"]:
         say(f"degraded: {in_words([reason])}")
