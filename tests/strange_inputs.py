@@ -245,6 +245,11 @@ INPUTS: dict[str, Input] = {
         {"a.csv": b'no,fault\n31,"lamp out\n32,door of lift 4 stuck\n33,tap drips\n'},
         "Which fault has the door of lift 4?", ("32",), ("31", "tap"),
     ),
+    "sentences in the cells of a row": Input(
+        {"a.csv": b"Question,Answer\nHow do I reset the pump? It hums.,Hold the lever. Wait 9 s.\n"
+                  b"How do I mute the bell?,Press M.\n"},
+        "How do I reset the pump?", ("Hold the lever [1].",), (".;", "[1] It"),
+    ),
     "a sentence over a page break": Input(
         {"a.pdf": paged(FURNITURE)}, "How long does a boat without papers wait?",
         ("waits until the harbour master has spoken, for at most 9 hours",),

@@ -288,4 +288,4 @@ def test_the_values_of_a_form_are_read_at_their_labels() -> None:
     ]
     form = "/AcroForm<</Fields[5 0 R 6 0 R]>>"
     outline = read([[(60, 700, "Applicant:")]], fields, form)
-    assert lines(outline) == ["Applicant: Mara Stone", "Licence plate: KL 77"]
+    assert lines(outline) == ["Applicant: Mara Stone.", "Licence plate: KL 77."]

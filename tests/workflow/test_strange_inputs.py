@@ -47,6 +47,8 @@ def answers(
     for number, (name, given) in enumerate(INPUTS.items()):
         request = {**BUILT_IN, "query": given.question, "namespace": f"n{number}"}
         body = ask(workflow, request).body
+        grounding = body["grounding"] or {"grounded": None}
+        assert grounding["grounded"] or not given.contains, (name, body["answer"])
         found[name] = str(body["answer"]), notes[name]
     wiring.close()
     return found
