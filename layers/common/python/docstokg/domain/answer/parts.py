@@ -25,7 +25,8 @@ FENCES: Final = ("```", "~~~")
 _LINE: Final = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH: Final = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING: Final = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
-_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n\s*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_RULE: Final = re.compile(r"\n[^\S\n]*\n\s*[^\w\s]{3,}\Z")
 _MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM: Final = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
 AT_ITEM: Final = re.compile(rf"([^\S\n]*){_MARK}")
@@ -75,7 +76,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     heading = lead = before = ""
     columns: tuple[str, ...] = ()
     for start, end, known in _stretches(text, borders):
-        shown = strip_markers(text[start:end]).strip()
+        shown = _RULE.sub("", strip_markers(text[start:end]).strip())
         kind = known or _kind(text, start, end, shown)
         if kind in ("heading", "title"):
             shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")
