@@ -272,7 +272,7 @@ INPUTS: dict[str, Input] = {
         "How is the loft of Bever?", ("dry",), note="it was read as text",
     ),
     "a text that begins with a rule": Input(
-        {"a.md": b"---\n\nIt begins with a rule. The bell of Guarda rings at 8:15.\n\n---\n\nEnd.\n"},
+        {"a.md": b"---\n\nA rule is first. The bell of Guarda rings at 8:15.\n\n---\n\nEnd.\n"},
         "When does the bell of Guarda ring?", ("8:15",), ("---",),
     ),
     "a template in front matter": Input(

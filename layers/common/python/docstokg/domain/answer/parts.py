@@ -75,8 +75,10 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     made: list[Part] = []
     heading = lead = before = ""
     columns: tuple[str, ...] = ()
-    for start, end, known in _stretches(text, borders):
-        shown = _RULE.sub("", strip_markers(text[start:end]).strip())
+    for start, stop, known in _stretches(text, borders):
+        rule = _RULE.search(text, start, stop)
+        end = rule.start() if rule else stop
+        shown = strip_markers(text[start:end]).strip()
         kind = known or _kind(text, start, end, shown)
         if kind in ("heading", "title"):
             shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")
