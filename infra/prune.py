@@ -20,24 +20,22 @@ FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
 
 
 def leftovers(
-    machine: str, names: Sequence[str], states: Any, functions: Any, loading: str = ""
+    machines: Sequence[str], names: Sequence[str], states: Any, functions: Any
 ) -> tuple[list[str], list[str]]:
     """Find the ARNs of machines and functions that nothing in use refers to, machines first.
 
-    `names`: the environment's functions.
-    `loading`: the machine that loads, which has versions and no alias; "" where there is none.
+    `machines`: the one with the alias `live`, then others; runs of the one that loads go on for
+    hours with the definition they began with. `names`: the environment's functions.
     """
-    versions = list(_machine_versions(machine, states))
-    alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
+    alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
-    stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
-    in_use = _versions_of(machine, stay, states)
-    old = [arn for arn in versions if arn not in stay]
-    if loading:
-        # Its runs go on for hours with the definition they began with.
-        versions = list(_machine_versions(loading, states))
-        in_use |= _versions_of(loading, versions[:KEPT_MACHINES], states)
-        old += versions[KEPT_MACHINES:]
+    in_use: set[str] = set()
+    old: list[str] = []
+    for machine in machines:
+        versions = list(_machine_versions(machine, states))
+        stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
+        in_use |= _versions_of(machine, stay, states)
+        old += [arn for arn in versions if arn not in stay]
     gone, paginated = [], functions.get_paginator
     for name in names:
         in_use |= {
@@ -118,7 +116,8 @@ def main(name: str, dry_run: bool = False) -> None:
     machine = f"arn:aws:states:{target.region}:{account}:stateMachine:{stack}"
     specs = (*FUNCTIONS, PAGE) if target.page else FUNCTIONS
     names = [f"{stack}-{spec.name}" for spec in specs]
-    machines, versions = leftovers(machine, names, states, functions, f"{machine}-ingest")
+    both = [machine, f"{machine}-ingest"]
+    machines, versions = leftovers(both, names, states, functions)
     for arn in (*machines, *versions):
         sys.stdout.write(f"{arn}\n")
     if not dry_run:

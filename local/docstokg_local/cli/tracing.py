@@ -27,7 +27,7 @@ BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
 READ_S = 20.0
 type Clients = Callable[[str], Any]
-"""Name of a service -> boto3's client of it."""
+"""Maps a service's name to its boto3 client."""
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
@@ -45,13 +45,13 @@ def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
 
 
 def in_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Give the lines that a server on this machine printed."""
+    """Yield the lines that a server on this machine printed."""
     with path.open(encoding="utf-8", errors="replace") as log:
         yield from (("server", line) for line in log)
 
 
 def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
-    """Give the lines of an environment's functions that name a request."""
+    """Yield the log lines of an environment's functions that contain a request id."""
     pages = clients("cloudformation").get_paginator("list_stack_resources")
     logs = clients("logs").get_paginator("filter_log_events")
     resources = pages.paginate(StackName=f"docstokg-{environment}")

@@ -7,7 +7,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Grounded, Synthesis
 from docstokg.domain import time_budget
 from docstokg.domain.answer.notices import HARM_REMOVED
-from docstokg.domain.answer.reply import harmless
+from docstokg.domain.answer.reply import harmless, inert
 from docstokg.ports import Embedder, KnowledgeGraph, Verifier
 from docstokg.usecases.answer_consistency import with_domain_findings
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -56,7 +56,7 @@ def check_written(
     if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
         answer, is_altered = harmless(answer, [block.text for block in blocks])
     checked = check_answer(
-        answer,
+        inert(answer),
         blocks,
         citations=grounded.citations,
         query=run.plan.query,

@@ -167,8 +167,13 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Put the values of a form at the end of the line they are in, else into lines of their own."""
+    """Put the values of a form at the end of the line they are in, else into lines of their own.
+
+    A value ends with a stop, because a line without one is read as a heading.
+    """
     for value in values:
+        if value.text[-1] not in ".!?":
+            value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value
         left, top, _, bottom = value.box
         before = [
             line

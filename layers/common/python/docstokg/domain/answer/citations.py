@@ -26,7 +26,7 @@ _MARKER: Final = re.compile(
 )
 LINK: Final = re.compile(
     r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
-    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+    r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
 """A Markdown link or image; the group is its words. `grid[row][col]` is none."""
 

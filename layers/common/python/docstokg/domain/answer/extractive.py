@@ -238,7 +238,7 @@ def _marked(sentence: str, markers: str) -> str:
     body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
     rest = sentence[len(body) :].strip()
     stop, close = rest[:1], rest.lstrip(_STOPS)
-    return f"{body} {markers}{stop if stop in ('.', '!', '\u3002') else '.'}{close}"
+    return f"{body} {markers}{stop if stop in ('.', '!', '?', '\u3002') else '.'}{close}"
 
 
 def _plain(text: str) -> str:

@@ -87,7 +87,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         if kind == "item":
             shown = _ITEM.sub("", shown)
         elif kind == "row":
-            shown = read_row(row, columns) if row else "; ".join(shown.splitlines())
+            shown = read_row(row, columns) if row else in_one_line(shown)
         if made and made[-1].kind == "code" != kind:
             lead = ""
         above = f"{heading} {lead}".strip()
@@ -187,6 +187,14 @@ def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
     pairs = zip(named[1:], row[1:], strict=True)
     values = [f"{name}: {cell}" if name else cell for name, cell in pairs if cell]
     return f"{row[0]}: {'; '.join(values)}" if values else row[0]
+
+
+def in_one_line(text: str) -> str:
+    """Return lines as one, with semicolons after those that do not end a sentence."""
+    first, *rest = text.splitlines() or [""]
+    for line in rest:
+        first += (" " if first.rstrip().endswith((".", "!", "?", "\u3002")) else "; ") + line
+    return first
 
 
 @lru_cache(maxsize=256)

@@ -99,7 +99,8 @@ def comparable(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    plain = _LINE_MARKUP.sub("", strip_markers(visible(text)))
+    # Answers escape `<` before a tag.
+    plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
     plain = _TAG.sub(" ", _RAISED_TAG.sub("^", LINK.sub(r"\1", plain)))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)

@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from html import unescape
 from typing import Any, Final
 
 from docstokg.domain.answer.citations import outside_code
@@ -54,6 +55,14 @@ _ADDRESS: Final = re.compile(
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
 )
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
+_TARGET: Final = re.compile(
+    r"!?\[([^\[\]\n]{0,1000}+)\]\(\s{0,9}<?((?:[^()\s]|\([^()\s]{0,1000}+\))*+)[^()\n]{0,1000}+\)"
+)
+_TAG_START: Final = re.compile(r"<(?=[A-Za-z/!?])")
+_REFERENCE: Final = re.compile(
+    r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE
+)
+_SCHEME: Final = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
 _MOST_PASSES: Final = 8
 _JOINERS: Final = "\u200c\u200d"
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -131,6 +140,26 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
         if plain == before:
             return plain, plain != text
     return re.sub(r"[<>\[\]@:]", " ", plain), True
+
+
+def inert(text: str) -> str:
+    """Return a text whose tags are escaped and whose links lead to web pages and addresses only.
+
+    Code stays as it is. A link with a scheme other than http(s) and mailto becomes its words,
+    whoever wrote it; `<` before a tag becomes `&lt;`, which `comparable` reads as `<`.
+    """
+
+    def plain(part: str) -> str:
+        part = _TARGET.sub(lambda link: link[0] if _is_safe(link[2]) else link[1], part)
+        part = _REFERENCE.sub(lambda one: one[0] if _is_safe(one[1]) else "", part)
+        return _TAG_START.sub("&lt;", part)
+
+    return outside_code(text, plain)
+
+
+def _is_safe(target: str) -> bool:
+    scheme = _SCHEME.match(unescape(target))
+    return scheme is None or scheme[0].lower() in ("http:", "https:", "mailto:")
 
 
 def _one_pass(text: str, held: str) -> str:

@@ -1,6 +1,5 @@
 """The manifest of a run: the objects that its prefix lists, and the shards that hold their rows."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -16,6 +15,10 @@ class PartRef(NamedTuple):
     position: int
 
 
+type _Read = tuple[int, PartRef, bool, str]
+"""A part of an object: see `Part`."""
+
+
 class Entry(NamedTuple):
     """An object as it is listed now: the places of its rows, or the reason why it was not read."""
 
@@ -25,36 +28,37 @@ class Entry(NamedTuple):
 
 
 class ShardManifest:
-    """Objects by (path below the prefix, etag), with the parts that were read of them."""
+    """Listed objects, by path below the prefix, with their etag and the parts that were read."""
 
     def __init__(self, listed: Iterable[tuple[str, str]]) -> None:
-        self._listed = sorted(listed)
-        self._parts: dict[tuple[str, str], list[tuple[PartRef, Part]]] = defaultdict(list)
+        self._objects: dict[str, tuple[str, list[_Read]]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
-        """Note the parts of a shard."""
+        """Note the parts of a shard; rows that were read before an object changed are ignored."""
         for position, part in enumerate(parts):
-            self._parts[part.inner, part.etag].append((PartRef(shard, position), part))
+            etag, read = self._objects.get(part.inner, ("", []))
+            if etag == part.etag:
+                read.append((part.number, PartRef(shard, position), part.last, part.unread))
 
     def entries(self) -> Iterator[Entry]:
         """Yield every listed object, by path, as it is now.
 
         An object that was read twice, in two batches, has equal rows in two shards; the first
-        shard is taken. Rows that were read before the object changed are ignored.
+        shard is taken.
         """
-        for key in self._listed:
-            yield _entry(key[0], sorted(self._parts.get(key, ())))
+        for inner, (_, read) in sorted(self._objects.items()):
+            yield _entry(inner, sorted(read))
 
 
-def _entry(inner: str, read: list[tuple[PartRef, Part]]) -> Entry:
+def _entry(inner: str, read: list[_Read]) -> Entry:
     parts: dict[int, PartRef] = {}
     complete, unread = False, ""
-    for place, part in read:
-        if part.unread:
-            unread = part.unread
+    for number, place, last, reason in read:
+        if reason:
+            unread = reason
             continue
-        parts.setdefault(part.number, place)
-        complete = complete or part.last
+        parts.setdefault(number, place)
+        complete = complete or last
     if complete and len(parts) == max(parts) + 1:
         return Entry(inner, tuple(parts[number] for number in sorted(parts)), "")
     return Entry(inner, (), unread or NOT_READ)

@@ -96,34 +96,23 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
-    chunks, reasons = 0, []
+    chunks = rejected = 0
     for item in task.items:
         inner = sources.inner(item.key)
         if not sources.counts(inner):
             continue
-        reason = sources.unread(inner)
-        if task.crashed is not None:
-            reason = f"reading it ended with {task.crashed.get('Error', 'a crash')}"
-        elif item.size > LARGEST_OBJECT:
-            reason = f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}"
-        if not reason:
-            try:
-                chunks += _read_object(sources, item, objects, readers, writer)
-            except KeyError:  # deleted since it was listed, like its document
-                continue
-            except LoadError as refused:
-                reason = str(refused)
-        if reason:
-            writer.refuse(inner, item.etag, reason)
-            reasons.append(f"{inner}: {reason}"[:300])
+        try:
+            if task.crashed is not None:
+                error = task.crashed.get("Error", "a crash")
+                raise LoadError(f"reading it ended with {error}")
+            chunks += _read_object(sources, item, objects, readers, writer)
+        except KeyError:  # deleted since it was listed, like its document
+            continue
+        except LoadError as refused:
+            writer.refuse(inner, item.etag, str(refused))
+            rejected += 1
     writer.flush()
-    return {
-        "shard": shard_name(task.items),
-        "documents": len(task.items) - len(reasons),
-        "chunks": chunks,
-        "rejected": len(reasons),
-        "reasons": reasons[:5],
-    }
+    return {"chunks": chunks, "rejected": rejected}
 
 
 def _read_object(
@@ -135,6 +124,10 @@ def _read_object(
 ) -> int:
     """Write one object's rows; `LoadError` when it holds none that could be read."""
     inner = sources.inner(item.key)
+    if item.size > LARGEST_OBJECT:
+        raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
+    if reason := sources.unread(inner):
+        raise LoadError(reason)
     raw = objects.get(item.key)
     file = sources.file(inner, raw)
     if file.posted is not None:
