@@ -22,7 +22,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
-from docstokg_local.evaluation.calibration import roc_area
+from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 
 NAMESPACE = "default"
 PREFIX = "HP:"
@@ -80,10 +80,7 @@ def area(values: Sequence[float], right: Sequence[bool]) -> str:
     auc = roc_area(values, right)
     if auc is None:
         return "-"
-    good, bad = sum(right), len(right) - sum(right)
-    both, twice = auc / (2 - auc), 2 * auc * auc / (1 + auc)
-    spread = auc * (1 - auc) + (good - 1) * (both - auc**2) + (bad - 1) * (twice - auc**2)
-    return f"{auc:.3f} +- {math.sqrt(spread / good / bad):.3f}"
+    return f"{auc:.3f} +- {roc_area_error(auc, right):.3f}"
 
 
 def mean(values: Sequence[float]) -> str:

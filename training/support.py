@@ -6,7 +6,7 @@ Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_tra
 support a claim against abstracts that contradict it or were found not to decide). faithbench_dev
 and expertqa_val are only measured. Every set and each of its two labels weighs the same. A set has
 its own intercept, so that differences between sets do not bias the weights; the model's intercept
-is their mean. The card has for each set: AUC with its bootstrap standard error from a fit without
+is their mean. The card has for each set: AUC with its standard error from a fit without
 the set's folder, next to the share of the claim's stems that the sources contain (`line`).
 """
 

@@ -67,6 +67,7 @@ SHOWN = {
     "only_names_of_this_machine_are_answered": "hosts",
     "secrets_fill_in_credentials_and_nothing_else": "secrets",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
+    "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
     "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":

@@ -1,5 +1,6 @@
 """Whether confidence means what it says: calibration error, ROC area, reliability table."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
@@ -17,6 +18,14 @@ def roc_area(values: Sequence[float], right: Sequence[bool]) -> float | None:
         return None
     won = sum(bisect_left(bad, value) + bisect_right(bad, value) for value in good)
     return won / 2 / len(good) / len(bad)
+
+
+def roc_area_error(area: float, right: Sequence[bool]) -> float:
+    """Return the standard error of a ROC area (Hanley and McNeil 1982)."""
+    good, bad = sum(right), len(right) - sum(right)
+    both, twice = area / (2 - area), 2 * area**2 / (1 + area)
+    spread = area * (1 - area) + (good - 1) * (both - area**2) + (bad - 1) * (twice - area**2)
+    return math.sqrt(max(0.0, spread) / good / bad)
 
 
 def reliability(values: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float, int]]:

@@ -1,6 +1,5 @@
 """Measures of a verifier and of the score `support` on claims that people labelled."""
 
-import random
 import statistics
 from collections.abc import Sequence
 from itertools import batched, islice
@@ -23,13 +22,11 @@ from docstokg.usecases.run import beginning
 from docstokg.usecases.verification import Claim, verify
 from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
-from docstokg_local.evaluation.calibration import roc_area
+from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from docstokg_local.evaluation.retrieval import read_lines
 
 SUPPORTED = ("supported", "complete")
 EMBEDDED_AT_ONCE = 512
-DRAWS = 500
-SEED = 20261125
 SUPPORT = "support"
 SUPPORTED_FROM = 0.5
 """Where the score `support` is cut for its balanced accuracy."""
@@ -58,7 +55,7 @@ class LabelledClaim(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """AUC and its bootstrap standard error."""
+    """AUC and its standard error."""
 
     auc: float
     error: float
@@ -99,23 +96,9 @@ def balanced_accuracy(called: Sequence[bool], supported: Sequence[bool]) -> floa
 
 
 def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | None:
-    """Return the AUC of scores with its standard error; None if all claims have the same label.
-
-    The error is the standard deviation over 500 samples with replacement, seeded; samples with one
-    label are left out.
-    """
+    """Return the AUC of scores with its standard error; None if all claims have the same label."""
     area = roc_area(scores, supported)
-    if area is None:
-        return None
-    rng = random.Random(SEED)  # noqa: S311 - a bootstrap, not a secret
-    pairs = list(zip(scores, supported, strict=True))
-    areas = [
-        drawn
-        for _ in range(DRAWS)
-        for sample in (rng.choices(pairs, k=len(pairs)),)
-        if (drawn := roc_area(*zip(*sample, strict=True))) is not None
-    ]
-    return Measured(area, statistics.pstdev(areas))
+    return None if area is None else Measured(area, roc_area_error(area, supported))
 
 
 def examine(
