@@ -251,7 +251,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         out.print("no citations")
     if response["answer"]:
         _show_written(out, response)
-    for note in response["notes"]:
+    for note in response.get("notes", ()):
         out.print(escape(note))
     for warning in without_general(response["warnings"]):
         out.print(f"[yellow]warning:[/] {escape(warning)}")
