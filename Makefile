@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -77,6 +77,9 @@ bench-load-rate: ## chunks a second of a load here and at commit BASE, alternati
 bench-one-change: ## seconds of loading one changed document of CHUNKS=100000, and its digest after ten kills
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_one_change \
 		--chunks $(or $(CHUNKS),100000)
+
+bench-verbosity: ## latency and graph work of 25 questions in each verbosity, as CSV and Markdown (MORE="--configured")
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity $(MORE)
 
 bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=file or real, QUESTIONS=, MORE="--load FOLDER --seconds 60")
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load bench $(STORE) $(QUESTIONS) --faults $(MORE)

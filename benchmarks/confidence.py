@@ -19,7 +19,7 @@ from docstokg.contracts.response import ConfidenceParts
 from docstokg.domain.answer.confidence import confidence
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask, with_answer
+from docstokg_local.cli.question import ask, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.calibration import roc_area

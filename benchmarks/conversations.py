@@ -19,7 +19,7 @@ from typing import Any
 
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 

@@ -34,7 +34,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.ports import encoder_of
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of

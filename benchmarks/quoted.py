@@ -14,7 +14,7 @@ from pathlib import Path
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask, with_answer
+from docstokg_local.cli.question import ask, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.answers import read_answers

@@ -33,7 +33,7 @@ from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.conversion.pdf_scan import read as read_page
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 

@@ -32,7 +32,7 @@ from docstokg.usecases.run import Run
 from docstokg.wiring import Wiring
 from docstokg_functions.synthesize.synthesize import synthesize
 from docstokg_functions.validate.handler import build
-from docstokg_local.cli.asking import envelope_of
+from docstokg_local.cli.question import envelope_of
 from docstokg_local.evaluation.answers import is_right, without_markers
 
 Row = dict[str, Any]

@@ -16,9 +16,10 @@ from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.base import Stack
 from infra.functions import Function
-from infra.nag import acknowledge, acknowledge_stars, logical_id
+from infra.nag import acknowledge
 from infra.page import PATHS
 from infra.removal import RETAIN, log_group
+from infra.rights import policy_of
 from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -160,25 +161,17 @@ class Api(Construct):
 
     def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:
         """What a caller's role is given where callers sign with IAM."""
-        called = [
-            (route.method, re.sub(r"\{[^}]+\}", "*", gateway_path(route)))
+        arns = [
+            self.api.arn_for_execute_api(
+                route.method,
+                re.sub(r"\{[^}]+\}", "*", gateway_path(route)),
+                self._environment.stage,
+            )
             for route in ROUTES
             if route.loads == loads
         ]
-        stage = self._environment.stage
-        arns = [self.api.arn_for_execute_api(method, path, stage) for method, path in called]
-        policy = iam.ManagedPolicy(
-            self,
-            construct_id,
-            description=f"DocsToKG: {what} one environment",
-            statements=[iam.PolicyStatement(actions=["execute-api:Invoke"], resources=arns)],
-        )
-        stack = cdk.Stack.of(self)
-        account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
-        api = f"arn:aws:execute-api:{stack.region}:{account}:<{logical_id(self.api)}>"
-        wild = (f"{api}/{stage}/{method}{path}" for method, path in called if "*" in path)
-        acknowledge_stars(policy, ONE_SEGMENT, *wild)
-        return policy
+        calling = iam.PolicyStatement(actions=["execute-api:Invoke"], resources=arns)
+        return policy_of(self, construct_id, f"{what} one environment", [calling], ONE_SEGMENT)
 
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
@@ -237,15 +230,8 @@ class Api(Construct):
         )
 
     def _contract(self) -> None:
-        """GET /openapi.json, cut to the routes that exist here."""
+        """GET /openapi.json."""
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
-        here = {(route.path, route.method.lower()) for route in ROUTES}
-        paths = {
-            path: {name: operation for name, operation in methods.items() if (path, name) in here}
-            for path, methods in document["paths"].items()
-        }
-        paths[CONTRACT] = document["paths"][CONTRACT]
-        document["paths"] = {path: methods for path, methods in paths.items() if methods}
         document.pop("servers", None)
         resource = self.api.root.resource_for_path(CONTRACT)
         self._mock(resource, "GET", 200, templates.static_json(document), self._cors)

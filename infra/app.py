@@ -3,14 +3,14 @@
 The CDK command line, which can deploy, is held to more: it gets no template that cannot work.
 """
 
-import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import aws_cdk as cdk
+import typer
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.data_stack import DataStack
@@ -59,28 +59,28 @@ def deployable(name: str) -> Environment:
     return target
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.app [ENV...] [--out FOLDER] [--sources]`; the CLI passes `-c env=NAME`.
+def main(
+    environments: Annotated[list[str] | None, typer.Argument()] = None,
+    out: Path = ROOT / "cdk.out",
+    sources: bool = False,
+) -> None:
+    """Write the templates of each environment to a folder of its name in OUT.
 
-    By itself it names what is missing and goes on; under the CLI it ends with exit code 1.
+    SOURCES: ignore built bundles. Problems are warnings; run by the CDK command line, which
+    passes `-c env=NAME`, they end it with exit code 1.
     """
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("environments", nargs="*")
-    parser.add_argument("--out", type=Path, help="a folder per environment goes below it")
-    parser.add_argument("--sources", action="store_true", help="ignore built bundles")
-    options = parser.parse_args(arguments)
     if CLI in os.environ:
         _for_cli()
         return
-    for name in options.environments or ["dev"]:
+    for name in environments or ["dev"]:
         target = environment(name)
-        for problem in missing(target, sources=options.sources) + cautions(target):
+        for problem in missing(target, sources=sources) + cautions(target):
             sys.stderr.write(f"warning: {name}: {problem}\n")
-        bundles = None if options.sources or unbuilt("aarch64") else BUNDLES
-        out = (options.out or ROOT / "cdk.out") / name
-        build(target, out=out, bundles=bundles).synth()
+        bundles = None if sources or unbuilt("aarch64") else BUNDLES
+        folder = out / name
+        build(target, out=folder, bundles=bundles).synth()
         for stack in (f"docstokg-{name}-data", f"docstokg-{name}"):
-            text = (out / f"{stack}.template.json").read_text(encoding="utf-8")
+            text = (folder / f"{stack}.template.json").read_text(encoding="utf-8")
             count, size = len(json.loads(text)["Resources"]), len(text.encode()) // 1024
             sys.stdout.write(f"{stack}: {count} resources, {size} KiB, no findings\n")
 
@@ -106,4 +106,4 @@ def _for_cli() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

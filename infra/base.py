@@ -9,6 +9,12 @@ from constructs import Construct
 from infra.settings import Environment
 
 
+def put_out(scope: Construct, **values: str) -> None:
+    """Add outputs to the stack of `scope`."""
+    for name, value in values.items():
+        cdk.CfnOutput(scope, name, value=value)
+
+
 class Stack(cdk.Stack):
     """A region and, when it is named, the only account this may go to; tags and protection.
 

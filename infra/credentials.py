@@ -22,6 +22,7 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "gateway": ("model", "llm_api_key"),
     "embedder": ("embedder", "embed_api_key"),
     "reranker": ("reranker", "rerank_api_key"),
+    "verifier": ("verifier", "verifier_api_key"),
 }
 """Whose key goes to the functions with which use, and under which setting."""
 

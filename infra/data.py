@@ -8,10 +8,10 @@ from constructs import Construct
 
 from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
 from infra.base import Stack
-from infra.nag import Shared, acknowledge, acknowledge_stars, logical_id, shared_arn
+from infra.nag import acknowledge, shared_arn
 from infra.network import Network
 from infra.removal import log_group, removal
-from infra.rights import allow
+from infra.rights import allow, policy_of
 
 # The version the tests run for real (tests/services.py).
 ENGINE = "OpenSearch_3.5"
@@ -36,14 +36,16 @@ class SearchData(Construct):
         if index.kind == "existing":
             self.url, self.arn = index.endpoint, index.arn
             self.domain_name = index.arn.rpartition("/")[2]
-            self._arn_as_reported, self._shared = index.arn, Shared(index.arn, index.arn)
+            self._shared = index.arn
         else:
             domain = self._domain(stack, network)
             self.url = f"https://{domain.attr_domain_endpoint}"
             self.arn, self.domain_name = domain.attr_arn, domain.ref
-            self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
             self._shared = shared_arn(self, "IndexArn", self.arn)
-        self.loader = self._loader()
+        # For the role that runs `docstokg load` or `make index-...`.
+        every = iam.PolicyStatement(actions=VERBS, resources=[f"{self.arn}/*"])
+        what = "load and delete chunks and facts of one environment"
+        self.loader = policy_of(self, "Loader", what, [every], ANY_INDEX)
 
     def grant_read(self, role: iam.Role) -> None:
         """Let `role` search and read by id, nothing else."""
@@ -61,27 +63,14 @@ class SearchData(Construct):
         name = self._environment.index_name
         shared = ("_aliases", "_msearch", "_mget")
         kinds = (name, f"{name}-*", f"{name}/*", f"{name}-*/*", *shared)
-        allow(role, VERBS, *(f"{self._shared.arn}/{kind}" for kind in kinds))
-        wild = [f"{self._shared.reported}/{kind}" for kind in kinds if "*" in kind]
-        acknowledge_stars(role, OWN_INDICES, *wild)
+        allow(role, VERBS, *(f"{self._shared}/{kind}" for kind in kinds), stars=OWN_INDICES)
 
     def grant_snapshots(self, role: iam.Role) -> None:
         """Let `role` begin, list and remove snapshots in the repository an operator registered."""
         whole, daily = (f"_snapshot/{REPOSITORY}/{end}" for end in ("_all", f"{DAILY}*"))
         verbs = [verb for verb in VERBS if verb.endswith(("Get", "Put", "Delete"))]
-        allow(role, verbs, f"{self._shared.arn}/{whole}", f"{self._shared.arn}/{daily}")
-        acknowledge_stars(role, NAMED_BY_DAY, f"{self._shared.reported}/{daily}")
-
-    def _loader(self) -> iam.ManagedPolicy:
-        """What an operator attaches to the role that runs `docstokg load` or `make index-...`."""
-        policy = iam.ManagedPolicy(
-            self,
-            "Loader",
-            description="DocsToKG: load and delete chunks and facts of one environment",
-            statements=[iam.PolicyStatement(actions=VERBS, resources=[f"{self.arn}/*"])],
-        )
-        acknowledge_stars(policy, ANY_INDEX, f"{self._arn_as_reported}/*")
-        return policy
+        arns = f"{self._shared}/{whole}", f"{self._shared}/{daily}"
+        allow(role, verbs, *arns, stars=NAMED_BY_DAY)
 
     def _domain(self, stack: Stack, network: Network | None) -> opensearch.CfnDomain:
         index, environment = self._environment.index, self._environment

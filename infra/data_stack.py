@@ -1,11 +1,10 @@
 """The stack of an environment that keeps data: a failed deploy of code never touches it."""
 
-import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.alerts import alert_topic
-from infra.base import Stack
+from infra.base import Stack, put_out
 from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.encryption import data_key
@@ -34,13 +33,18 @@ class DataStack(Stack):
         handing_over = iam.PolicyStatement(actions=["iam:PassRole"], resources=roles)
         self.search.loader.add_statements(handing_over)
         self.intake = Intake(self)
-        cdk.CfnOutput(self, "IndexUrl", value=self.search.url)
-        cdk.CfnOutput(self, "IndexName", value=target.index_name)
-        cdk.CfnOutput(self, "LoaderPolicy", value=self.search.loader.managed_policy_arn)
-        cdk.CfnOutput(self, "SnapshotBucket", value=self.storage.bucket.bucket_name)
-        cdk.CfnOutput(self, "SnapshotRole", value=self.storage.snapshots.role_arn)
-        cdk.CfnOutput(self, "DocumentBucket", value=self.intake.bucket.bucket_name)
-        cdk.CfnOutput(self, "SourcesPolicy", value=self.intake.sources.managed_policy_arn)
-        cdk.CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
-        for name, secret in self.secrets.by_name.items():
-            cdk.CfnOutput(self, f"Secret{name.title().replace('_', '')}", value=secret.secret_arn)
+        put_out(
+            self,
+            IndexUrl=self.search.url,
+            IndexName=target.index_name,
+            LoaderPolicy=self.search.loader.managed_policy_arn,
+            SnapshotBucket=self.storage.bucket.bucket_name,
+            SnapshotRole=self.storage.snapshots.role_arn,
+            DocumentBucket=self.intake.bucket.bucket_name,
+            SourcesPolicy=self.intake.sources.managed_policy_arn,
+            AlarmTopic=self.topic.topic_arn,
+            **{
+                f"Secret{name.title().replace('_', '')}": secret.secret_arn
+                for name, secret in self.secrets.by_name.items()
+            },
+        )

@@ -5,26 +5,24 @@ no profile of flags that has a version made by hand. So these go first, and then
 What an environment keeps (`retain_data`) stays: its buckets are not emptied.
 """
 
-import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import typer
 
 from infra.settings import Environment, environment
 
 POLICIES = ("CallerPolicy", "LoadingCallerPolicy", "LoaderPolicy", "SourcesPolicy")
 BUCKETS = ("DocumentBucket", "SnapshotBucket")
-HELD = (("Role", "Roles"), ("User", "Users"), ("Group", "Groups"))
-BATCH = 1_000
-"""Objects that S3 deletes in one call."""
-
-type Clients = Callable[[str], Any]
-"""Name of a service -> boto3's client of it."""
 
 
-def destroy(target: Environment, clients: Clients, say: Callable[[str], object]) -> None:
-    """Delete both stacks of an environment, the one that runs first; a stack that is gone is."""
-    cloudformation = clients("cloudformation")
+def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
+    """Delete both stacks of an environment, the one that runs first; missing ones are skipped.
+
+    `session`: of boto3.
+    """
+    cloudformation = session.client("cloudformation")
     for stack in (f"docstokg-{target.name}", f"docstokg-{target.name}-data"):
         outputs = _outputs(cloudformation, stack)
         if outputs is None:
@@ -32,45 +30,39 @@ def destroy(target: Environment, clients: Clients, say: Callable[[str], object])
             continue
         for name in POLICIES:
             if arn := outputs.get(name):
-                for holder in detach(clients("iam"), arn):
+                for holder in detach(session.resource("iam").Policy(arn)):
                     say(f"{name} taken from {holder}")
         if profile := outputs.get("FlagsProfile"):
             application, _, profile_id = profile.split("/")
-            count = forget_versions(clients("appconfig"), application, profile_id)
+            count = forget_versions(session.client("appconfig"), application, profile_id)
             say(f"{count} versions of the flags deleted")
         for name in BUCKETS:
             if (bucket := outputs.get(name)) and not target.retain_data:
-                say(f"{empty(clients('s3'), bucket)} objects of {bucket} deleted")
+                count = empty(session.resource("s3").Bucket(bucket))
+                say(f"{count} objects of {bucket} deleted")
         cloudformation.delete_stack(StackName=stack)
         waiting = cloudformation.get_waiter("stack_delete_complete")
         waiting.wait(StackName=stack, WaiterConfig={"Delay": 15, "MaxAttempts": 480})
         say(f"{stack} is gone")
 
 
-def detach(iam: Any, policy: str) -> Iterator[str]:
-    """Take a managed policy from everybody who has it, and name them."""
-    for page in iam.get_paginator("list_entities_for_policy").paginate(PolicyArn=policy):
-        for kind, plural in HELD:
-            for holder in page[f"Policy{plural}"]:
-                name = holder[f"{kind}Name"]
-                take = getattr(iam, f"detach_{kind.lower()}_policy")
-                take(PolicyArn=policy, **{f"{kind}Name": name})
-                yield name
+def detach(policy: Any) -> Iterator[str]:
+    """Detach a managed policy from every role, user and group; yield their names."""
+    for holders in (policy.attached_roles, policy.attached_users, policy.attached_groups):
+        for holder in list(holders.all()):
+            holder.detach_policy(PolicyArn=policy.arn)
+            yield holder.name
 
 
-def empty(s3: Any, bucket: str) -> int:
-    """Delete every version of every object of a bucket; give how many."""
+def empty(bucket: Any) -> int:
+    """Delete every version of every object of a bucket; return their number."""
     count = 0
-    while True:
-        page = s3.list_object_versions(Bucket=bucket, MaxKeys=BATCH)
-        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        if not found:
-            return count
-        named = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found]
-        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": named, "Quiet": True})
+    for answer in bucket.object_versions.delete():
         if errors := answer.get("Errors"):
-            raise SystemExit(f"{bucket}: {errors[0]['Key']} cannot be deleted: {errors[0]['Code']}")
-        count += len(named)
+            key, code = errors[0]["Key"], errors[0]["Code"]
+            raise SystemExit(f"{bucket.name}: {key} cannot be deleted: {code}")
+        count += len(answer["Deleted"])
+    return count
 
 
 def forget_versions(appconfig: Any, application: str, profile: str) -> int:
@@ -96,22 +88,18 @@ def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
     return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.destroy ENV`: the name is asked for once more."""
+def main(name: str, yes: bool = False) -> None:
+    """Delete an environment; without --yes its name has to be typed again."""
     import boto3
 
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("environment")
-    parser.add_argument("--yes", action="store_true", help="ask nothing")
-    options = parser.parse_args(arguments)
-    target = environment(options.environment)
+    target = environment(name)
     if target.termination_protection:
         raise SystemExit(f"{target.name} is protected: docs/deploy.md, destroy, says how it goes")
-    if not options.yes and input(f"Type {target.name} to delete it: ") != target.name:
+    if not yes and input(f"Type {target.name} to delete it: ") != target.name:
         raise SystemExit("nothing was deleted")
     session = boto3.session.Session(region_name=target.region)
-    destroy(target, session.client, lambda text: sys.stdout.write(f"{text}\n"))
+    destroy(target, session, lambda text: sys.stdout.write(f"{text}\n"))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

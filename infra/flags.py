@@ -10,7 +10,6 @@ from constructs import Construct
 
 from docstokg.settings import UNPREFIXED, Settings
 from infra.base import Stack
-from infra.nag import acknowledge_stars
 from infra.rights import allow, service_role
 
 PORT = 2772
@@ -87,8 +86,7 @@ class Flags(Construct):
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Take a change of flags back when `alarm` fires while it is rolled out."""
         role = service_role(self, "Watcher", "appconfig")
-        allow(role, ["cloudwatch:DescribeAlarms"], "*")
-        acknowledge_stars(role, ANY_ALARM, "*")
+        allow(role, ["cloudwatch:DescribeAlarms"], "*", stars=ANY_ALARM)
         resource = self.environment.node.default_child
         assert isinstance(resource, appconfig.CfnEnvironment)
         watched = appconfig.CfnEnvironment.MonitorsProperty(

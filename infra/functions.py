@@ -21,7 +21,7 @@ from infra.removal import RETAIN, log_group
 from infra.rights import allow
 from infra.specs import FUNCTIONS, ROOT, FunctionSpec
 from infra.tracequeue import TraceQueue
-from infra.variables import check_settings, settings_of
+from infra.variables import settings_of
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
@@ -136,7 +136,6 @@ class Functions(Construct):
 
     def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
         super().__init__(stack, "Functions")
-        check_settings()
         self._environment, self._data = stack.target, data
         self._flags, self._traces = flags, traces
         bundles = stack.bundles

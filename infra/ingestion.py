@@ -13,11 +13,10 @@ from constructs import Construct
 from infra.base import Stack
 from infra.data import SearchData
 from infra.functions import Function
-from infra.intake import INBOX, RUNS, SOURCES, Intake
-from infra.nag import acknowledge_stars, states_arn
+from infra.intake import ANY_OBJECT, INBOX, RUNS, SOURCES, Intake
 from infra.observability import FIVE_MINUTES, RUNNING, Observability
 from infra.removal import log_group
-from infra.rights import allow
+from infra.rights import add, allow
 from infra.specs import ROOT
 from infra.workflow import state_machine, substitutions
 
@@ -48,27 +47,23 @@ class Ingestion(Construct):
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
         # Composed: its own ARN in its own role's policy would be a circle.
-        self.arn = states_arn(stack, "stateMachine", name).arn
-        self._executions = states_arn(stack, "execution", name)
+        states = f"arn:aws:states:{stack.region}:{stack.account}"
+        self.arn = f"{states}:stateMachine:{name}"
+        self._runs = f"{states}:execution:{name}:*"
         # What a distributed map does: children of its own machine, watched and begun again.
-        runs, shards = f"{self._executions.arn}:*", f"{self._executions.arn}/*:*"
-        allow(self.machine.role, ["states:StartExecution"], self.arn)
-        allow(self.machine.role, FOLLOW, runs, shards)
-        allow(self.machine.role, ["states:RedriveExecution"], shards)
-        for statement in intake.rights(
-            reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
-        ):
-            self.machine.add_to_role_policy(statement)
-        intake.acknowledge(self.machine, {RUNS})
-        told = self._executions.reported
-        acknowledge_stars(self.machine, CHILDREN, f"{told}:*", f"{told}/*:*")
+        role, shards = self.machine.role, f"{states}:execution:{name}/*:*"
+        allow(role, ["states:StartExecution"], self.arn)
+        allow(role, FOLLOW, self._runs, shards, stars=CHILDREN)
+        allow(role, ["states:RedriveExecution"], shards, stars=CHILDREN)
+        lists = (SOURCES, INBOX, RUNS)
+        rights = intake.rights(reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=lists)
+        add(role, rights, ANY_OBJECT)
 
     def let_start(self, function: Function) -> None:
         """Let the documents function begin runs and ask how they go."""
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
         allow(function.role, ["states:ListExecutions", "states:StartExecution"], self.arn)
-        allow(function.role, FOLLOW, f"{self._executions.arn}:*")
-        acknowledge_stars(function.role, RUNS_OF, f"{self._executions.reported}:*")
+        allow(function.role, FOLLOW, self._runs, stars=RUNS_OF)
 
     def watch(self, observability: Observability, documents: Function) -> None:
         """Tell when a load failed, and when one takes longer than any should, while it does."""

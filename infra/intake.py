@@ -8,8 +8,8 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.base import Stack
-from infra.nag import acknowledge_stars, logical_id, shared_arn
-from infra.rights import allow, key_use
+from infra.nag import shared_arn
+from infra.rights import add, allow, key_use, policy_of
 from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
@@ -65,7 +65,7 @@ class Intake(Construct):
         The key goes with it, through S3 alone. `parts`: where it may take up or drop what was
         written in parts, as Step Functions does. `arn`: the bucket's for a role of this stack.
         """
-        arn = arn or self._shared.arn
+        arn = arn or self._shared
         statements = [
             iam.PolicyStatement(actions=actions, resources=[f"{arn}/{name}*" for name in names])
             for actions, names in zip(ACTIONS, (reads, writes, parts), strict=True)
@@ -83,12 +83,8 @@ class Intake(Construct):
 
     def let_delete(self, role: iam.Role, *below: str) -> None:
         """Let a role of the other stack delete objects."""
-        allow(role, ["s3:DeleteObject"], *(f"{self._shared.arn}/{name}" for name in below))
-
-    def acknowledge(self, construct: Construct, prefixes: set[str], bucket: str = "") -> None:
-        """Record why rights below a prefix end with a star; `bucket`: as this stack names it."""
-        bucket = bucket or self._shared.reported
-        acknowledge_stars(construct, ANY_OBJECT, *(f"{bucket}/{one}*" for one in sorted(prefixes)))
+        arns = (f"{self._shared}/{name}" for name in below)
+        allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
@@ -97,14 +93,8 @@ class Intake(Construct):
         removing = iam.PolicyStatement(
             actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
         )
-        policy = iam.ManagedPolicy(
-            self,
-            "Sources",
-            description="DocsToKG: put documents of one environment into its bucket",
-            statements=[*rights, removing],
-        )
-        self.acknowledge(policy, {SOURCES, RUNS}, f"<{logical_id(self.bucket)}.Arn>")
-        return policy
+        what = "put documents of one environment into its bucket"
+        return policy_of(self, "Sources", what, [*rights, removing], ANY_OBJECT)
 
 
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -121,18 +111,13 @@ What may be absent is listed too: S3 answers 403 otherwise. Each writes below RU
 def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     """Give a stage the objects it works on, and no others."""
     reads, lists = STAGE_OBJECTS.get(name, ((RUNS,), (RUNS,)))
-    for statement in intake.rights(reads=reads, writes=(RUNS,), lists=lists):
-        role.add_to_policy(statement)
+    add(role, intake.rights(reads=reads, writes=(RUNS,), lists=lists), ANY_OBJECT)
     if name == "ingest_close":
         # A run ends with its turn, its texts, and what was sent in vain.
         intake.let_delete(role, f"{INBOX}*", f"{POSTED}*", f"{RUNS}*")
-        reads = (*reads, INBOX, POSTED)
-    intake.acknowledge(role, {*reads, RUNS})
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
     """Let the documents function post for a run, read its report, and end its turn."""
     intake.let_delete(role, f"{RUNS}lease.json")
-    for statement in intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
-        role.add_to_policy(statement)
-    intake.acknowledge(role, {INBOX, POSTED, RUNS})
+    add(role, intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)), ANY_OBJECT)

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess
-from infra.nag import acknowledge_stars
+from infra.rights import add
 from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
@@ -39,6 +39,8 @@ def vendors(environment: Environment) -> frozenset[str]:
         names.add("embedder")
     if environment.settings.get("rerank_provider", "none") not in ("none", "local"):
         names.add("reranker")
+    if verifier(environment)[0] == "https":
+        names.add("verifier")
     return frozenset(names)
 
 
@@ -101,11 +103,7 @@ def _through(profile: str) -> Mapping[str, Mapping[str, str]]:
 def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
     """Let a role call these models, through their profiles where they are asked by one."""
     stack = cdk.Stack.of(role)
-    for statement in statements(stack, models):
-        role.add_to_policy(statement)
-    named = {resource for model in models for resource, _ in _resources(stack, model)}
-    wild = (str(stack.resolve(one)) for one in sorted(named) if ":bedrock:*:" in one)
-    acknowledge_stars(role, ANY_REGION, *wild)
+    add(role, statements(stack, models), ANY_REGION)
 
 
 def bedrock_endpoint(

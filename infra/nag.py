@@ -1,43 +1,20 @@
 """Acknowledges a finding of the security rules only together with the reason for it."""
 
 import json
-from typing import NamedTuple
+from typing import Any
 
 import aws_cdk as cdk
 from constructs import IConstruct
 
 
-def logical_id(construct: IConstruct) -> str:
-    """The resource's id in the template, as the rules' findings spell it."""
-    resource = construct.node.default_child or construct
-    assert isinstance(resource, cdk.CfnElement)
-    return cdk.Stack.of(construct).get_logical_id(resource)
+def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
+    """Return an ARN as another stack uses it.
 
-
-class Shared(NamedTuple):
-    """An ARN of one stack as the other uses it, and as findings there spell it."""
-
-    arn: str
-    reported: str
-
-
-def shared_arn(construct: IConstruct, name: str, arn: str) -> Shared:
-    """Put an ARN out under a name of ours: one that CDK makes up cannot be told beforehand.
-
-    An output that is read, no export: an export would lock this stack for as long as the other
-    one imports it.
+    It reads an output of this stack. An export would lock this stack as long as it is imported.
     """
     stack = cdk.Stack.of(construct)
     cdk.CfnOutput(stack, name, value=arn)
-    read = cdk.Fn.get_stack_output(stack.stack_name, name)
-    return Shared(read, json.dumps(stack.resolve(read), separators=(",", ":")))
-
-
-def states_arn(stack: cdk.Stack, kind: str, name: str) -> Shared:
-    """Compose the ARN of a state machine or of its executions."""
-    account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
-    arn = f"arn:aws:states:{stack.region}:{stack.account}:{kind}:{name}"
-    return Shared(arn, f"arn:aws:states:{stack.region}:{account}:{kind}:{name}")
+    return cdk.Fn.get_stack_output(stack.stack_name, name)
 
 
 def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
@@ -46,6 +23,23 @@ def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
         cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
 
 
-def acknowledge_stars(construct: IConstruct, reason: str, *resources: str) -> None:
-    """Record why rights of `construct` name resources with a star, as findings spell them."""
-    acknowledge(construct, reason, *(f"AwsSolutions-IAM5[Resource::{one}]" for one in resources))
+def acknowledge_stars(construct: IConstruct, reason: str, *arns: str) -> None:
+    """Record why rights of `construct` name resources with a star; ARNs without one are ignored."""
+    stack = cdk.Stack.of(construct)
+    for arn in (_reported(stack.resolve(arn)) for arn in arns):
+        if "*" in arn:
+            acknowledge(construct, reason, f"AwsSolutions-IAM5[Resource::{arn}]")
+
+
+def _reported(value: Any) -> str:
+    """Return a resolved ARN as the rules' findings spell it."""
+    match value:
+        case str():
+            return value
+        case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"<{name}.{attribute}>"
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(_reported, parts))
+    return json.dumps(value, separators=(",", ":"))

@@ -15,11 +15,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from struct import unpack_from as unpack
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from infra.specs import IMPORT_NAME, PACKAGED, PYTHON, ROOT, FunctionSpec
 
@@ -84,21 +84,39 @@ def size_mb(folder: Path) -> float:
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
 
 
+class Step(NamedTuple):
+    """A folder of a bundle, which `make` fills; its stamp has the digest of its sources."""
+
+    name: str
+    folder: Path
+    stamp: Path
+    digest: str
+    make: Callable[[], object]
+
+    def is_fresh(self) -> bool:
+        """Return whether the folder was made from the present sources."""
+        stamped = self.folder.is_dir() and self.stamp.is_file()
+        return stamped and self.stamp.read_text(encoding="utf-8") == self.digest
+
+    def run(self) -> None:
+        """Make the folder unless it is fresh."""
+        if not self.is_fresh():
+            self.stamp.unlink(missing_ok=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.make()
+            self.stamp.write_text(self.digest, encoding="utf-8")
+
+
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
-    folder = BUILD / target
-    folder.mkdir(parents=True, exist_ok=True)
+    (BUILD / target).mkdir(parents=True, exist_ok=True)
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _layer(folder / "layer")
-        if target == "host":
-            _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
-        for spec in specs:
-            _vendor(folder / spec.name, _lock(spec.packages), target, spec.keeps)
-            _own_code(folder / spec.name, spec)
+        for step in _steps(target, specs):
+            step.run()
         # What no bundle has any more.
         for one in SHARED.glob("*"):
             if one.stat().st_nlink == 1:
@@ -107,33 +125,35 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
     """Name what of `target` is missing, or older than the sources or the locks, by its stamps."""
+    stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
+    return list(dict.fromkeys(stale))
+
+
+def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
+    """Yield the steps of a build in order: a bundle's packages, then its own code."""
     folder = BUILD / target
     layer = folder / "layer"
-    names = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
+    yield Step("layer", layer, layer.with_suffix(".stamp"), _digest(OWN), partial(_layer, layer))
+    if target == "host":
+        lock = _excerpt(ROOT / "requirements.lock", RUNTIME)
+        yield _vendored(folder / "runtime", lock, target, ())
     for spec in specs:
         bundle, own = folder / spec.name, _digest(*_own_sources(spec))
-        fresh = _is_fresh(
-            bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages), spec.keeps)
-        )
-        if not fresh or not _is_fresh(bundle / IMPORT_NAME, bundle.with_suffix(".own.stamp"), own):
-            names.append(spec.name)
-    return names
+        yield _vendored(bundle, _lock(spec.packages), target, spec.keeps)
+        copy, stamp = partial(_own_code, bundle, spec), bundle.with_suffix(".own.stamp")
+        yield Step(spec.name, bundle / IMPORT_NAME, stamp, own, copy)
 
 
 def _lock(name: str) -> str:
     return (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
 
 
-def _recipe(lock: str, keeps: tuple[str, ...] = ()) -> str:
-    """Digest of everything the vendored packages depend on."""
-    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
-    return hashlib.sha256(recipe.encode()).hexdigest()
-
-
-def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()) -> None:
+def _vendored(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> Step:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
+    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
+    digest = hashlib.sha256(recipe.encode()).hexdigest()
     install = partial(_install, folder, lock, target, keeps)
-    _once(folder, folder.with_suffix(".stamp"), _recipe(lock, keeps), install)
+    return Step(folder.name, folder, folder.with_suffix(".stamp"), digest, install)
 
 
 def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> None:
@@ -217,39 +237,19 @@ def _strip(folder: Path) -> None:
         path.write_bytes(header + library[64:end])
 
 
-def _once(folder: Path, stamp: Path, digest: str, make: Callable[[], None]) -> None:
-    """Make a folder anew unless its stamp says that it is made of just this."""
-    if not _is_fresh(folder, stamp, digest):
-        stamp.unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        make()
-        stamp.write_text(digest, encoding="utf-8")
-
-
-def _is_fresh(folder: Path, stamp: Path, digest: str) -> bool:
-    return folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest
-
-
 def _layer(folder: Path) -> None:
-    def copy() -> None:
-        shutil.copytree(OWN, folder / "python" / "docstokg", ignore=NO_BYTECODE)
-        _compile(folder)
-
-    _once(folder, folder.with_suffix(".stamp"), _digest(OWN), copy)
+    shutil.copytree(OWN, folder / "python" / "docstokg", ignore=NO_BYTECODE)
+    _compile(folder)
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
     """The handler has one import name in the zip, in a wheel and in the repository."""
     own, *around = _own_sources(spec)
     mine = bundle / IMPORT_NAME
-
-    def copy() -> None:
-        shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
-        for module in around:
-            shutil.copy2(module, mine / module.relative_to(ROOT / "functions"))
-        _compile(mine, below=bundle)
-
-    _once(mine, bundle.with_suffix(".own.stamp"), _digest(own, *around), copy)
+    shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
+    for module in around:
+        shutil.copy2(module, mine / module.relative_to(ROOT / "functions"))
+    _compile(mine, below=bundle)
 
 
 def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:

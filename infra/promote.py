@@ -5,12 +5,13 @@ pace, and for going back. It watches the alarms for a while, and goes back when 
 alias is touched, so a running request never mixes versions.
 """
 
-import argparse
 import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
@@ -89,17 +90,15 @@ def _machine(states: Any, name: str) -> str:
     raise ValueError(f"there is no state machine {name} in this account and region")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.promote ENV PERCENT [--watch MINUTES]`."""
+def main(
+    name: str, percent: int, minutes: Annotated[float, typer.Option("--watch")] = WATCH_MINUTES
+) -> None:
+    """Shift PERCENT of the traffic of an environment to its newest version.
+
+    Then watch the alarms for some minutes, and go back if one fires.
+    """
     import boto3
 
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("environment")
-    parser.add_argument("percent", type=int)
-    about = "minutes to watch the alarms for, and go back when one fires"
-    parser.add_argument("--watch", type=float, default=WATCH_MINUTES, help=about)
-    options = parser.parse_args(arguments)
-    name, percent = options.environment, options.percent
     session = boto3.session.Session(region_name=environment(name).region)
     clients = session.client("stepfunctions"), session.client("cloudwatch")
     try:
@@ -108,11 +107,11 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(str(exc)) from exc
     for share in routing:
         sys.stdout.write(f"{share['weight']:>3} %  {share['stateMachineVersionArn']}\n")
-    if percent > 0 and options.watch > 0:
-        sys.stdout.write(f"watching for {options.watch:g} minutes\n")
-        if bad := watch(name, options.watch, *clients):
+    if percent > 0 and minutes > 0:
+        sys.stdout.write(f"watching for {minutes:g} minutes\n")
+        if bad := watch(name, minutes, *clients):
             raise SystemExit(f"gone back to the version before: {', '.join(bad)} fired")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

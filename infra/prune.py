@@ -5,11 +5,12 @@ as it exists. Kept are the versions that the last state machine versions name, t
 to, and those an alias names; the role it runs as could not delete a function itself.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import typer
 
 from infra.settings import environment
 from infra.specs import FUNCTIONS, PAGE
@@ -19,24 +20,22 @@ FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
 
 
 def leftovers(
-    machine: str, names: Sequence[str], states: Any, functions: Any, loading: str = ""
+    machines: Sequence[str], names: Sequence[str], states: Any, functions: Any
 ) -> tuple[list[str], list[str]]:
     """Find the ARNs of machines and functions that nothing in use refers to, machines first.
 
-    `names`: the environment's functions.
-    `loading`: the machine that loads, which has versions and no alias; "" where there is none.
+    `machines`: the one with the alias `live`, then others; runs of the one that loads go on for
+    hours with the definition they began with. `names`: the environment's functions.
     """
-    versions = list(_machine_versions(machine, states))
-    alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
+    alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
-    stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
-    in_use = _versions_of(machine, stay, states)
-    old = [arn for arn in versions if arn not in stay]
-    if loading:
-        # Its runs go on for hours with the definition they began with.
-        versions = list(_machine_versions(loading, states))
-        in_use |= _versions_of(loading, versions[:KEPT_MACHINES], states)
-        old += versions[KEPT_MACHINES:]
+    in_use: set[str] = set()
+    old: list[str] = []
+    for machine in machines:
+        versions = list(_machine_versions(machine, states))
+        stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
+        in_use |= _versions_of(machine, stay, states)
+        old += [arn for arn in versions if arn not in stay]
     gone, paginated = [], functions.get_paginator
     for name in names:
         in_use |= {
@@ -96,15 +95,14 @@ def _machine_versions(machine: str, states: Any) -> Iterator[str]:
         more = {"nextToken": page["nextToken"]}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.prune ENV [--dry-run]`: as the role that the stack's outputs name."""
+def main(name: str, dry_run: bool = False) -> None:
+    """Remove the unused versions of an environment, in the role that its outputs name.
+
+    A dry run only lists them.
+    """
     import boto3
 
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("environment")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go")
-    options = parser.parse_args(arguments)
-    target = environment(options.environment)
+    target = environment(name)
     mine = boto3.session.Session(region_name=target.region)
     stack = f"docstokg-{target.name}"
     outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
@@ -118,15 +116,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine = f"arn:aws:states:{target.region}:{account}:stateMachine:{stack}"
     specs = (*FUNCTIONS, PAGE) if target.page else FUNCTIONS
     names = [f"{stack}-{spec.name}" for spec in specs]
-    machines, versions = leftovers(machine, names, states, functions, f"{machine}-ingest")
+    both = [machine, f"{machine}-ingest"]
+    machines, versions = leftovers(both, names, states, functions)
     for arn in (*machines, *versions):
         sys.stdout.write(f"{arn}\n")
-    if not options.dry_run:
+    if not dry_run:
         prune(machines, versions, states, functions)
-    done = "would go" if options.dry_run else "removed"
+    done = "would go" if dry_run else "removed"
     counts = f"{len(machines)} state machine and {len(versions)} function versions"
     sys.stdout.write(f"{counts} {done}\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -7,11 +7,32 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from infra.nag import acknowledge_stars
 
-def allow(role: iam.IRole, actions: Sequence[str], *resources: str) -> None:
-    """Let `role` do `actions` to `resources`."""
+
+def allow(role: iam.IRole, actions: Sequence[str], *resources: str, stars: str = "") -> None:
+    """Let `role` do `actions` to `resources`; `stars`: the reason if some contain a star."""
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
-    role.add_to_principal_policy(statement)
+    add(role, [statement], stars)
+
+
+def add(role: iam.IRole, statements: Sequence[iam.PolicyStatement], stars: str) -> None:
+    """Add statements to a role; `stars`: the reason if some of their resources contain a star."""
+    for statement in statements:
+        role.add_to_principal_policy(statement)
+        if stars:
+            acknowledge_stars(role, stars, *statement.resources)
+
+
+def policy_of(
+    scope: Construct, name: str, what: str, statements: Sequence[iam.PolicyStatement], stars: str
+) -> iam.ManagedPolicy:
+    """Make a policy that an operator attaches to a role; `stars`: see `allow`."""
+    policy = iam.ManagedPolicy(
+        scope, name, description=f"DocsToKG: {what}", statements=list(statements)
+    )
+    acknowledge_stars(policy, stars, *(arn for one in statements for arn in one.resources))
+    return policy
 
 
 def use_key(role: iam.Role, key: kms.IKey, service: str, actions: Sequence[str]) -> None:

@@ -6,18 +6,17 @@ waits until the alarm's history says that the topic took the message. The first 
 it with 1.
 """
 
-import argparse
 import json
-import os
 import secrets
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import urllib3
 
 # A slash and a percent sign in a name have to come through the gateway.
@@ -228,38 +227,36 @@ def _say(text: str) -> None:
     sys.stdout.write(f"ok  {text}\n")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.smoke --url URL [--env ENV] [--token T --key K]`.
+def main(
+    url: Annotated[str, typer.Option()],
+    env: str = "",
+    token: Annotated[str, typer.Option(envvar="SMOKE_TOKEN")] = "",
+    key: Annotated[str, typer.Option(envvar="SMOKE_KEY")] = "",
+) -> None:
+    """Test a deployment by its output `Url`, or a server on this machine.
 
-    Without a token the requests are signed (IAM) where an environment is named, and bare where
-    none is: a server on this machine.
+    TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
+    (IAM) if ENV names an environment of infra/settings.py.
     """
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--url", required=True, help="output `Url` of the stack, or a local server")
-    parser.add_argument("--env", default="", help="an environment of infra/settings.py")
-    token, key = (os.environ.get(name, "") for name in ("SMOKE_TOKEN", "SMOKE_KEY"))
-    parser.add_argument("--token", default=token, help="of a caller; else SMOKE_TOKEN")
-    parser.add_argument("--key", default=key, help="X-Api-Key of the usage plan; else SMOKE_KEY")
-    options = parser.parse_args(arguments)
     try:
-        service = Service(options.url)
+        service = Service(url)
         region = ""
-        if options.env:
+        if env:
             from infra.settings import environment
 
-            region = environment(options.env).region
-            service = Service(options.url, sigv4(region))
-        if options.token:
-            service = Service(options.url, bearer(options.token, options.key))
+            region = environment(env).region
+            service = Service(url, sigv4(region))
+        if token:
+            service = Service(url, bearer(token, key))
         smoke(service, _say)
-        if options.env:
+        if env:
             import boto3
 
-            alarms_reach_the_topic(options.env, boto3.client("cloudwatch", region_name=region))
+            alarms_reach_the_topic(env, boto3.client("cloudwatch", region_name=region))
             _say("an alarm reached its topic")
     except Wrong as exc:
         raise SystemExit(f"WRONG  {exc}") from exc
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

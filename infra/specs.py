@@ -97,9 +97,11 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("expand", 1769, "graph", "circuit"),
     _spec("ground", 1769, "index", "reranker", "tells"),
     _spec("synthesize", 1769, "model", "tells"),
-    _spec("respond", 1769, "index", "graph", "embedder", "cache", "circuit", "trace"),
+    _spec("respond", 1769, "index", "graph", "embedder", "verifier", "cache", "circuit", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
-    _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
+    _spec(
+        "check", 1769, "index", "graph", "embedder", "verifier", "circuit", "flags", concurrency=20
+    ),
     _spec("mcp", 1024, "workflow", "cursor", "flags", concurrency=20),
     _spec(
         "stream", 1769, "streams", "graph", "embedder", "circuit", concurrency=20, lock="respond"

@@ -5,14 +5,13 @@ A failed or a rolled-back deploy of code never touches a domain that took half a
 
 from pathlib import Path
 
-import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra import models
 from infra.api import Api
-from infra.base import Stack
+from infra.base import Stack, put_out
 from infra.budget import budget
 from infra.canary import keep_asking
 from infra.data_stack import DataStack
@@ -81,9 +80,12 @@ class RunStack(Stack):
         budget(self, target.name, target.monthly_budget_usd, topic)
         machines = [workflow.machine.state_machine_arn, ingestion.machine.state_machine_arn]
         pruning = pruner(self, machines, functions)
-        cdk.CfnOutput(self, "Url", value=api.api.url)
-        cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
-        cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
-        cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
-        cdk.CfnOutput(self, "FlagsProfile", value=flags.path)
-        cdk.CfnOutput(self, "PrunerRole", value=pruning.role_arn)
+        put_out(
+            self,
+            Url=api.api.url,
+            CallerPolicy=api.callers.managed_policy_arn,
+            LoadingCallerPolicy=api.senders.managed_policy_arn,
+            IngestMachine=ingestion.machine.state_machine_arn,
+            FlagsProfile=flags.path,
+            PrunerRole=pruning.role_arn,
+        )

@@ -5,7 +5,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.base import Stack
-from infra.nag import acknowledge, acknowledge_stars, logical_id
+from infra.nag import acknowledge
 from infra.removal import removal
 from infra.rights import allow, service_role, use_key
 
@@ -54,7 +54,6 @@ class Storage(Construct):
         self.snapshots = service_role(self, "Snapshots", "es")
         allow(self.snapshots, ["s3:ListBucket"], self.bucket.bucket_arn)
         objects = self.bucket.arn_for_objects(f"{SNAPSHOTS}/*")
-        allow(self.snapshots, ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"], objects)
+        written = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
+        allow(self.snapshots, written, objects, stars=ANY_OBJECT)
         use_key(self.snapshots, stack.key, "s3", ["kms:Decrypt", "kms:GenerateDataKey"])
-        reported = f"<{logical_id(self.bucket)}.Arn>/{SNAPSHOTS}/*"
-        acknowledge_stars(self.snapshots, ANY_OBJECT, reported)

@@ -10,8 +10,9 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+
+import typer
 
 from infra.app import BUNDLES, build, deployable
 from infra.specs import ROOT
@@ -47,9 +48,8 @@ def write(assembly: Path, out: Path) -> list[str]:
     return written
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.template ENV`."""
-    (name,) = arguments if arguments is not None else sys.argv[1:]
+def main(name: str) -> None:
+    """Write the templates and zips of an environment to `build/template/ENV`."""
     target = deployable(name)
     with tempfile.TemporaryDirectory() as folder:
         build(target, out=Path(folder), bundles=BUNDLES).synth()
@@ -58,4 +58,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

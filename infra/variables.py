@@ -1,16 +1,13 @@
-"""Every setting on its way to AWS: who reads it, and where its value comes from.
+"""Settings that an environment may set (`Environment.settings`), by the functions that read them.
 
-An environment gives a value by the setting's name (`Environment.settings`); a function is given
-those it reads and no other. Each setting of the product stands here once: a new one that is left
-out, or a value that `Settings` refuses, ends the synthesis.
+A function receives only those that it reads. A value that `Settings` refuses ends the synthesis.
+tests/unit/test_settings.py lists the settings that are not set here.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from itertools import chain
 
 from docstokg.errors import Misconfigured
-from docstokg.settings import NAMES, SECRETS, Settings, variable
+from docstokg.settings import Settings, variable
 from infra.settings import Environment
 from infra.specs import FunctionSpec
 
@@ -18,8 +15,6 @@ type Value = str | int | float | bool | tuple[str, ...]
 
 EVERY = frozenset({"log_level", "rag_log_snippets"})
 """Read by every function."""
-
-VERIFIER = frozenset({"verifier", "verifier_label", "verifier_threshold"})
 
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
@@ -34,6 +29,7 @@ BY_USE: Mapping[str, frozenset[str]] = {
         }
     ),
     "reranker": frozenset({"rerank_provider", "rerank_base_url", "rerank_model"}),
+    "verifier": frozenset({"verifier", "verifier_label", "verifier_threshold"}),
     "model": frozenset({"models", "model_table", "llm_base_url", "provider_urls"}),
 }  # fmt: skip
 """Read by the functions that reach something (`FunctionSpec.uses`)."""
@@ -50,10 +46,10 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     ),
     "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
-    "check": frozenset({"max_timeout_s", "sparse", "domains"}) | VERIFIER,
+    "check": frozenset({"max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
-    "synthesize": VERIFIER,
-    "respond": frozenset({"domains"}) | VERIFIER,
+    "synthesize": BY_USE["verifier"],
+    "respond": frozenset({"domains"}),
     "stream": frozenset({"domains", "max_timeout_s"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s"}) | BY_USE["model"],
@@ -67,41 +63,6 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
 
 DEPLOYED = EVERY.union(*BY_USE.values(), *BY_FUNCTION.values())
 """Read by any function."""
-
-RESOURCES = frozenset(
-    {
-        "index_url", "index_auth", "graph_url", "cache_dir", "tables",
-        "traces", "appconfig", "secrets", "environment", "workflow_arn", "route_functions",
-        "jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_claims", "ingest_url",
-        "ingest_machine_arn",
-    }
-)  # fmt: skip
-"""Given by what the stacks make or import."""
-
-CREDENTIALS = frozenset({*SECRETS, "index_user", "graph_user"})
-"""Filled into secrets after the first deploy."""
-
-HERE = frozenset(
-    {
-        "auth",  # the gateway signs callers in
-        "keys_file",
-        "rerank_model_path",  # a file of a laptop: a bundle holds none
-        "hosts",
-    }
-)
-"""Of a laptop or of a load, without meaning to a function."""
-
-
-def check_settings() -> None:
-    """Hold the table against the product's settings; `Misconfigured` names what is off."""
-    times = Counter(chain(DEPLOYED, RESOURCES, CREDENTIALS, HERE))
-    for wrong, names in (
-        ("says nothing of {}", frozenset(NAMES) - times.keys()),
-        ("names {}, which is no setting", times.keys() - frozenset(NAMES)),
-        ("places {} twice", {name for name, count in times.items() if count > 1}),
-    ):
-        if names:
-            raise Misconfigured("infra/variables.py " + wrong.format(", ".join(sorted(names))))
 
 
 def chosen(environment: Environment) -> dict[str, Value]:

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from infra.base import Stack
 from infra.functions import Function
-from infra.nag import acknowledge_stars, logical_id
+from infra.nag import acknowledge_stars
 from infra.removal import RETAIN, log_group
 from infra.rights import allow
 from infra.specs import ROOT
@@ -137,9 +137,8 @@ def state_machine(
 def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
     """Let a machine call any version: an older version of the machine still names its own."""
     for function in functions:
-        allow(machine.role, ["lambda:InvokeFunction"], f"{function.function.function_arn}:*")
-    wild = (f"<{logical_id(function.function)}.Arn>:*" for function in functions)
-    acknowledge_stars(machine, OLDER, *wild)
+        versions = f"{function.function.function_arn}:*"
+        allow(machine.role, ["lambda:InvokeFunction"], versions, stars=OLDER)
     acknowledge_stars(machine, NO_RESOURCE, "*")
 
 

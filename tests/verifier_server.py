@@ -37,6 +37,8 @@ def supports(claim: str, source: str) -> bool:
 class VerifierServer:
     """`mode`: "ok", "slow" (after `delay_s`), or a lie; `asked`: path and body of each request.
 
+    `keys`: the header Authorization of each request.
+
     `script`: the label that `/predict` returns for a claim with score 0.9, whatever its source.
     """
 
@@ -44,6 +46,7 @@ class VerifierServer:
     delay_s: float = 0.0
     port: int = 0
     asked: list[tuple[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
     script: dict[str, str] = field(default_factory=dict)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -71,6 +74,7 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             state.asked.append((self.path, body))
+            state.keys.append(self.headers.get("Authorization"))
             self.close_connection = True
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._answer(body)

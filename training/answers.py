@@ -14,9 +14,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
    logistic model of the best pair being right, of the questions where either the pair or the choice
    is; `pair_right`: of the preferred pairs being right.
 
-Prints each set left out, and the mean AUC of the confidence by the weight of its formula. `Leak`
-if a question or a paragraph is in a set that is kept for measuring (`--kept`; by default the
-measured sets of ../shared/data, and our own questions).
+Prints the weights. `Leak` if a question or a paragraph is in a set that is kept for measuring
+(`--kept`; by default the measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
@@ -30,11 +29,9 @@ import numpy.typing as npt
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
-from docstokg.domain.answer.confidence import confidence, confidence_parts
-from docstokg.domain.answer.reader_features import Candidate, Features, candidates
+from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg_local.evaluation.answers import f1, held, is_right, words
-from docstokg_local.evaluation.calibration import roc_area
 from training.leaks import kept_texts, refuse_shared
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +46,6 @@ RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
 ANSWERABLE = (*RIGHT, "words_around")
 PAIR = ("covered", "bridge", "choice")
 PREFER = ("gain", "choice", "covered", "bridge")
-SHARES = np.linspace(0.5, 1.0, 11)
 WITHOUT_GOLD = 3
 UNANSWERABLE_WEIGHT = 0.5
 WHOLE = 0.8
@@ -58,21 +54,15 @@ STEPS = 250
 
 
 class Asked(NamedTuple):
-    """A question with its candidates and pairs: features, which are right, what each is worth.
-
-    `scores`, `documents`: retrieval score and document per rank of a passage.
-    """
+    """A question with its candidates and pairs: which are right, and the worth of each."""
 
     found: list[Candidate]
-    features: Floats
     right: Floats
     worth: Floats
-    pairs: list[Pair]
+    linked: list[Pair]
     pair_right: Floats
     pair_worth: Floats
     answerable: bool
-    scores: dict[int, float]
-    documents: dict[int, str]
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
@@ -91,38 +81,30 @@ def says(row: Mapping[str, Any], text: str) -> bool:
 def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None:
     """Return the candidates and pairs of a question; None where nothing can be quoted."""
     given = [
-        (Block.model_validate(block), document, score)
-        for block, document, score in zip(
-            row["blocks"], row["documents"], row["scores"], strict=True
-        )
+        Block.model_validate(block)
+        for block, document in zip(row["blocks"], row["documents"], strict=True)
         if not (without_gold and document in row.get("gold", ()))
-    ][: extractive.READ]
-    found = candidates(row["question"], [block for block, *_ in given])
+    ]
+    found = candidates(row["question"], given[: extractive.READ])
     if not found:
         return None
     answerable = row["type"] == "answerable" and not without_gold
-    linked = list(pairs(row["question"], found))
     shown = [one.unit.shown for one in found]
+    linked = pairs(row["question"], found, [0.0] * len(found))
     both = [f"{shown[pair.first]} {shown[pair.second]}" for pair in linked]
-    return Asked(
-        found,
-        np.array([one.features for one in found]),
-        np.array([answerable and says(row, text) for text in shown], dtype=float),
-        _worth(row, shown),
-        linked,
-        np.array([answerable and says(row, text) for text in both], dtype=float),
-        _worth(row, both) if both else np.zeros(0),
-        answerable,
-        {block.rank: score for block, _, score in given},
-        {block.rank: document for block, document, _ in given},
+    right, pair_right = (
+        np.array([answerable and says(row, text) for text in texts], dtype=float)
+        for texts in (shown, both)
     )
+    worths = _worth(row, shown), _worth(row, both)
+    return Asked(found, right, worths[0], linked, pair_right, worths[1], answerable)
 
 
 def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
     golds = row.get("golds") or [row["answer"]]
     close = np.array([max(f1(text, gold) for gold in golds) for text in texts])
     length = np.array([len(words(text)) for text in texts])
-    worth: Floats = close / max(close.max(), 1e-9) / (1 + length / 10)
+    worth: Floats = close / max([*close, 1e-9]) / (1 + length / 10)
     return worth
 
 
@@ -133,34 +115,22 @@ def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
     return [one for one in (*own, *again) if one is not None]
 
 
-def fit_choice(sets: Iterable[Sequence[Asked]]) -> dict[str, float]:
-    """Fit the choice among candidates; sets count alike."""
-    columns = [Features._fields.index(name) for name in CHOICE]
-    return _softmax(
-        CHOICE, [[(one.features[:, columns], one.worth) for one in rows] for rows in sets]
-    )
+def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[Pair]]:
+    """Return the score of each candidate, and the pairs."""
+    scores = [extractive.weighted(choice, own.features._asdict()) for own in one.found]
+    top = max(scores)
+    linked = [
+        pair._replace(
+            signs=pair.signs | {"choice": max(scores[pair.first], scores[pair.second]) - top}
+        )
+        for pair in one.linked
+    ]
+    return scores, linked
 
 
-def fit_pair(sets: Iterable[Sequence[Asked]], choice: Mapping[str, float]) -> dict[str, float]:
-    """Fit the choice among pairs; sets count alike."""
-    return _softmax(
-        PAIR,
-        [
-            [(_pair_features(one, choice), one.pair_worth) for one in rows if one.pairs]
-            for rows in sets
-        ],
-    )
-
-
-def _pair_features(one: Asked, choice: Mapping[str, float]) -> Floats:
-    scores = scores_of(one, choice)
-    made = (extractive.best_pair({}, [pair], scores) for pair in one.pairs)
-    return np.array([[pair.signs[name] for name in PAIR] for pair in made if pair is not None])
-
-
-def scores_of(one: Asked, choice: Mapping[str, float]) -> list[float]:
-    """Return the score of each candidate."""
-    return [extractive.weighted(choice, own.features._asdict()) for own in one.found]
+def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
+    """Return features by name as a matrix."""
+    return np.array([[one[name] for name in names] for one in signs])
 
 
 def _softmax(
@@ -195,133 +165,83 @@ def _softmax(
 
 
 class Chosen(NamedTuple):
-    """The choice for one question, and the best pair with its features."""
+    """The choice for one question, or its best pair, with its features."""
 
-    one: Asked
-    best: int
     signs: dict[str, float]
     right: bool
     answerable: bool
-    pair: extractive.BestPair | None
-    pair_right: bool
 
 
 def choose(
     rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
-) -> list[Chosen]:
-    """Choose like the product."""
+) -> list[tuple[Chosen, Chosen | None]]:
+    """Choose like the product: the best candidate, and the best pair if there is one."""
     chosen = []
     for one in rows:
-        scores = scores_of(one, choice)
+        scores, linked = scored(one, choice)
         best = int(np.argmax(scores))
         signs = extractive.signs_of(one.found, scores, best)
-        linked = extractive.best_pair(pair, one.pairs, scores)
-        places = [(own.first, own.second) for own in one.pairs]
-        is_right = linked is not None and bool(one.pair_right[places.index(linked.places)])
-        chosen.append(
-            Chosen(one, best, signs, bool(one.right[best]), one.answerable, linked, is_right)
-        )
+        single, both = Chosen(signs, bool(one.right[best]), one.answerable), None
+        if linked:
+            place = int(np.argmax([extractive.weighted(pair, own.signs) for own in linked]))
+            right = bool(one.pair_right[place])
+            both = Chosen(linked[place].signs, right, one.answerable)
+        chosen.append((single, both))
     return chosen
 
 
-def paired(rows: Sequence[Chosen]) -> list[Chosen]:
-    """Return the rows with a pair, with its features for the choice's."""
-    return [row._replace(signs=row.pair.signs) for row in rows if row.pair is not None]
+def regression(
+    values: Floats, right: Floats, importance: Floats, ridge: float, groups: Floats
+) -> tuple[Floats, float]:
+    """Return slopes and bias of a logistic regression by Newton's method.
 
-
-def newton(matrix: Floats, right: Floats, importance: Floats, ridge: Floats) -> Floats:
-    """Give the weights of a logistic regression by Newton's method; `ridge`: of each weight."""
+    `ridge`: of each standardised slope. `groups`: a column for each group of rows with an intercept
+    of its own; the bias is the mean of these.
+    """
+    mean, deviation = values.mean(0), values.std(0) + 1e-9
+    matrix = np.c_[(values - mean) / deviation, groups]
+    ridges = np.repeat([ridge, 1e-9], [values.shape[1], groups.shape[1]])
     weights = np.zeros(matrix.shape[1])
     for _ in range(40):
         likely = 1 / (1 + np.exp(-matrix @ weights))
-        slope = matrix.T @ (importance * (likely - right)) + ridge * weights
+        slope = matrix.T @ (importance * (likely - right)) + ridges * weights
         curve = (matrix * (importance * likely * (1 - likely))[:, None]).T @ matrix
-        step = np.linalg.solve(curve + np.diag(ridge), slope)
+        step = np.linalg.solve(curve + np.diag(ridges), slope)
         weights -= step
         if np.abs(step).max() < 1e-7:
             break
-    return weights
+    slopes = weights[: values.shape[1]] / deviation
+    return slopes, float(weights[values.shape[1] :].mean() - slopes @ mean)
 
 
 def fit_logistic(
-    values: Floats, right: Floats, importance: Floats, names: Sequence[str]
-) -> dict[str, Any]:
-    """Fit a logistic model with a small ridge."""
-    mean, deviation = values.mean(0), values.std(0) + 1e-9
-    matrix = np.column_stack([(values - mean) / deviation, np.ones(len(values))])
-    weights = newton(matrix, right, importance, np.array([1e-4] * len(names) + [1e-9]))
-    own = weights[:-1] / deviation
-    return {
-        "bias": round(float(weights[-1] - own @ mean), 4),
-        "weights": {name: round(float(w), 4) for name, w in zip(names, own, strict=True)},
-    }
-
-
-def fit_right(
     sets: Iterable[Sequence[Chosen]],
-    names: Sequence[str] = RIGHT,
+    names: Sequence[str],
     of: Callable[[Chosen], bool] = lambda one: one.right,
 ) -> dict[str, Any]:
     """Fit the probability that `of` holds, by default that a choice is right; sets count alike."""
     groups = [group for group in sets if group]
     rows = [one for group in groups for one in group]
-    return fit_logistic(
-        np.array([[one.signs[name] for name in names] for one in rows]),
-        np.array([of(one) for one in rows], dtype=float),
-        _importance(groups),
-        names,
-    )
+    weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
+    importance = np.concatenate([np.array(own) / sum(own) for own in weights])
+    values = table((one.signs for one in rows), names)
+    right = np.array([of(one) for one in rows], dtype=float)
+    slopes, bias = regression(values, right, importance, 1e-4, np.ones((len(rows), 1)))
+    return {
+        "bias": round(bias, 4),
+        "weights": {name: round(float(w), 4) for name, w in zip(names, slopes, strict=True)},
+    }
 
 
-def _importance(groups: Sequence[Sequence[Chosen]]) -> Floats:
-    weights = []
-    for group in groups:
-        own = [1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in group]
-        weights += [weight / sum(own) for weight in own]
-    return np.array(weights)
-
-
-class Said(NamedTuple):
-    """An answer: its probability, the formula's value, whether it is right, whether it is two."""
-
-    probability: float
-    formula: float
-    right: bool
-    is_pair: bool
-    words: int
-
-
-def say(row: Chosen, fitted: Mapping[str, Any]) -> Said:
-    """Answer like the product, whether or not it would stay silent."""
-    found = row.one.found
-    probability = extractive.logistic(fitted["right"], row.signs)
-    ranks = list(dict.fromkeys(found[i].block.rank for i in extractive.agreeing(found, row.best)))
-    own = found[row.best].block.rank
-    ranks = [own, *(rank for rank in ranks if rank != own)][: 1 + extractive.FURTHER]
-    quoted, right, is_pair = [found[row.best]], row.right, False
-    per_sentence = [max(row.one.scores[rank] for rank in ranks)]
-    if row.pair is not None:
-        is_pair = extractive.logistic(fitted["prefer_pair"], row.pair.signs) >= extractive.PREFERRED
-    if row.pair is not None and is_pair:
-        quoted, right = [found[place] for place in row.pair.places], row.pair_right
-        probability = extractive.logistic(fitted["pair_right"], row.pair.signs)
-        ranks = [one.block.rank for one in quoted]
-        per_sentence = [row.one.scores[rank] for rank in ranks]
-    documents = {row.one.documents[rank] for rank in ranks}
-    similarity = max(one.features.cosine for one in quoted)
-    formula = confidence(confidence_parts(per_sentence, documents, similarity), None)
-    count = sum(len(words(one.unit.shown)) for one in quoted)
-    return Said(probability, formula, right, is_pair, count)
-
-
-def area(answers: Sequence[Said], share: float) -> float:
-    """Return the AUC of share x formula + (1 - share) x probability against right answers."""
-    values = [share * one.formula + (1 - share) * one.probability for one in answers]
-    return roc_area(values, [one.right for one in answers]) or 0.0
+def preferred(fitted: Mapping[str, Any], pair: Chosen | None) -> bool:
+    """Return whether the product quotes the pair."""
+    if pair is None:
+        return False
+    return extractive.logistic(fitted, pair.signs) >= extractive.PREFERRED
 
 
 def main() -> None:
-    """Check, fit, print each set left out, and with --write commit the weights."""
+    """Check, fit, print, and with --write replace the weights."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
@@ -333,63 +253,61 @@ def main() -> None:
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
     sets = {name: made(own) for name, own in read_sets.items()}
     facts = [name for name, own in read_sets.items() if not any("item" in row for row in own)]
-    hops = {name: max(row.get("hops", 0) for row in own) for name, own in read_sets.items()}
-    everything = fit_all(sets, facts, hops)
-    apart: dict[str, list[Said]] = {}
-    for left_out, rows in sets.items():
-        others = {name: own for name, own in sets.items() if name != left_out}
-        fitted = fit_all(others, facts, hops)
-        answers = [say(row, fitted) for row in choose(rows, fitted["choice"], fitted["pair"])]
-        if left_out in facts:
-            apart[left_out] = answers
-        own = [one for one, row in zip(answers, rows, strict=True) if row.answerable]
-        print(
-            f"without {left_out}: {len(own)} answerable,"
-            f" right {_mean(one.right for one in own):.3f},"
-            f" pairs {sum(one.is_pair for one in own)},"
-            f" words {_mean(one.words for one in own):.1f};"
-            f" all {len(answers)}: AUC of probability {area(answers, 0):.3f},"
-            f" formula {area(answers, 1):.3f}, half of each {area(answers, 0.5):.3f}"
-        )
-    means = {share: _mean(area(answers, share) for answers in apart.values()) for share in SHARES}
-    print(
-        "weight of the formula, mean AUC:",
-        {round(float(s), 2): round(m, 4) for s, m in means.items()},
-    )
-    print(json.dumps(everything, indent=1))
+    hops = {name for name, own in read_sets.items() if any("hops" in row for row in own)}
+    text = json.dumps(fit_all(sets, facts, hops), indent=1)
+    print(text)
     if options.write:
-        WEIGHTS.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean([float(value) for value in values]))
+        WEIGHTS.write_text(f"{text}\n", encoding="utf-8")
 
 
 def fit_all(
-    sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Mapping[str, int]
+    sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Collection[str]
 ) -> dict[str, Any]:
-    """Fit every model on `sets`; `facts`: sets without reviews; `hops`: 0 where none are named."""
-    plain = {name: own for name, own in sets.items() if not hops[name]}
-    choice = fit_choice(own for name, own in plain.items() if name in facts)
-    pair = fit_pair((own for name, own in sets.items() if hops[name]), choice)
+    """Fit every model on `sets`; `facts`: sets without reviews; `hops`: sets that name hops."""
+    plain = [name for name in sets if name not in hops]
+    choice = _softmax(
+        CHOICE,
+        [
+            [
+                (table((own.features._asdict() for own in one.found), CHOICE), one.worth)
+                for one in sets[name]
+            ]
+            for name in plain
+            if name in facts
+        ],
+    )
+    pair = _softmax(
+        PAIR,
+        [
+            [
+                (table((own.signs for own in linked), PAIR), one.pair_worth)
+                for one in rows
+                if (linked := scored(one, choice)[1])
+            ]
+            for name, rows in sets.items()
+            if name in hops
+        ],
+    )
     chosen = {name: choose(own, choice, pair) for name, own in sets.items()}
-    single = [chosen[name] for name in plain]
-    linked = [paired(own) for own in chosen.values()]
-    differing = [[one for one in own if one.pair_right != one.right] for own in linked]
-    prefer = fit_right(differing, PREFER, lambda one: one.pair_right)
-    preferred = [
-        [one for one in own if extractive.logistic(prefer, one.signs) >= extractive.PREFERRED]
-        for own in linked
+    singles = {name: [single for single, _ in own] for name, own in chosen.items()}
+    differing = [
+        [pair for single, pair in own if pair is not None and pair.right != single.right]
+        for own in chosen.values()
+    ]
+    prefer = fit_logistic(differing, PREFER)
+    quoted = [
+        [pair for _, pair in own if pair is not None and preferred(prefer, pair)]
+        for own in chosen.values()
     ]
     return {
         "card": "docs/decisions/answers.md",
         "fitted_on": {name: len(own) for name, own in sets.items()},
         "choice": choice,
-        "right": fit_right(single),
-        "answerable": fit_right(chosen.values(), ANSWERABLE, lambda one: one.answerable),
+        "right": fit_logistic([singles[name] for name in plain], RIGHT),
+        "answerable": fit_logistic(singles.values(), ANSWERABLE, lambda one: one.answerable),
         "pair": pair,
         "prefer_pair": prefer,
-        "pair_right": fit_right(preferred, PREFER, lambda one: one.pair_right),
+        "pair_right": fit_logistic(quoted, PREFER),
     }
 
 

@@ -2,8 +2,8 @@
 
     python -m training.passages FOLDER=STORE[:NAMESPACE]...
 
-Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks`, `documents` and
-`scores`, so that fitting needs no search.
+Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`, so
+that fitting needs no search.
 """
 
 import json
@@ -26,7 +26,7 @@ GIVEN = 15
 
 def ask_all(one: LoadedSet) -> None:
     """Put the questions of a set to its store and keep what ground hands on."""
-    from docstokg_local.cli.asking import ask
+    from docstokg_local.cli.question import ask
 
     url = f"sqlite:///{one.store.resolve()}"
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
@@ -56,7 +56,6 @@ def ask_all(one: LoadedSet) -> None:
             cited = {citation.rank: citation for citation in kept[0].citations}
             row["blocks"] = [block.model_dump(mode="json") for block in kept[0].blocks]
             row["documents"] = [cited[block.rank].doc_id for block in kept[0].blocks]
-            row["scores"] = [cited[block.rank].score for block in kept[0].blocks]
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     vars(handler)["ground"] = ground
 

@@ -20,6 +20,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ def lines(path: Path, rows: Sequence[Row]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
 
 
+def page(folder: Path, name: str, text: str) -> None:
+    """Write a document."""
+    path = folder / "docs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", "utf-8")
+
+
 def fairytale(checkout: Path, folder: Path) -> None:
     """Make the stories kept back and those to fit on."""
     listed = git(
@@ -63,9 +71,7 @@ def fairytale(checkout: Path, folder: Path) -> None:
             drawn = random.Random(story).sample(ids, max(1, round(SECTIONS_LOADED * len(ids))))
             texts = [one["text"].strip() for one in sections if one["section"] in drawn]
             title = story.replace("-", " ").capitalize()
-            page = Path(place) / "docs" / f"{story}.md"
-            page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text("\n\n".join([f"# {title}", *texts]) + "\n", "utf-8")
+            page(Path(place), f"{story}.md", "\n\n".join([f"# {title}", *texts]))
             for asked in _csv(git(checkout, "show", f"HEAD:{files[story]}")):
                 rows += _of_story(story, asked, set(drawn))
         lines(Path(place) / "answers.jsonl", rows)
@@ -151,17 +157,8 @@ def subjqa(checkout: Path, folder: Path) -> None:
     lines(folder / "answers.jsonl", rows)
 
 
-def hotpotqa(checkout: Path, folder: Path) -> None:
-    """Make two-hop questions over all passages of the set; those for yes or no are left out."""
-    _confused(checkout, folder, "hotpotqa", {"hops": 2})
-
-
-def ambigqa(checkout: Path, folder: Path) -> None:
-    """Make questions of search engine users over all Wikipedia pages of the set."""
-    _confused(checkout, folder, "ambigQA", {"hops": 1})
-
-
-def _confused(checkout: Path, folder: Path, name: str, more: Row) -> None:
+def confused(checkout: Path, folder: Path, name: str, hops: int) -> None:
+    """Make questions over all passages of a set; those for yes or no are left out."""
     own: list[Row] = json.loads(git(checkout, "show", f"HEAD:data/{name}.json"))
     passages = list(dict.fromkeys(text for row in own for text in row["gold_doc"] + row["doc"]))
     ids = {text: f"{name}{n}.md" for n, text in enumerate(passages)}
@@ -172,16 +169,14 @@ def _confused(checkout: Path, folder: Path, name: str, more: Row) -> None:
             "answer": str(row["answer"]),
             "type": "answerable",
             "gold": [ids[text] for text in row["gold_doc"]],
-            **more,
+            "hops": hops,
         }
         for n, row in enumerate(own)
         if str(row["answer"]).strip().casefold() not in ("yes", "no")
     ]
     lines(folder / "answers.jsonl", rows)
     for text, id_ in ids.items():
-        page = folder / "docs" / id_
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(f"{text}\n", "utf-8")
+        page(folder, id_, text)
 
 
 def _csv(text: str) -> list[Row]:
@@ -192,8 +187,8 @@ MAKERS: dict[str, Callable[[Path, Path], None]] = {
     "fairytale": fairytale,
     "nqg": nqg,
     "subjqa": subjqa,
-    "hotpotqa": hotpotqa,
-    "ambigqa": ambigqa,
+    "hotpotqa": partial(confused, name="hotpotqa", hops=2),
+    "ambigqa": partial(confused, name="ambigQA", hops=1),
 }
 
 if __name__ == "__main__":

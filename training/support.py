@@ -25,7 +25,7 @@ from docstokg.domain.answer import support
 from docstokg.domain.answer.support import Features, Model
 from docstokg.ports import Embedder
 from docstokg_local.evaluation.claims import LabelledClaim, Measured, examine, measure, read_claims
-from training.answers import newton
+from training.answers import regression
 
 FITTED = ("attribution_dev", "wice_dev", "scifact_train")
 MEASURED = ("faithbench_dev", "expertqa_val")
@@ -102,20 +102,13 @@ def fit(examples: Sequence[Example]) -> Model:
     """Fit a logistic regression with a ridge and an intercept per set, by Newton's method."""
     values = np.array([one.features for one in examples], dtype=float)
     titles = sorted({one.title for one in examples})
-    own_set = np.array([[one.title == title for title in titles] for one in examples])
+    own_set = np.array([[one.title == title for title in titles] for one in examples], dtype=float)
     supported = np.array([one.supported for one in examples], dtype=float)
-    means, scales = values.mean(0), values.std(0) + 1e-9
-    count = len(Features._fields)
-    ridge = np.array([RIDGE] * count + [1e-6] * own_set.shape[1])
-    weights = newton(
-        np.c_[(values - means) / scales, own_set], supported, _importance(examples), ridge
-    )
-    slopes = weights[:count] / scales
-    bias = weights[count:].mean() - slopes @ means
+    slopes, bias = regression(values, supported, _importance(examples), RIDGE, own_set)
     return Model(
-        bias=_rounded(float(bias)),
+        bias=_rounded(bias),
         weights=dict(zip(Features._fields, map(_rounded, slopes.tolist()), strict=True)),
-        mean_cosine=_rounded(float(means[Features._fields.index("cosine")])),
+        mean_cosine=_rounded(float(values.mean(0)[Features._fields.index("cosine")])),
     )
 
 

@@ -18,7 +18,14 @@ from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restrictio
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.text.misspelt import candidates
-from docstokg.domain.text.spoken import LEAST, reads_many, word_weights
+from docstokg.domain.text.spoken import (
+    ENGLISH,
+    LEAST,
+    english_weights,
+    reads_english_only,
+    reads_many,
+    word_weights,
+)
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
     Embedder,
@@ -261,14 +268,22 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
 def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
-    """Weigh words less where vectors cross languages and the question is in another one."""
-    found = answers.by_channel.get("dense")
+    """Weigh channels by language, where passages or question may be in one they do not know.
+
+    Words count less where vectors cross languages; vectors of an English encoder count only for
+    English questions to English passages.
+    """
+    found, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or found is None or not found.hits:
         return None
-    if not reads_many(answers.index_model or ""):
+    held = answers.languages
+    if reads_english_only(model) and held.keys() - {ENGLISH}:
+        asked = languages.probabilities(run.plan.query) if ENGLISH in held else {}
+        return english_weights(asked, held)
+    if not reads_many(model):
         return None
     least = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
-    return word_weights(languages.probabilities(run.plan.query), answers.languages, least)
+    return word_weights(languages.probabilities(run.plan.query), held, least)
 
 
 def _fused(

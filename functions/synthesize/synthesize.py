@@ -121,7 +121,7 @@ def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[s
 def _extracted(
     run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
 ) -> Synthesis:
-    text, probability = extractive.quoted(
+    text, probability = extractive.answer(
         run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
     )
     if not text:

@@ -21,6 +21,7 @@ from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
 from docstokg.loading.transfer.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
+from docstokg.usecases.check_consistency import relations_from
 from tests.contract.real import neo4j_store
 from tests.services import SERVICES
 
@@ -383,7 +384,7 @@ def test_closed_chunks_are_neither_seen_nor_counted(
     assert any(r.type == "causes" for r in part.relations) is knows
     assert bool(store.graph.entities([SECRET], scope, PATIENT_S)) is knows
     assert bool(store.graph.names([SECRET], scope, PATIENT_S)) is knows
-    assert bool(store.graph.relations_of([SECRET], scope, PATIENT_S)) is knows
+    assert bool(relations_from(store.graph, [SECRET], scope, PATIENT_S)) is knows
     assert bool(ask(store, scope, alias_keys=("secret gene",)).aliases) is knows
 
 
@@ -440,7 +441,7 @@ def test_names_and_leaving_relations(store: Store) -> None:
         "HP:0001250": ("Seizures", "Epileptic fit"),
         "MONDO:99": ("MONDO:99",),
     }
-    found = store.graph.relations_of(["MONDO:1"], EVERYBODY, PATIENT_S)
+    found = relations_from(store.graph, ["MONDO:1"], EVERYBODY, PATIENT_S)
     assert [(r.type, r.target) for r in found] == [
         ("has_symptom", "HP:0001250"),
         ("is_a", "MONDO:99"),

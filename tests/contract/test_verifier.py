@@ -197,6 +197,15 @@ def test_a_slow_server_is_left_in_time(kind: str, server: VerifierServer) -> Non
     assert made.degraded and took_s < 0.5 + LATE_S
 
 
+@pytest.mark.parametrize(("key", "sent"), [("k", "Bearer k"), (None, None)])
+def test_the_configured_key_is_sent(
+    key: str | None, sent: str | None, server: VerifierServer
+) -> None:
+    verifier = Wiring(Settings(verifier=f"{server.url}/predict", verifier_api_key=key)).verifier()
+    assert verifier is not None and verifier.verify([Pair(TRUE, (GATE,))], 5.0)
+    assert server.keys == [sent]
+
+
 def test_a_reason_is_given_where_the_verifier_tells(server: VerifierServer) -> None:
     denial = "The gate never opens."
     for kind in ("https", "llm", "lambda"):
@@ -212,7 +221,7 @@ def test_an_opinion_without_its_words_in_a_source_is_void(
     server.mode = mode
     made, run, _, _ = asked(judge(server.url))
     assert made.decisions == (None, None)
-    assert not run.degraded
+    assert run.degraded == (["verifier_unavailable"] if mode == "invented_quote" else [])
 
 
 def test_one_claim_may_be_left_out(server: VerifierServer) -> None:

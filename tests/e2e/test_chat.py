@@ -164,6 +164,15 @@ def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
     assert code is None or error.code == code
 
 
+@pytest.mark.parametrize("greeting", ["hi", "?", "会"])
+def test_a_message_too_short_for_a_question_is_answered(url, greeting: str) -> None:
+    messages = [{"role": "user", "content": greeting}]
+    asked = {"model": "extractive", "messages": messages}
+    done = httpx.post(f"{url}/v1/chat/completions", json=asked)
+    assert done.status_code == 200
+    assert done.json()["choices"][0]["message"]["content"]
+
+
 def test_what_no_route_takes_is_in_their_form_too(url) -> None:
     path = f"{url}/v1/chat/completions"
     assert (

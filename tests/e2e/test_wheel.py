@@ -142,7 +142,6 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
 @pytest.mark.parametrize(
     ("command", "settings", "line"),
     [
-        ("ask xyz --index http://127.0.0.1:9", {}, "docstokg[opensearch]"),
         ("ask xyz --graph bolt://127.0.0.1:9", {}, "docstokg[neo4j]"),
         ("load paper.pdf", {}, "docstokg[documents]"),
         (

@@ -12,7 +12,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 
 BOOKS = 3

@@ -27,6 +27,7 @@ from docstokg.loading.names.extraction import IN_A_ROW, Declined, Estimate, Extr
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
+from docstokg.usecases.check_consistency import relations_from
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.faults.test_killed_load import digest
@@ -122,7 +123,7 @@ class Store:
     def relations(self, *names: str) -> set[tuple[str, str, str, str | None]]:
         graph = self.wiring.knowledge_graph()
         ids = {entity_id(name): name for name in names}
-        found = graph.relations_of(list(ids), ALL, 5)
+        found = relations_from(graph, list(ids), ALL, 5)
         labels = graph.names([row.target for row in found], ALL, 5)
         return {
             (ids[row.source], row.type, labels[row.target][0], row.evidence_chunk_id)
@@ -144,7 +145,7 @@ def test_triples_come_with_chunk_and_span_and_only_of_open_chunks(
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
         ("Fabrikam", "has its seat in", "Lund", "c2"),
     }
-    (made,) = store.wiring.knowledge_graph().relations_of([entity_id("Northwind Vault")], ALL, 5)
+    (made,) = relations_from(store.wiring.knowledge_graph(), [entity_id("Northwind Vault")], ALL, 5)
     assert made.evidence_uuid == chunk_uuid("default", "c1")
     text = str(CHUNKS[0]["text"])
     assert text[made.evidence_start : made.evidence_end].strip() == text.split(" It", maxsplit=1)[0]
@@ -169,7 +170,7 @@ def test_a_restricted_chunk_is_sent_when_asked_for_and_its_fact_keeps_the_acl(
     for groups, seen in ((("staff",), 1), ((), 0)):
         scope = Scope(namespace="default", groups=groups)
         assert len(index.search([query], scope, 5)[0].facts) == seen
-        assert len(graph.relations_of([entity_id("Project Osprey")], scope, 5)) == seen
+        assert len(relations_from(graph, [entity_id("Project Osprey")], scope, 5)) == seen
 
 
 def test_nothing_is_sent_or_loaded_unless_its_owner_agrees(server: ModelServer, tmp_path: Path):

@@ -134,7 +134,7 @@ def test_importing_a_function_stays_under_its_ceiling(bundles: Path, name: str) 
     assert found["count"] <= CEILINGS[name], "modules"
     loaded = set(found["modules"])  # type: ignore[call-overload]
     assert "litellm" not in loaded, "vendors are loaded when the handler is built"
-    assert not loaded & {"boto3", "opensearchpy", "neo4j", "onnxruntime"}
+    assert not loaded & {"boto3", "neo4j", "onnxruntime"}
 
 
 def test_every_function_has_a_ceiling() -> None:

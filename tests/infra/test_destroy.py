@@ -85,7 +85,7 @@ def stacks(aws: Any) -> list[str]:
 
 def test_an_environment_that_was_used_goes(made: Any) -> None:
     said: list[str] = []
-    destroy(environment("dev"), made.client, said.append)
+    destroy(environment("dev"), made, said.append)
     assert stacks(made) == []
     iam = made.client("iam")
     assert iam.list_attached_role_policies(RoleName="operator")["AttachedPolicies"] == []
@@ -97,9 +97,9 @@ def test_an_environment_that_was_used_goes(made: Any) -> None:
 
 def test_it_goes_on_where_it_was_ended(made: Any) -> None:
     made.client("s3")
-    destroy(environment("dev"), made.client, lambda text: None)
+    destroy(environment("dev"), made, lambda text: None)
     said: list[str] = []
-    destroy(environment("dev"), made.client, said.append)
+    destroy(environment("dev"), made, said.append)
     assert said == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
 
 

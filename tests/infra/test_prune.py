@@ -99,7 +99,7 @@ def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(
     named = {1: version_of(1), 2: version_of(2), 3: version_of(3), 4: version_of(4)}
     named[5] = version_of(6)
     describe(states, named, routed=(1, 5))
-    found = leftovers(MACHINE, [NAME], states, functions)
+    found = leftovers([MACHINE], [NAME], states, functions)
     # 3, 4 and 6 by the last three machines, 1 by traffic, 5 by the alias.
     assert found == ([f"{MACHINE}:2"], [version_of(2)])
     states.stub.add_response(
@@ -115,7 +115,7 @@ def test_a_machine_that_names_nothing_is_no_reason_to_remove_everything(
 ) -> None:
     describe(states, {1: "${GroundFunction}"}, routed=(1,))
     with pytest.raises(ValueError, match="nothing is safe to remove"):
-        leftovers(MACHINE, [NAME], states, functions)
+        leftovers([MACHINE], [NAME], states, functions)
 
 
 def test_only_versions_are_removed(states: Any, functions: Any) -> None:

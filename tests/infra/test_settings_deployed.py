@@ -46,16 +46,6 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return synthesised(folder, "staging", f"models={MODELS!r}, settings={GIVEN!r}")
 
 
-def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables.check_settings()
-    monkeypatch.setattr(variables, "HERE", variables.HERE - {"hosts"})
-    with pytest.raises(Misconfigured, match="says nothing of hosts"):
-        variables.check_settings()
-    monkeypatch.setattr(variables, "HERE", variables.HERE | {"hosts", "colour"})
-    with pytest.raises(Misconfigured, match="colour"):
-        variables.check_settings()
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [

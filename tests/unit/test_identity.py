@@ -2,6 +2,7 @@
 
 import pytest
 
+from docstokg.contracts.records import RelationRecord
 from docstokg.domain import identity
 
 
@@ -11,7 +12,8 @@ def test_the_keys_are_those_that_stores_hold() -> None:
     assert identity.chunk_key(uuid) == int(uuid.replace("-", "")[:16], 16) >> 1
     assert identity.chunk_key("no uuid") == 3035378598366666203
     assert identity.entity_key("default", "HP:0001250") == 332614153572664016
-    assert identity.relation_key("default", "a", "is_a", "b", None) == 3875994975283466006
+    relation = RelationRecord(namespace="default", source="a", type="is_a", target="b")
+    assert identity.relation_row(relation)["key"] == 3875994975283466006
     assert identity.entity_id("Seizure") == "ent:4b879e9f69bb529b"
     assert identity.entity_id("Ada  LOVELACE") == identity.entity_id("ada lovelace")
 
@@ -34,6 +36,5 @@ def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, own: bool) 
 
 def test_keys_tell_namespaces_and_kinds_apart() -> None:
     assert identity.entity_key("a", "b") != identity.entity_key("b", "b")
-    assert identity.entity_key("a", "b") != identity.relation_key("a", "b", "", "", None)
     assert identity.namespaced("a", "b") == "a/b"
     assert 0 <= identity.entity_key("a", "b") < 2**63

@@ -6,14 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.adapters.sqlite.index import asked_words, best_rows, match_expression
+from docstokg.adapters.languages import searched
+from docstokg.adapters.sqlite.index import best_rows, match_expression
 from docstokg.domain.text.query_terms import MAX_WORDS, content_words
 from docstokg.domain.text.words import STOP_WORDS
 
 
 @given(st.text(max_size=400))
 def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None:
-    expression = match_expression(asked_words(text))
+    expression = match_expression(searched(text, ()))
     words = content_words(text)
     assert (expression == "") == (not words)
     assert len(words) == len(set(words)) <= MAX_WORDS

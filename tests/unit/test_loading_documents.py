@@ -257,11 +257,8 @@ def test_one_line_in_capitals_is_no_heading():
         (b"\x81\x01" * 9, "control characters"),
         (b"Only a byte that no Western text has: \x81", "no encoding that is known"),
         (b"a\n\0b", "NUL character in line 2"),
-        (b"---\na: [1\n---\nx\n", "front matter is no YAML"),
-        (b"---\n- 1\n---\nx\n", "no mapping"),
         (b"---\ndoc_id: [1]\n---\nx\n", "doc_id must be a string"),
         (b"---\nacl: [1]\n---\nx\n", "acl must be strings"),
-        (b"---\na: .nan\n---\nx\n", "not finite"),
     ],
 )
 def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, reason: str):

@@ -15,18 +15,17 @@ import pytest
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import load
+from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import KEY, document_rows, every_document
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.loading.write.deletion import delete_document
 from docstokg.loading.write.removal import delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
-from docstokg_local.cli.watching import changes
+from docstokg_local.cli.folder_watch import changes
 from docstokg_local.loading.stores import stores_of
 
 NS = "default"

@@ -14,14 +14,14 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import load
+from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.loading.write.deletion import delete_document
 from docstokg.loading.write.edges import stating_sentence
 from docstokg.loading.write.removal import delete_namespace
 from docstokg.ports import NameFinder
 from docstokg.settings import Settings
+from docstokg.usecases.check_consistency import relations_from
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 
@@ -126,7 +126,7 @@ def test_one_load_fills_both_stores(store: Store, tmp_path: Path):
     graph = store.wiring.knowledge_graph()
     assert graph.info(5).chunks == 4
     assert graph.names(["HP:0001250"], SCOPE, 5) == {"HP:0001250": ("Seizure", "Fit")}
-    relations = graph.relations_of(["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
+    relations = relations_from(graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
     found = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
     assert found == {
         ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
@@ -152,7 +152,7 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c3", short),
         ("c4", short),
     }
-    tied = store.wiring.knowledge_graph().relations_of([status], SCOPE, 5)
+    tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, 5)
     assert [(one.type, one.target) for one in tied] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
     assert [entity.type for entity in title] == ["Title", None]
@@ -160,10 +160,10 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
 
 def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
-    relations = store.wiring.knowledge_graph().relations_of(["HP:0001250"], SCOPE, 5)
+    relations = relations_from(store.wiring.knowledge_graph(), ["HP:0001250"], SCOPE, 5)
     # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
     assert [r.type for r in relations] == ["is_a"]
-    other = store.wiring.knowledge_graph().relations_of([entity_id("seizures")], SCOPE, 5)
+    other = relations_from(store.wiring.knowledge_graph(), [entity_id("seizures")], SCOPE, 5)
     assert [r.type for r in other] == ["start in"]
 
 
@@ -242,7 +242,7 @@ def test_a_changed_text_replaces_its_chunk_and_what_it_stated(store: Store, tmp_
     changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
     report = store.load(write(tmp_path / "new", chunks=changed))
     assert (report.written, report.unchanged) == (1, 3)
-    kept = store.wiring.knowledge_graph().relations_of(["MONDO:1"], SCOPE, 5)
+    kept = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
     assert kept == ()
     assert not any("has phenotype" in row for row in store.rows() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
@@ -343,7 +343,7 @@ def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
     assert delete_document(stores, NS, "d3") == 1
     assert delete_document(stores, NS, "d3") == 0
     assert store.wiring.search_index().info(5).chunks == 3
-    assert store.wiring.knowledge_graph().relations_of(["MONDO:1"], SCOPE, 5) == ()
+    assert relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5) == ()
     assert delete_namespace(stores, NS) == 3
     assert store.digest() == empty
 

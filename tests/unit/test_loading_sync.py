@@ -13,11 +13,10 @@ import pytest
 from docstokg.contracts.records import FoundName
 from docstokg.domain.text.names import capitalised_names
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import load
+from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import document_rows
 from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.loading.write.deletion import delete_document
 from docstokg.ports import NameFinder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring

@@ -9,8 +9,8 @@ import unicodedata
 import pytest
 
 from docstokg_local.cli import display
-from docstokg_local.cli.checking import show_check
 from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.cli.draft_check import show_check
 from docstokg_local.cli.printing import printable, printable_json
 
 NASTY = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\x08\x7f\r\u2066\u2028end"

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.reply import cut, harmless, read
+from docstokg.domain.answer.quotation import comparable
+from docstokg.domain.answer.reply import cut, harmless, inert, read
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,30 @@ def test_nothing_harmful_is_put_together_by_removing(text: str) -> None:
 
 def test_a_tag_in_a_tag_goes_as_well() -> None:
     assert harmless("<scr<b>ipt>x</scr</b>ipt> [1]", [])[0] == "x [1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("See [the manual](javascript:alert(1)) [1].", "See the manual [1]."),
+        ("See [it](java&#115;cript:x) and ![p](data:text/html;base64,QQ==).", "See it and p."),
+        ("See [site](https://a.b/c_(d)) or [us](mailto:a@b.c) or [page](page.md#x).",) * 2,
+        ("<script>alert(1)</script> and </b> <!-- c --> <?x?>",
+         "&lt;script>alert(1)&lt;/script> and &lt;/b> &lt;!-- c --> &lt;?x?>"),
+        ("Put `<b>` and 3 < 4 <5 there.",) * 2,
+        ("```html\n<b>[x](data:y)</b>\n```\nDone.",) * 2,
+        ("[a][1]\n\n[1]: javascript:alert(1)\n", "[a][1]\n\n\n"),
+    ],
+)  # fmt: skip
+def test_tags_are_escaped_and_other_schemes_lose_their_target(text: str, shown: str) -> None:
+    assert inert(text) == shown
+
+
+def test_a_quotation_with_markup_is_one_after_escaping() -> None:
+    passage = (
+        "The gate opens at 8 bar, see [the manual](javascript:alert(1)) and <script>x</script>."
+    )
+    assert comparable(inert(passage)) == comparable(passage)
 
 
 def test_a_reply_that_knows_no_end_is_cut_at_a_sentence() -> None:

@@ -3,7 +3,13 @@
 import pytest
 
 from docstokg.adapters.languages import Recogniser
-from docstokg.domain.text.spoken import LEAST, word_weights
+from docstokg.domain.text.spoken import (
+    LEAST,
+    TIE,
+    english_weights,
+    reads_english_only,
+    word_weights,
+)
 
 RECOGNISER = Recogniser()
 
@@ -23,3 +29,27 @@ def test_words_weigh_as_much_as_passages_are_in_the_language_of_the_question(
 ) -> None:
     weights = word_weights(RECOGNISER.probabilities(question), held, LEAST)
     assert weights == pytest.approx({"bm25": words, "splade": sparse}, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("question", "held", "weight"),
+    [
+        ("Why should chlorine not be used for cleaning?", {"en": 0.6, "ar": 0.4}, 1.0),
+        ("لماذا لا يستخدم الكلور في التنظيف؟", {"en": 0.6, "ar": 0.4}, TIE),
+        ("لماذا لا يستخدم الكلور في التنظيف؟", {"ar": 1.0}, TIE),
+        ("Warum soll man zur Reinigung kein Chlor verwenden?", {"de": 0.9, "en": 0.1}, TIE),
+        ("KLM-310 Zell Mill", {"en": 1.0}, 1.0),
+    ],
+)
+def test_an_english_encoder_counts_for_english_only(
+    question: str, held: dict[str, float], weight: float
+) -> None:
+    weights = english_weights(RECOGNISER.probabilities(question), held)
+    assert weights == pytest.approx({"dense": weight, "splade": weight}, abs=0.02)
+
+
+def test_encoders_are_known_by_their_names() -> None:
+    english = ("all-MiniLM-L6-v2-onnx-int8", "bge-small-en-v1.5", "intfloat/e5-base-v2")
+    others = ("text-embedding-3-small", "multilingual-e5-base", "bge-m3", "gte-multilingual-base")
+    assert all(map(reads_english_only, english))
+    assert not any(map(reads_english_only, others))

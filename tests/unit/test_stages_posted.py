@@ -7,7 +7,7 @@ from typing import Any
 
 from docstokg.contracts.documents import JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
-from docstokg.loading.run.posted import run_job
+from docstokg.loading.run.document_job import run_job
 from docstokg.ports import LoadRun
 from docstokg_functions.documents.bucket_jobs import BucketJobs
 from docstokg_local.loading.stores import stores_of

@@ -11,7 +11,7 @@ import pytest
 
 from docstokg.errors import LoadError
 from docstokg.loading.resolve import relinking
-from docstokg.loading.run.task_time import KEPT_S, TaskTime
+from docstokg.loading.run.task_time import KEPT_S
 from docstokg.loading.write import edges
 from tests.run_stages import Killed, Stages
 from tests.unit.test_stages import (
@@ -26,7 +26,7 @@ from tests.unit.test_stages import (
 
 RUN = "second"
 DOCUMENTS = 8
-STEPS = ["stale", "gone", "edges", "earlier", "graph", "register", "index"]
+STEPS = ["gone", "edges", "earlier", "graph", "register", "index"]
 MOST = 200
 """Writes of one task: more than `resolve` or `close` of these few documents make."""
 
@@ -176,9 +176,3 @@ def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
     each_shard(stages, place, "write")
     stages.call("close")
     assert place.digest() == before[1]
-
-
-def test_a_laptop_s_task_has_no_end() -> None:
-    assert not TaskTime.of(None).is_over()
-    assert not TaskTime.of(Left(900)).is_over()
-    assert TaskTime.of(OVER).is_over()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.units import LONGEST, Unit, borders, units
+from docstokg.domain.answer.parts import LONGEST, Part, units
 
 TABLE = """## Limits
 
@@ -16,7 +16,8 @@ PLAIN_TABLE = "Allowances\n\nCountry | Meals\nNorway | 56 euros\nSpain | 32 euro
 RECORD = "part: S-1\nshelf: B12\nsupplier: Nordpak\n"
 STEPS = "## Gateway silent\n\n1. Look at the page.\n2. Restart it.\n"
 KINDS = "It comes in two kinds:\n- fast\n- slow and steady\n\nThat is all there is.\n"
-MANUAL = """OPTIONS
+MANUAL = """## OPTIONS
+
        -p pid
        --attach=pid
               Attach to the process with this ID. The trace ends at a keyboard interrupt.
@@ -26,8 +27,8 @@ QUESTIONS = "## May I use it for beer?\n\nYes, with the other seal. It is in the
 FUNCTION = "### `os.freemem()`\n\n<!-- YAML\nadded: v1\n-->\n\nReturns the amount of free memory.\n"
 
 
-def found(text: str) -> list[Unit]:
-    return list(units(text, borders(text, ())))
+def found(text: str) -> list[Part]:
+    return list(units(text))
 
 
 def shown(text: str) -> list[str]:
@@ -55,13 +56,14 @@ def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
 
 def test_an_option_is_said_with_what_it_does() -> None:
     first, second = found(MANUAL)
-    assert first.shown == "--attach=pid: Attach to the process with this ID."
+    assert first.shown == "-p pid --attach=pid Attach to the process with this ID."
     assert second.shown == "The trace ends at a keyboard interrupt."
-    assert "--attach=pid" in second.above
+    assert "--attach=pid" in second.before
 
 
-def test_what_a_function_does_is_said_with_its_name() -> None:
-    assert shown(FUNCTION) == ["`os.freemem()`: Returns the amount of free memory."]
+def test_what_a_function_does_stands_below_its_name_and_comments_are_left_out() -> None:
+    (one,) = found(FUNCTION)
+    assert (one.shown, one.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 
 
 def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:

@@ -74,6 +74,17 @@ def test_no_bytes_get_past(raw: bytes) -> None:
     assert found["errors"]
 
 
+@pytest.mark.parametrize("query", ["年假", "C# ", "hi", "é", "  é!", "🎉"])
+def test_a_question_has_at_least_three_bytes(query: str) -> None:
+    done = run({"query": query})
+    if len(query.strip().encode()) >= 3:
+        assert done.plan is not None
+    else:
+        (error,) = problem(done)["errors"]
+        assert (error["code"], error["path"]) == ("string_too_short", "$.query")
+        assert error["message"] == "must have at least 3 bytes of UTF-8"
+
+
 def test_search_refuses_what_only_answers_have() -> None:
     found = problem(
         run({"query": "abc", "synthesis": {}, "budget": {"max_tokens_gen": 5}}, route="search")

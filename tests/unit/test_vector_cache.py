@@ -1,9 +1,6 @@
 """The cache of vectors: it saves work, and nothing it meets fails a call."""
 
-import gc
-import os
 import sqlite3
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,26 +117,11 @@ def test_a_lock_passes_and_nobody_is_told(tmp_path: Path, caplog) -> None:
     other.close()
 
 
-def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:
-    cache, ends = VectorCache(tmp_path), threading.Event()
-
-    def descriptors() -> int:
-        links = [*Path("/proc/self/fd").iterdir()]
-        return sum(str(tmp_path) in os.path.realpath(link) for link in links)
-
-    def use() -> None:
-        cache.put({"k": b"v"})
-        ends.wait(60)
-
-    threads = [threading.Thread(target=use) for _ in range(3)]
-    gc.disable()  # nobody waits for a look for garbage
-    try:
-        for thread in threads:
-            thread.start()
-        ends.set()
-        for thread in threads:
-            thread.join(60)
-        assert descriptors() == 0
-    finally:
-        gc.enable()
-    assert cache.get(["k"]) == {"k": b"v"}
+def test_the_entries_that_expire_first_make_room(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path, most_bytes=1 << 20)
+    for number in range(20):
+        cache.put({f"{number:02d}/{part}": bytes(20_000) for part in range(5)})
+    kept = cache.get([f"{number:02d}/{part}" for number in range(20) for part in range(5)])
+    assert 20 < len(kept) < 60
+    assert {f"19/{part}" for part in range(5)} <= kept.keys()
+    assert (tmp_path / "vectors.sqlite").stat().st_size < 2 << 20

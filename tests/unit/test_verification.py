@@ -114,8 +114,16 @@ def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
      ("Opens at 8 bar", False)],
 )  # fmt: skip
 def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> None:
-    (decision,) = decided(Opinion(0.9, None, quote)).decisions
-    assert (decision is not None) == counts
+    run = call()
+    made = verify(
+        run,
+        Scripted(lambda _: [Opinion(0.9, None, quote)]),
+        [Claim("The gate opens at 8 bar.", ("The gate opens at 8 bar.",))],
+        3.0,
+    )
+    (decision,) = made.decisions
+    assert (decision is not None) == counts == (not made.degraded)
+    assert run.degraded == ([] if counts else ["verifier_unavailable"])
     if decision is not None:
         assert decision.quote == quote
 

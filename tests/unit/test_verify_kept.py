@@ -7,11 +7,11 @@ import pytest
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.outline import Outline
-from docstokg.loading.write.deletion import delete_document
+from docstokg.loading.pipeline import delete_document
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.cli.verify import verify_response
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of

@@ -47,7 +47,7 @@ def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path:
 def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
     code, out, err = cli("ask", "x")
     assert (code, out) == (1, "")
-    assert err.endswith("docstokg: the question: must have at least 3 characters\n")
+    assert err.endswith("docstokg: the question: must have at least 3 bytes of UTF-8\n")
     code, out, _ = cli("ask", "x", "--json")
     assert (code, json.loads(out)["status"]) == (1, 400)
 
@@ -247,8 +247,8 @@ def test_doctor_names_the_files_of_a_model_that_are_not_there(
     monkeypatch.setenv("DOCSTOKG_EMBED_PROVIDER", "local")
     _, out, _ = cli("doctor")
     flat = " ".join(out.split())
-    assert "local: the model files in" in flat and "-> docstokg models" in flat
-    assert "local is not installed" not in flat
+    assert "local: its model files or packages are missing" in flat
+    assert "-> docstokg models" in flat
 
 
 def test_ask_says_once_why_a_model_did_not_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ from docstokg.loading.context import NullProgress
 from docstokg.loading.transfer.reembedding import reembed
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import load_folder, write_corpus

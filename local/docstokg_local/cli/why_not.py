@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Graph, Index, Namespace, argument, flag, wiring_of
 from docstokg_local.cli.printing import say
 
@@ -17,9 +17,9 @@ def why_not(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say at which stage an expected document fell out of a question, and by how much."""
-    from docstokg_local.cli.asking import ask
+    """Show at which stage an expected document was lost, and by how much."""
     from docstokg_local.cli.display import print_json
+    from docstokg_local.cli.question import ask
     from docstokg_local.engine.workflow import LocalWorkflow
 
     workflow = LocalWorkflow(wiring_of(index, graph, aloud=not json_output))

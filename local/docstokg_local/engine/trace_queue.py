@@ -4,7 +4,8 @@ import atexit
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 
 from docstokg.contracts.state import TraceMessage
 from docstokg.errors import DocsToKGError, QuotaExceeded
@@ -13,7 +14,6 @@ from docstokg.wiring import Handler
 from docstokg_functions.record.handler import CLEAN_UP
 
 MOST_WAITING = 1000
-BATCH = 10
 DELIVERIES = 3
 PAUSE_S = 1.0
 CLEAN_UP_EVERY_S = 86_400.0
@@ -40,7 +40,7 @@ class LocalTraceQueue:
         """
         self._is_the_one = is_the_one
         self._consumer, self._telemetry, self._pause_s = consumer, telemetry, pause_s
-        self._waiting: queue.Queue[TraceMessage] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[TraceMessage | None] = queue.Queue(MOST_WAITING)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
@@ -60,41 +60,27 @@ class LocalTraceQueue:
     def close(self) -> None:
         """Write what waits, for two seconds at most, and stop."""
         self._closing.set()
-        with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            atexit.unregister(self.close)
-            thread.join(CLOSE_TIME_S)
+        with suppress(queue.Full):
+            self._waiting.put_nowait(None)
+        if self._thread is not None:
+            self._thread.join(CLOSE_TIME_S)
 
     def _work(self) -> None:
         clean_at = time.monotonic()
-        while True:
-            try:
-                batch = [self._waiting.get(timeout=0.2)]
-            except queue.Empty:
-                if self._closing.is_set():
-                    return
-                continue
+        while (message := self._waiting.get()) is not None:
             if time.monotonic() >= clean_at and self._is_the_one():
                 clean_at = time.monotonic() + CLEAN_UP_EVERY_S
                 self._clean_up()
-            while len(batch) < BATCH and not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            self._deliver({message.request_id: message for message in batch})
+            self._deliver(message)
 
-    def _deliver(self, messages: Mapping[str, TraceMessage]) -> None:
+    def _deliver(self, message: TraceMessage) -> None:
+        record = {"messageId": message.request_id, "body": message.model_dump_json()}
         for delivery in range(DELIVERIES):
             if delivery and self._closing.wait(self._pause_s):
                 break
-            records = [
-                {"messageId": name, "body": message.model_dump_json()}
-                for name, message in messages.items()
-            ]
-            failed = self._consumer({"Records": records}, None)["batchItemFailures"]
-            messages = {item["itemIdentifier"]: messages[item["itemIdentifier"]] for item in failed}
-            if not messages:
+            if not self._consumer({"Records": [record]}, None)["batchItemFailures"]:
                 return
-        self._telemetry.log("WARNING", "traces_lost", count=len(messages))
+        self._telemetry.log("WARNING", "traces_lost", count=1)
 
     def _clean_up(self) -> None:
         try:

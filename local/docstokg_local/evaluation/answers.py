@@ -19,8 +19,8 @@ from docstokg.loading.readers.lines import Line
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import with_answer
 from docstokg_local.cli.display import screen
+from docstokg_local.cli.question import with_answer
 from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
 from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, table_of
 

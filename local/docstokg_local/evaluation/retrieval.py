@@ -22,8 +22,8 @@ from docstokg.loading.readers.lines import Line, json_lines, reasons
 from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
 from docstokg_local.cli.display import screen
+from docstokg_local.cli.question import ask
 
 TOP_K = 20
 METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")

@@ -19,12 +19,10 @@ from typing import Any
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
-from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.stores import readers_of
-from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
@@ -45,17 +43,17 @@ class LoadProcesses:
         self._pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (settings,))
 
     def give_to(self, wiring: Wiring) -> None:
-        """Let the local models of a wiring run in the processes, behind the same cache."""
+        """Run the local models of a wiring in the processes, with the same cache."""
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            remote_dense = _RemoteEmbedder(self, dense.inner)
-            wiring.override("embedder", CachedEmbedder(remote_dense, folder, others=dense.others))
+            inner: Any = _Remote(self, "embedder", dense.inner)
+            wiring.override("embedder", CachedEmbedder(inner, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
-            remote = _RemoteSparseEncoder(self, sparse.inner)
-            wiring.override("sparse_encoder", CachedSparseEncoder(remote, folder))
+            inner = _Remote(self, "sparse_encoder", sparse.inner)
+            wiring.override("sparse_encoder", CachedSparseEncoder(inner, folder))
         if names is not None:
-            wiring.override("names", _RemoteNames(self, names))
+            wiring.override("names", _Remote(self, "names", names))
 
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
@@ -115,7 +113,7 @@ def _read(file: SourceFile) -> list[Row]:
 
 @cache
 def _model(port: str) -> Any:
-    """Give the model itself: the parent keeps the cache."""
+    """Return the model itself: the parent keeps the cache."""
     made = getattr(_process["wiring"], port)()
     inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
@@ -125,49 +123,22 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
     return getattr(_model(port), method)(*columns, **more)
 
 
-class _Remote[Model: Embedder | SparseEncoder | NameFinder]:
-    """A model that runs in the processes; the one of this process only says which it is."""
+class _Remote:
+    """A local model of which the methods below run in the processes; the rest is its own."""
 
-    port: str
+    def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
+        self._processes, self._port, self._model = processes, port, model
 
-    def __init__(self, processes: LoadProcesses, model: Model) -> None:
-        self._processes, self._model = processes, model
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._model, name)
+        if name not in ("embed", "embed_parts", "encode", "find"):
+            return own
 
-    @property
-    def model(self) -> str:
-        return self._model.model
+        def run(*arguments: Any) -> tuple[Any, ...]:
+            # A time limit is the only argument that is not a column; a load has none.
+            columns = [one for one in arguments if isinstance(one, Sequence)]
+            more = {"timeout_s": None} if len(columns) < len(arguments) else {}
+            task = partial(_call, self._port, name, **more)
+            return tuple(self._processes.run_batches(task, *columns))
 
-    def _ask(self, method: str, *columns: Sequence[Any], **more: Any) -> tuple[Any, ...]:
-        task = partial(_call, self.port, method, **more)
-        return tuple(self._processes.run_batches(task, *columns))
-
-
-class _RemoteEmbedder(_Remote[Embedder]):
-    port = "embedder"
-
-    @property
-    def dimension(self) -> int:
-        return self._model.dimension
-
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        return self._ask("embed", texts, timeout_s=None)
-
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        return self._ask("embed_parts", texts, parts)
-
-
-class _RemoteSparseEncoder(_Remote[SparseEncoder]):
-    port = "sparse_encoder"
-
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        return self._ask("encode", texts, timeout_s=None)
-
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        return self._model.encode_query(text, timeout_s)
-
-
-class _RemoteNames(_Remote[NameFinder]):
-    port = "names"
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        return self._ask("find", texts)
+        return run

@@ -1,9 +1,8 @@
-"""Who calls the local server: everybody (`off`), or whoever holds a key of the keys file."""
+"""Authentication of the local server: nobody (`off`), or by keys of the keys file."""
 
 import hmac
 import json
 import threading
-import time
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,12 +12,11 @@ from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 
-FRESH_S = 1.0
 EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
 
 
 class Authentication:
-    """Maps an `X-Api-Key` to a caller; a changed keys file counts within `FRESH_S`.
+    """Maps an `X-Api-Key` to a caller; a changed keys file counts at once.
 
     A file that cannot be read any more lets nobody in until it can: a key taken out of it must
     not live on because of a slip of the pen. At the start it is `Misconfigured`.
@@ -32,10 +30,9 @@ class Authentication:
         if not self._open:
             self._mark = _mark(self._file)
             self._keys = _read(self._file)
-            self._looked = time.monotonic()
 
     def caller(self, key: str | None) -> Caller | None:
-        """Give the caller, or None when a key is needed and this one is not known."""
+        """Return the caller, or None when a key is needed and this one is not known."""
         if self._open:
             return EVERYBODY
         owner = None
@@ -45,13 +42,10 @@ class Authentication:
         return owner
 
     def _current(self) -> dict[str, Caller]:
+        mark = _mark(self._file)
         with self._lock:
-            now = time.monotonic()
-            if now - self._looked >= FRESH_S:
-                self._looked, mark = now, _mark(self._file)
-                if mark != self._mark:
-                    self._mark = mark
-                    self._keys = self._reread()
+            if mark != self._mark:
+                self._mark, self._keys = mark, self._reread()
             return self._keys
 
     def _reread(self) -> dict[str, Caller]:
@@ -65,7 +59,7 @@ class Authentication:
 
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
-    """Tell one state of the file from another; None when there is none."""
+    """Return a mark of the file's state; None if there is no file."""
     try:
         status = Path(keys_file or "").stat()
     except OSError:

@@ -19,8 +19,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply, models_reply
 from docstokg.usecases.live import EVENT_HEADERS
-from docstokg.wiring import Handler, Wiring
-from docstokg_local.engine.engine import never
+from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server.admission import (
     SLOTS,
@@ -32,20 +31,20 @@ from docstokg_local.server.admission import (
 )
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.exchange import (
+    Asked,
     Refused,
-    RequestOptions,
+    asked_of,
     caller_of,
-    chat_options,
     hang_up,
     json_body,
     problem_of,
     refuse_foreign_page,
-    request_options,
     response,
 )
 from docstokg_local.server.guards import is_own
 from docstokg_local.server.jobs import JobRunner
-from docstokg_local.server.live import Events, frames_of, listening, wants_events
+from docstokg_local.server.live import Events, frames_of, listening
+from docstokg_local.server.mcp_stdio import LocalRouteFunction
 from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
@@ -62,10 +61,12 @@ OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-Af
 TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job", "cancel")
 Endpoint = Callable[[Request], Awaitable[Response]]
+Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
+"""Answers an envelope that arrived at epoch seconds; stops early once nobody waits."""
 
 
 class Endpoints:
-    """What answers each route of the contract: who asks, whether there is room, and the work."""
+    """Endpoints of the contract's routes: authentication, admission and the call."""
 
     def __init__(
         self,
@@ -87,16 +88,17 @@ class Endpoints:
         self._health = CoalescedCall(lambda: functions["health"]({}, None), HEALTH_FRESH_S)
 
     def of(self, route: Route) -> Endpoint:
-        """Give the endpoint of a route: health, one function, or the whole state machine."""
+        """Return the endpoint of a route: health, one function, or the whole state machine."""
         if route.name == "health":
             return self._get_health
         if route.name == "models":
             return self._get_models
-        if route.name == "stream":  # what a function tells in AWS is told by this process
-            return self._by_workflow("answer", is_told=True)
-        if route.function:
-            return self._by_function(route, self._functions[route.function])
-        return self._by_workflow(route.name)
+        if route.function and route.name != "stream":
+            call = LocalRouteFunction(self._functions[route.function]).run
+            return self._endpoint(route, route.name, lambda envelope, *_: call(envelope))
+        # Events that a function sends in AWS are sent by this process.
+        name: RouteName = "answer" if route.name == "stream" else route.name
+        return self._endpoint(route, name, self._by_machine)
 
     async def _get_health(self, request: Request) -> Response:
         return response(Reply.model_validate(await self._health()))
@@ -112,55 +114,40 @@ class Endpoints:
             stored = ()
         return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
 
-    def _by_workflow(self, route: RouteName, *, is_told: bool = False) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
-            caller = caller_of(request, self._authentication)
-            body = b"" if request.method == "GET" else await json_body(request)
-            read_options = chat_options if route == "chat" else request_options
-            chosen = self._settings
-            options = read_options(body, chosen.default_timeout_s, chosen.max_timeout_s)
-            arrived = request.state.arrived
+    def _by_machine(self, envelope: Envelope, arrived: float, gone: Callable[[], bool]) -> Reply:
+        reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
+        return error_reply(reply) if envelope.route in CHAT_ROUTES else reply
 
-            def work(gone: Callable[[], bool]) -> Reply:
-                envelope = Envelope.of(route, request.state.request_id, caller, body)
-                reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
-                return error_reply(reply) if route in CHAT_ROUTES else reply
-
-            admission = self._remote if options.remote else self._local
-            admitted = partial(self._admitted, request, route, caller, options, admission)
-            if is_told or wants_events(request, route, body):
-                return await self._streamed(request, route, body, work, admitted)
-            abandoned = threading.Event()
-            try:
-                return response(await admitted(partial(work, abandoned.is_set)))
-            finally:
-                abandoned.set()  # what is still at work for this request stops at its next step
-
-        return endpoint
-
-    def _by_function(self, route: Route, function: Handler) -> Endpoint:
-        options = RequestOptions(self._settings.max_timeout_s)
+    def _endpoint(self, route: Route, name: RouteName, run: Run) -> Endpoint:
+        most_s = self._settings.max_timeout_s
+        default_s = most_s if route.function else min(self._settings.default_timeout_s, most_s)
+        is_read = name == "mcp" or run == self._by_machine
 
         async def endpoint(request: Request) -> Response:
             if self._settings.auth == "off":
                 self._refuse_strangers(request, route)
-            caller = caller_of(request, self._authentication)
-            posted = route.method == "POST"
-            body = (
-                await json_body(request, route.body_bytes)
-                if posted
-                else parameters_of(route, request)
-            )
+            caller, state = caller_of(request, self._authentication), request.state
+            if route.method == "POST":
+                body = await json_body(request, route.body_bytes)
+            else:
+                body = parameters_of(route, request)
+            accept = request.headers.get("accept", "")
+            asked = asked_of(name, body, accept, default_s, most_s) if is_read else Asked(most_s)
 
             def work(gone: Callable[[], bool]) -> Reply:
-                envelope = Envelope.of(route.name, request.state.request_id, caller, body)
-                return Reply.model_validate(function(envelope.model_dump(mode="json"), None))
+                envelope = Envelope.of(name, state.request_id, caller, body)
+                return run(envelope, state.arrived, gone)
 
-            admitted = partial(self._admitted, request, route.name, caller, options, self._local)
-            if wants_events(request, route.name, body):
-                return await self._streamed(request, route.name, body, work, admitted)
-            reply = await admitted(partial(work, never))
-            if route.name in QUEUE_ROUTES:
+            admission = self._remote if asked.remote else self._local
+            admitted = partial(self._admitted, request, name, caller, asked.timeout_s, admission)
+            if asked.is_told or route.name == "stream":
+                return await self._streamed(request, name, asked, work, admitted)
+            abandoned = threading.Event()
+            try:
+                reply = await admitted(partial(work, abandoned.is_set))
+            finally:
+                abandoned.set()  # work that still runs for this request stops at its next step
+            if name in QUEUE_ROUTES:
                 self._job_runner.wake()
             return response(reply)
 
@@ -170,13 +157,13 @@ class Endpoints:
         self,
         request: Request,
         route: RouteName,
-        body: bytes,
+        asked: Asked,
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
         """Send what is told of an answer as it comes; what fails before that is a reply as ever."""
         request_id = request.state.request_id
-        frame = frames_of(route, request_id, body)
+        frame = frames_of(route, request_id, asked.model, asked.token)
         events = Events(self._settings.max_timeout_s)
         live = self._listening(lambda name, value: events.put(frame(name, value)))
 
@@ -213,7 +200,7 @@ class Endpoints:
         request: Request,
         route: RouteName,
         caller: Caller,
-        options: RequestOptions,
+        timeout_s: float,
         admission: Admission,
         work: Callable[[], Reply],
     ) -> Reply:
@@ -227,7 +214,7 @@ class Endpoints:
             return await admission.run(
                 work,
                 caller=address if self._settings.auth == "off" else caller.sub,
-                ends=time.monotonic() - waited + options.timeout_s,
+                ends=time.monotonic() - waited + timeout_s,
                 hang_up=partial(hang_up, request),
             )
         except Overloaded as exc:

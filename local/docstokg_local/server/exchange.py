@@ -5,8 +5,7 @@ import base64
 import json
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -16,9 +15,10 @@ from ulid import ULID
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.routes import MAX_BODY_BYTES, route_of
+from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.intake import too_large
+from docstokg.usecases.live import EVENTS
 from docstokg.usecases.problems import problem_reply
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.guards import host_of, is_own
@@ -59,38 +59,52 @@ class RequestIds:
         await self._app(scope, receive, with_id)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestOptions:
-    """What the server has to know of a request before it is checked: deadline, and model."""
+class Asked(NamedTuple):
+    """Fields that the server reads before a request is checked.
+
+    `remote`: a model other than the built-in one is to answer. `token`: of MCP progress
+    notifications. `is_told`: the client wants events.
+    """
 
     timeout_s: float
     remote: bool = False
+    model: str = ""
+    token: object = None
+    is_told: bool = False
 
 
-def request_options(body: bytes, default_s: float, most_s: float) -> RequestOptions:
-    """Read deadline and model of a body that may be anything; validate refuses what is wrong."""
-    default_s = min(default_s, most_s)
+def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_s: float) -> Asked:
+    """Read a body, which may be anything: the route refuses it if it is wrong."""
     try:
-        request = json.loads(body)
-        budget, synthesis = request.get("budget") or {}, request.get("synthesis") or {}
-        timeout_s = budget.get("timeout_s", default_s)
-        model = synthesis.get("model", "") if synthesis.get("enabled") is True else ""
-    except (ValueError, AttributeError, RecursionError):
-        return RequestOptions(default_s)
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        message = None
+    timeout_s, model = field_of(message, "budget", "timeout_s"), field_of(message, "model")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
         timeout_s = default_s
-    remote = bool(model) and model != EXTRACTIVE
-    return RequestOptions(min(max(1.0, timeout_s), most_s), remote)
+    chosen = model if isinstance(model, str) else ""
+    if route == "chat":
+        head, _, tail = chosen.rpartition("@")
+        writer, is_told = head or tail, field_of(message, "stream") is True
+    else:
+        is_on = field_of(message, "synthesis", "enabled") is True
+        writer = field_of(message, "synthesis", "model") if is_on else ""
+        is_told = EVENTS in accept and route in ("answer", "mcp")
+    token = field_of(message, "params", "_meta", "progressToken")
+    return Asked(
+        min(max(1.0, timeout_s), most_s),
+        bool(writer) and writer != EXTRACTIVE,
+        chosen,
+        token,
+        is_told and (route != "mcp" or token is not None),
+    )
 
 
-def chat_options(body: bytes, default_s: float, most_s: float) -> RequestOptions:
-    """Read the same of a chat request, which has no deadline of its own."""
-    timeout_s = min(default_s, most_s)
-    try:
-        model = str(json.loads(body)["model"]).rpartition("@")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return RequestOptions(timeout_s)
-    return RequestOptions(timeout_s, remote=(model[0] or model[2]) != EXTRACTIVE)
+def field_of(message: object, *path: str) -> Any:
+    """Return a field of nested objects, None where one is missing."""
+    for key in path:
+        message = message.get(key) if isinstance(message, dict) else None
+    return message
 
 
 async def hang_up(request: Request) -> None:
@@ -100,7 +114,7 @@ async def hang_up(request: Request) -> None:
 
 
 def caller_of(request: Request, authentication: Authentication) -> Caller:
-    """Give who asks; `Refused` (401) where a key is needed and none that is known came."""
+    """Return the caller; `Refused` (401) if a known key is required and missing."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else None
     caller = authentication.caller(request.headers.get("x-api-key", bearer))
@@ -150,7 +164,7 @@ def response(reply: Reply) -> Response:
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Give a problem as the route's callers read it: OpenAI's clients in their own shape."""
+    """Return a problem as the route's callers read it: OpenAI's clients in their own shape."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
 

@@ -1,17 +1,14 @@
-"""What is told of an answer goes to the clients of this server, in the form each of them reads."""
+"""Events of an answer for the clients of this server, each in its format."""
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from starlette.requests import Request
-
 from docstokg.contracts.routes import RouteName
 from docstokg.usecases.chat import live_chunk
-from docstokg.usecases.live import EVENTS, LiveReply, Tell, event_frame, plain, text_of
+from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
 from docstokg.usecases.written import checks_of
 from docstokg.wiring import Wiring
 
@@ -19,23 +16,8 @@ EVENTS_WAITING = 8
 """Events made for a client that does not read them, before the model has to wait for it."""
 
 
-def wants_events(request: Request, route: RouteName, body: bytes) -> bool:
-    """Tell whether a client wants to be told while the answer is made; its body may be anything."""
-    if route not in ("answer", "chat", "mcp"):
-        return False
-    if route == "answer":
-        return EVENTS in request.headers.get("accept", "")
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    if route == "mcp":
-        return EVENTS in request.headers.get("accept", "") and progress_token(asked) is not None
-    return isinstance(asked, dict) and asked.get("stream") is True
-
-
 def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
-    """Give what makes a listener of one question."""
+    """Return a function that makes the listener of one question."""
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
     return lambda tell: LiveReply(checks, wiring.telemetry, tell)
 
@@ -78,20 +60,22 @@ class Events:
         return await self._frames.get()
 
     async def stream(self, frame: str | None) -> AsyncIterator[str]:
-        """Give that frame and all that follow."""
+        """Yield this frame and all later ones."""
         while frame is not None:
             yield frame
             self._room.release()
             frame = await self._frames.get()
 
 
-def frames_of(route: RouteName, request_id: str, body: Any) -> Callable[[str, Any], str | None]:
-    """Give how an event is written for the clients of a route; None for what they do not read."""
+def frames_of(
+    route: RouteName, request_id: str, model: str, token: object
+) -> Callable[[str, Any], str | None]:
+    """Return the writer of events for a route's clients; it returns None for unused events."""
     if route == "chat":
         head = {
             "id": f"chatcmpl-{request_id}",
             "created": int(time.time()),
-            "model": json.loads(body)["model"],
+            "model": model,
         }
 
         def chat(name: str, value: Any) -> str | None:
@@ -104,7 +88,7 @@ def frames_of(route: RouteName, request_id: str, body: Any) -> Callable[[str, An
 
         return chat
     if route == "mcp":
-        progress = Progress(progress_token(json.loads(body)))
+        progress = Progress(token)
 
         def message(name: str, value: Any) -> str | None:
             made = value if name == "response" else progress.of(name, value)
@@ -121,7 +105,7 @@ class Progress:
         self._token, self._count = token, 0
 
     def of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Give the notification of an event, None for those that have none."""
+        """Return the notification of an event, None for those that have none."""
         if name == "citations":
             words = f"{len(value['citations'])} passages found"
         elif name == "sentence":
@@ -131,10 +115,3 @@ class Progress:
         self._count += 1
         fields = {"progressToken": self._token, "progress": self._count, "message": words}
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": fields}
-
-
-def progress_token(message: object) -> object:
-    """Give the token of a call whose sender wants to hear of its progress, else None."""
-    for key in ("params", "_meta", "progressToken"):
-        message = message.get(key) if isinstance(message, dict) else None
-    return message

@@ -20,7 +20,8 @@ from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
-from docstokg_local.server.live import Progress, listening, progress_token
+from docstokg_local.server.exchange import field_of
+from docstokg_local.server.live import Progress, listening
 
 CALLS_AT_ONCE = 4
 ROUTE_FUNCTIONS = ("check", "traverse", "documents")
@@ -66,7 +67,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
     def heard(line: bytes, request_id: str) -> AbstractContextManager[None]:
         try:
-            token = progress_token(json.loads(line))
+            token = field_of(json.loads(line), "params", "_meta", "progressToken")
         except (ValueError, RecursionError):  # the handler says so
             token = None
         if token is None or telling is None:
@@ -98,7 +99,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Give what a pipe carries: a problem that has no JSON-RPC form there becomes an error."""
+    """Return the message for the pipe; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])

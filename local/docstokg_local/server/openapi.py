@@ -3,12 +3,13 @@
 import ast
 import json
 from collections import defaultdict
+from collections.abc import Collection
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__, contracts
@@ -24,70 +25,26 @@ Json = dict[str, Any]
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
     401: "No valid credentials.",
-    403: "The namespace is not granted to this caller.",
-    409: "The `cache_key` was used for another request.",
-    413: "The body is over 64 KiB.",
+    403: "The namespace is not granted to this caller, or not for loading; or, without keys, the "
+    "server is not on a loopback address or the request comes from a page of another site.",
+    404: "There is no such passage, document or job, or the caller may not see it.",
+    409: "The `cache_key` was used for another request, or a document of this id exists and "
+    "`replace` is not set.",
+    413: "The body is over 64 KiB (512 KiB for a check, 4 MiB for documents), or holds more than "
+    f"{MAX_DOCUMENTS} documents: `docstokg load` takes more.",
     415: "The body is not application/json.",
-    429: "Too many requests; see Retry-After.",
+    429: f"Too many requests, or {MAX_QUEUED} jobs of this namespace wait; see Retry-After.",
     500: "A crash; nothing about it is told but the request id.",
-    503: "No passage could be read; or `overloaded`: the deadline cannot be met at the present "
-    "queue, see Retry-After.",
+    503: "No passage or document can be read or changed now; or `overloaded`: the deadline cannot "
+    "be met at the present queue, see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
-_OF_DOCUMENTS = {
-    403: "The namespace is not granted to this caller, or not for loading; or, without keys, the "
-    "server is not on a loopback address or a page of another site asked.",
-    404: "There is no such document or job, or it is not the caller's to see.",
-    409: "A document of this id is loaded already, and `replace` is not set.",
-    413: f"Over 4 MiB, or more than {MAX_DOCUMENTS} documents: more goes by `docstokg load`.",
-    429: f"{MAX_QUEUED} jobs of this namespace wait already; see Retry-After.",
-    503: "What is loaded cannot be read or changed now; or `overloaded`, see Retry-After.",
-}
-_OF_MCP = {
+_MCP_REPLIES = {
     200: "A result, or an error of the protocol; a tool's problem is a result with isError",
     400: "No request of the protocol, or one it refuses",
     404: "No such method",
 }
 """Errors of this one route are JSON-RPC's, because its clients expect them there."""
-
-
-class JsonRpcRequest(BaseModel, use_attribute_docstrings=True):
-    """One message of the Model Context Protocol; without `id` a notification."""
-
-    jsonrpc: Literal["2.0"]
-    """the version of JSON-RPC"""
-    id: str | int = Field(default_factory=str)
-    """what the reply repeats"""
-    method: str = Field(examples=["tools/list", "tools/call"])
-    """what is wanted"""
-    params: Json = Field(default_factory=dict)
-    """as the method wants them"""
-
-
-class JsonRpcError(BaseModel, use_attribute_docstrings=True):
-    """Why there is no result."""
-
-    code: int
-    """JSON-RPC's number"""
-    message: str
-    """what is wrong, in a sentence"""
-
-
-class JsonRpcResponse(
-    BaseModel,
-    use_attribute_docstrings=True,
-    json_schema_extra={"oneOf": [{"required": ["result"]}, {"required": ["error"]}]},
-):
-    """The result of a request, or the error it met in the protocol itself."""
-
-    jsonrpc: Literal["2.0"]
-    """the version of JSON-RPC"""
-    id: str | int | None
-    """that of the request"""
-    result: Json = Field(default_factory=dict)
-    """what the method gives"""
-    error: JsonRpcError = Field(default_factory=lambda: JsonRpcError(code=0, message=""))
-    """why there is no result"""
 
 
 EXAMPLE: Json = {
@@ -99,23 +56,17 @@ EXAMPLE: Json = {
             "metadata": {"site": "north"},
             "acl": ["staff"],
         },
-        {
-            "doc_id": "valves.html",
-            "content": "PGgxPlZhbHZlczwvaDE+PHA+VmFsdmUgc2V2ZW4gY2xvc2VzIGF0IDEyIGJhci48L3A+",
-            "media_type": "text/html",
-        },
     ],
-    "replace": False,
 }
 
 
 class Described(NamedTuple):
-    """What is said of a route whose models its row does not name: reply, problems, body."""
+    """Reply, problems and body of a route whose models are not in the table of routes."""
 
     status: int
     model: str
     text: str
-    problems: tuple[int, ...]
+    problems: Collection[int]
     body: str = ""
 
 
@@ -127,7 +78,7 @@ _DESCRIBED: dict[RouteName, Described] = {
         (400, 403, 413, 415, 429, 503, 504), "ChatRequest",
     ),
     "models": Described(200, "ModelList", "The models", (429, 503, 504)),
-    "mcp": Described(200, "JsonRpcResponse", _OF_MCP[200], (403, 413, 415, 504), "JsonRpcRequest"),
+    "mcp": Described(200, "", _MCP_REPLIES[200], (403, 413, 415, 504)),
     "health": Described(200, "Health", "ok or degraded", ()),
     "load": Described(
         202, "JobAccepted", _QUEUED, (*_FOUND, 409, 413, 415, 429), "DocumentsRequest"
@@ -155,14 +106,14 @@ _PARAMETERS: dict[str, Json] = {
 }
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
-    documents.Job, documents.DocumentPage, documents.NamespaceList, JsonRpcResponse,
+    documents.Job, documents.DocumentPage, documents.NamespaceList,
 )  # fmt: skip
 
 
 def document() -> Json:
     """Build the document of the routes this version serves."""
     models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(_REPLIES, "serialization")
-    taken = (chat.ChatRequest, documents.DocumentsRequest, JsonRpcRequest)
+    taken = (chat.ChatRequest, documents.DocumentsRequest)
     models |= dict.fromkeys(taken, "validation")
     for route in ROUTES:
         if route.request:
@@ -176,13 +127,11 @@ def document() -> Json:
         more = {"description": route.description} if route.description else {}
         head = {"operationId": route.operation, "summary": route.summary, **more}
         paths[route.path][route.method.lower()] = head | _operation(route)
-    described = {"schema": {"type": "object"}}
-    own_reply = {"description": "OpenAPI 3.1", "content": {"application/json": described}}
     paths["/openapi.json"]["get"] = {
         "operationId": "openapi",
         "summary": "This document",
         "security": [],
-        "responses": {"200": own_reply},
+        "responses": {"200": _sent("OpenAPI 3.1")},
     }
     return {
         "openapi": "3.1.0",
@@ -227,17 +176,15 @@ def _model(name: str) -> type[BaseModel]:
 def _operation(route: Route) -> Json:
     """Describe what a route takes and gives: by its row, or by what is said of it here."""
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
-    every = tuple(_PROBLEMS) if route.name != "explain" else (*_PROBLEMS.keys() - {409}, 404)
+    every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
     row = _DESCRIBED.get(route.name) or Described(
         200, reply, "Also when degraded; see diagnostics", every, body
     )
-    texts = _PROBLEMS | {404: "No such document or passage here, or it may not be seen."}
-    texts |= _OF_DOCUMENTS if route.function == "documents" else {}
     wrong: set[int] = set() if route.open else {401, 500, *row.problems}
     error = (
         ("ErrorReply", "json") if route.name in chat.CHAT_ROUTES else ("Problem", "problem+json")
     )
-    responses = {str(one): _sent(texts[one], *error) for one in wrong}
+    responses = {str(one): _sent(_PROBLEMS[one], *error) for one in wrong}
     made: Json = {"responses": {str(row.status): _sent(row.text, row.model)} | responses}
     if row.body:
         made["requestBody"] = {"required": True, "content": _of(row.body)}
@@ -260,9 +207,9 @@ def _with_its_own(name: RouteName, made: Json) -> Json:
             responses["503"] = _sent("down", "Health")
             made["security"] = []
         case "mcp":
-            own = {str(status): _sent(text, "JsonRpcResponse") for status, text in _OF_MCP.items()}
-            responses |= own | {"202": {"description": "A notification was accepted"}}
-            responses["403"]["description"] = "A page of another site asked, without a key."
+            made["requestBody"] = {"required": True, "content": _of()}
+            responses |= {str(status): _sent(text) for status, text in _MCP_REPLIES.items()}
+            responses["202"] = {"description": "A notification was accepted"}
         case "page":
             responses["200"]["content"] = {"image/png": {"schema": {}}}
         case "load":
@@ -270,14 +217,15 @@ def _with_its_own(name: RouteName, made: Json) -> Json:
     return made
 
 
-def _sent(text: str, model: str, kind: str = "json") -> Json:
+def _sent(text: str, model: str = "", kind: str = "json") -> Json:
     return {"description": text, "content": _of(model, kind)}
 
 
-def _of(model: str, kind: str = "json") -> Json:
-    return {f"application/{kind}": {"schema": {"$ref": f"#/components/schemas/{model}"}}}
+def _of(model: str = "", kind: str = "json") -> Json:
+    schema = {"$ref": f"#/components/schemas/{model}"} if model else {"type": "object"}
+    return {f"application/{kind}": {"schema": schema}}
 
 
 def document_text() -> str:
-    """Give the OpenAPI document as a file holds it."""
+    """Return the OpenAPI document as a file holds it."""
     return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -94,13 +94,20 @@ class Account:
 
     def client(self, service: str) -> Any:
         """boto3's client of a service of this account."""
+        return self._made(boto3.client, service)
+
+    def resource(self, service: str) -> Any:
+        """boto3's resource of a service of this account."""
+        return self._made(boto3.resource, service)
+
+    def _made(self, make: Any, service: str) -> Any:
         config = Config(
             inject_host_prefix=False,
             retries={"max_attempts": 0},
             read_timeout=900,
             s3={"addressing_style": "path"},
         )
-        return boto3.client(
+        return make(
             service,
             endpoint_url=self.url,
             region_name=REGION,

@@ -456,7 +456,7 @@ def go(run: Run) -> None:
                 run.deploy(assembly)
                 told.append(run.whole())
             else:
-                destroy(run.target(), run.account.client, told.append)
+                destroy(run.target(), run.account, told.append)
     for name in CREATED:
         with run.step(f"{name}, up to creation") as told:
             there = replace(environment(name), account=ACCOUNT)

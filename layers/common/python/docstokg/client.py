@@ -22,7 +22,7 @@ import urllib3
 from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
-from docstokg.adapters.http.exchange import UNREAD, NeverSent, exchanged, host_of
+from docstokg.adapters.exchange import UNREAD, NeverSent, exchanged, host_of
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.health import Health

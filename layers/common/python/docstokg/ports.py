@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.documents import Job, JobOrder
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
+from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
 from docstokg.contracts.outline import Outline
 from docstokg.contracts.records import (
     ChunkNode,
@@ -248,11 +248,6 @@ class KnowledgeGraph(Protocol):
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map each known id to the stored vector of its name; those without one are left out."""
-
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """Read the relations that leave the given entities."""
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds."""

@@ -31,6 +31,7 @@ SECRETS = (
     "anthropic_api_key",
     "embed_api_key",
     "rerank_api_key",
+    "verifier_api_key",
     "cursor_key",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
@@ -159,6 +160,7 @@ class VerifierSettings(Contract):
     verifier: str | None = Field(
         None, description=f"{VERIFIERS}; https: Text Embeddings Inference; default: none"
     )
+    verifier_api_key: str | None = Field(None, description="key of an https:// verifier")
     verifier_label: str = Field(
         "entailment", description="class of a supported claim, for https://HOST/predict"
     )

@@ -30,7 +30,6 @@ CALL_MARGIN_S = 2.0
 DRAW_S = 10
 """Of the processor, for the picture of one page."""
 
-
 OTHER_ENCODER = "encoder "
 """Before the names of encoders that namespaces were loaded with, in what is made once."""
 
@@ -305,12 +304,13 @@ class Wiring:
         return Recogniser()
 
     def question_languages(self) -> ports.LanguageFinder | None:
-        """Give what tells the language of a question, where an encoder here may cross languages."""
-        from docstokg.adapters import multilingual
+        """Return the recogniser of question languages; `warm` loads it if an encoder may cross."""
+        from docstokg.adapters import languages, multilingual
 
-        embedder = self.embedder()
-        crosses = embedder is not None and multilingual.may_cross(embedder.model)
-        return self.languages() if crosses else None
+        embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None
+        if embedder is not None and multilingual.may_cross(embedder.model):
+            return self.languages()
+        return languages.Recogniser() if embedder is not None and installed else None
 
     @once
     def piece_counter(self) -> ports.PieceCounter:
@@ -367,7 +367,8 @@ class Wiring:
         if kind in ("https", "http"):
             from docstokg.adapters.http.verifier import HttpVerifier
 
-            return HttpVerifier(f"{kind}:{rest}", chosen.verifier_label, threshold)
+            key, label = chosen.verifier_api_key, chosen.verifier_label
+            return HttpVerifier(f"{kind}:{rest}", label, threshold, key)
         if kind == "bedrock-guardrail":
             from docstokg.adapters.aws.guardrail import BedrockGuardrail
 

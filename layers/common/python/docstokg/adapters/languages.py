@@ -6,6 +6,7 @@ from typing import Any
 
 from docstokg.domain.text import other_words
 from docstokg.domain.text.other_words import Analysis
+from docstokg.domain.text.query_terms import content_words, option_words
 from docstokg.domain.text.spoken import ENGLISH
 from docstokg.domain.text.words import WORD, english_share, stemmer
 
@@ -85,5 +86,7 @@ def indexed(text: str, language: str) -> str:
 
 
 def searched(text: str, languages: Iterable[str]) -> tuple[str, ...]:
-    """List the words a question asks an index for that holds these languages beside English."""
-    return other_words.searched(text, [analysis_of(language) for language in languages])
+    """Return the words and options that a question searches; `languages`: others than English."""
+    analyses = [analysis_of(language) for language in languages]
+    words = other_words.searched(text, analyses) if analyses else content_words(text)
+    return (*words, *option_words(text))

@@ -1,6 +1,6 @@
 """What a converter makes of a document: its text, and where its parts stand in that text."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
@@ -54,6 +54,7 @@ class Outline:
     what the document says of itself. `encoding`: of a text that is not UTF-8. `member`: its name
     inside the archive that holds it; `refused`: why that member is not read. `places`: of a PDF's
     words, in the order of the text. `scanned`: pages of a PDF that are pictures and were not read.
+    `notes`: parts that were left out or read differently, each with its kind and number.
     """
 
     text: str
@@ -67,3 +68,8 @@ class Outline:
     refused: str = ""
     places: tuple[Place, ...] = ()
     scanned: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def noted(self, notes: tuple[str, ...]) -> "Outline":
+        """Return a copy with these notes after its own."""
+        return replace(self, notes=(*self.notes, *notes))

@@ -29,7 +29,10 @@ Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-QUERY_CHARACTERS = (3, 4096)
+MIN_QUERY_BYTES = 3
+"""In UTF-8: a Chinese word of two characters is a question, two Latin letters are not."""
+
+MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
@@ -62,6 +65,14 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
         ) from None
 
 
+def _long_enough(query: str) -> str:
+    """Refuse a question of fewer than MIN_QUERY_BYTES bytes."""
+    if len(query.encode()) < MIN_QUERY_BYTES:
+        message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
+        raise PydanticCustomError("string_too_short", message)
+    return query
+
+
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """Refuse a filter that nothing can meet."""
     if not values:
@@ -76,9 +87,10 @@ def _as_values(value: object) -> object:
 FilterValue = Annotated[Scalar, WrapValidator(_scalar)]
 Query = Annotated[
     str,
-    Field(min_length=QUERY_CHARACTERS[0], max_length=QUERY_CHARACTERS[1]),
+    Field(min_length=1, max_length=MAX_QUERY_CHARACTERS),
     BeforeValidator(_trimmed),
     AfterValidator(_no_surrogates),
+    AfterValidator(_long_enough),
     AfterValidator(_no_nul),
 ]
 Text = Annotated[str, AfterValidator(_no_surrogates), AfterValidator(_no_nul)]

@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, cast
 
-from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, identity
+from docstokg.contracts.graph import GraphSlice, SliceEntity
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
 
@@ -77,11 +77,6 @@ def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[Slic
     return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
 
 
-def relations(answers: Sequence[Sequence[SliceRelation]], *_: object) -> tuple[SliceRelation, ...]:
-    """Join without repeats."""
-    return _all(answers, identity)
-
-
 def slices(answers: Sequence[GraphSlice], *_: object) -> GraphSlice:
     """Join slices: what has the same id is the same thing, each namespace shows its own of it."""
     return GraphSlice(
@@ -89,6 +84,6 @@ def slices(answers: Sequence[GraphSlice], *_: object) -> GraphSlice:
         entities=entities([part.entities for part in answers]),
         chunks=_all([part.chunks for part in answers], attrgetter("uuid")),
         mentions=_all([part.mentions for part in answers], itemgetter(0, 1)),
-        relations=relations([part.relations for part in answers]),
+        relations=_all([part.relations for part in answers], tuple),
         members=_all([part.members for part in answers], tuple),
     )

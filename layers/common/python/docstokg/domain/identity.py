@@ -1,11 +1,13 @@
 """What chunks, entities and relations are called, said once: both stores must agree on it."""
 
 import hashlib
+import json
 import re
 import uuid as uuids
 from functools import lru_cache
 from typing import Final
 
+from docstokg.contracts.records import RelationRecord
 from docstokg.domain.text.words import CURIE, fold
 
 REDIRECT_DEPTH: Final = 4
@@ -68,9 +70,21 @@ def entity_key(namespace: str, entity: str) -> int:
     return _hash("e", namespace, entity)
 
 
-def relation_key(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> int:
-    """Give the integer key of a relation: (source, type, target, evidence) within a namespace."""
-    return _hash("r", namespace, source, kind, target, evidence or "")
+def relation_row(item: RelationRecord) -> dict[str, object]:
+    """Return the columns of a stored relation; `key` is made of its ends, type and evidence."""
+    space, kind = item.namespace, item.type
+    return {
+        "key": _hash("r", space, item.source, kind, item.target, item.evidence_uuid or ""),
+        "namespace": space,
+        "source": entity_key(space, item.source),
+        "type": kind,
+        "type_key": kind.casefold(),
+        "target": entity_key(space, item.target),
+        "weight": item.weight,
+        "start": item.evidence_start,
+        "stop": item.evidence_end,
+        "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
+    }
 
 
 def _hash(*parts: str) -> int:

@@ -1,10 +1,10 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from docstokg import ports
 from docstokg.contracts.records import Scope
@@ -42,7 +42,8 @@ class LoadOptions:
     folders that are gone; `agree` is shown those before many go, and says whether they may.
     `extract`: stages what a language model reads in the staged chunks (`loading.names.extraction`).
     `run_id`: a ULID that names the load; a new one by default. `rebuild`: compute the names and
-    mentions of every stored chunk again.
+    mentions of every stored chunk again. `remove`: ids of documents to remove; those that `groups`
+    (None: all) may not see are rejected, and missing ones unless it is done `again`.
     """
 
     namespace: str = "default"
@@ -54,6 +55,9 @@ class LoadOptions:
     extract: "Callable[[Context], ExtractionReport] | None" = None
     run_id: str = ""
     rebuild: bool = False
+    remove: Sequence[str] = ()
+    groups: Sequence[str] | None = None
+    again: bool = False
 
 
 @dataclass(slots=True)
@@ -145,6 +149,14 @@ class Stores:
     multilingual: Callable[[], ports.Embedder] | None = None
 
 
+class Encoding(NamedTuple):
+    """Output of the encoders for a chunk: its vector, those of its sentences, and its weights."""
+
+    vector: bytes | None
+    sentences: bytes
+    weights: dict[str, float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """One load.
@@ -152,7 +164,8 @@ class Context:
     `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
     `replace_docs`: documents are replaced whole. `earlier`: the documents the stores may hold
     already, None when that is not known. `generation`: see `DocumentChange`.
-    `is_new`: the namespace has no encoder yet.
+    `is_new`: the namespace has no encoder yet. `recorded`: encodings by chunk id, where an earlier
+    task made them.
     """
 
     namespace: str
@@ -169,6 +182,7 @@ class Context:
     earlier: Set[str] | None = None
     generation: str = ""
     is_new: bool = False
+    recorded: Mapping[str, Encoding] | None = None
 
     @property
     def scope(self) -> Scope:

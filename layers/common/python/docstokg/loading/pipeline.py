@@ -19,6 +19,7 @@ from ulid import ULID
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain import supersedes
 from docstokg.domain.graph.linking import Linker
+from docstokg.domain.visibility import may_see
 from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
     READ_S,
@@ -42,7 +43,7 @@ from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.names.naming import Aliases, Entry, Names, changed_keys
 from docstokg.loading.read.reading import Row, rows_of, stage
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
+from docstokg.loading.read.source_registry import SourceRegistry, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.affected import Changes, stage_affected
@@ -50,7 +51,7 @@ from docstokg.loading.resolve.entity_resolver import EntityResolver, listed_name
 from docstokg.loading.resolve.relinking import ChangedNames, relink
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
-from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
+from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_emptied
 from docstokg.ports import SearchIndex, encoder_of
 
 UPSTREAM = "upstream"
@@ -58,6 +59,8 @@ UPSTREAM = "upstream"
 
 NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by words only"
 
+
+UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 
 LANGUAGE_SAMPLE = 1000
 OTHER_SHARE = 0.2
@@ -82,7 +85,9 @@ def load(
     files = [source for source in sources if isinstance(source, SourceFile)]
     files += [
         replace(file, doc_id=options.prefix + file.doc_id)
-        for file in find_files(paths, rejects, may_be_empty=options.sync or bool(files))
+        for file in find_files(
+            paths, rejects, may_be_empty=options.sync or bool(files or options.remove)
+        )
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
@@ -92,13 +97,22 @@ def load(
         context = read_files(context, rows, len(files), registry)
         if options.extract is not None:
             report.extraction = options.extract(context)
-        gone = _gone(paths, files, options, context, registry) if options.sync else []
-        load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
-        write_chunks(load_plan.resolver, load_plan.finder)
-        finish(context, load_plan, registry)
+        gone = removals(options, context, registry)
+        if options.sync:
+            gone += _gone(paths, files, options, context, registry)
+        if gone or not options.remove:
+            load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
+            write_chunks(load_plan.resolver, load_plan.finder)
+            for _ in finishing(context, load_plan, registry):
+                pass
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
     return report
+
+
+def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
+    """Remove a document's chunks with what only they support or name; return their number."""
+    return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 
 class _Timed:
@@ -116,7 +130,7 @@ class _Timed:
 
 
 def info_before(index: SearchIndex) -> IndexInfo:
-    """Say what the index holds before a load; nothing where there is none yet."""
+    """Return the content of the index before a load, empty if there is none yet."""
     try:
         # A process that has loaded before remembers what was there then.
         return index.info(READ_S, anew=True)
@@ -133,16 +147,18 @@ def begin(
     progress: Progress,
     report: LoadReport,
 ) -> tuple[Context, IndexInfo, SourceRegistry]:
-    """Give a load's context before its files are read, and what was there before it."""
+    """Return the context of a load, the index before it, and the register of its namespace."""
     before = info_before(stores.search_index)
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
     model, dimension = before.space_of(options.namespace)
-    dense = stores.embedder if options.embed else None
-    dense = encoder_of(dense, model) or dense
-    sparse = stores.sparse_encoder if options.embed else None
-    if options.embed and dense is None:
+    own = encoder_of(stores.embedder, model)
+    # Another encoder than that of the store may be installed where documents are removed.
+    encodes = options.embed and not (options.remove and own is None)
+    dense = own or stores.embedder if encodes else None
+    sparse = stores.sparse_encoder if encodes else None
+    if encodes and dense is None:
         report.warnings.append(NO_EMBEDDER)
     report.sparse_model = sparse.model if sparse else None
     context = Context(
@@ -271,10 +287,26 @@ def _gone(
         if context.rejects.by_file[str(file.path)]
     }
     roots = [source for source in sources if source.is_dir()]
-    for root in [root for root in roots if not is_listable(root)]:
+    for root in sorted(context.rejects.unlisted.intersection(roots)):
         context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
         roots.remove(root)
     return gone_documents(roots, rejected, options, context, registry, empty=not files)
+
+
+def removals(options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
+    """Return which of the documents to remove are stored; reject the others, see `LoadOptions`."""
+    gone, writer = [], context.stores.index_writer
+    for doc_id in sorted(options.remove):
+        record = registry.stored.get(doc_id)
+        if record is not None:
+            seen = may_see(record.acl, options.groups)
+        else:  # a load that never ended has left it
+            seen = options.groups is None and bool(writer.doc_uuids(context.namespace, doc_id))
+        if seen:
+            gone.append(doc_id)
+        elif record is not None or not options.again:
+            context.rejects.add(doc_id, 1, UNKNOWN_DOCUMENT)
+    return gone
 
 
 def gone_documents(
@@ -368,30 +400,25 @@ def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
 
 
 class Mark(NamedTuple):
-    """Where a load's end stands: its step, and what is done of it; "" for none."""
+    """The progress of the last steps: a step, and the last item done in it, "" for none."""
 
     step: str = "stale"
     after: str = ""
 
 
-def finish(context: Context, load_plan: LoadPlan, registry: SourceRegistry) -> None:
-    """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
-    for _ in finishing(context, load_plan, registry):
-        pass
-
-
 def finishing(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
-    """Do what `finish` does, a batch at a time: after each, the load may be left and gone on with.
+    """Remove documents, write edges, link earlier chunks again, and close both stores.
 
-    Yields where it stands; `begun`: the last mark of whoever did the beginning.
+    Yields a mark after each batch, from which another process may go on; `begun`: the last mark
+    of the process before.
     """
     steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()
     names = list(steps)[list(steps).index(step) :]
     for name, following in zip_longest(names, names[1:]):
-        for done in steps[name](after if name == step else ""):
+        for done in steps[name](after if name == step else "") or ():
             yield Mark(name, done)
         if following is not None:
             yield Mark(following)
@@ -399,31 +426,28 @@ def finishing(
 
 def _steps(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry
-) -> dict[str, Callable[[str], Iterator[str]]]:
-    """Give the steps of a load's end, in order; each takes and yields what is done of it."""
+) -> dict[str, Callable[[str], Iterator[str] | None]]:
+    """Return the last steps of a load, in order.
+
+    A step that can stop half way yields how far it is, and is called with that to go on.
+    """
     stores, resolver = context.stores, load_plan.resolver
 
     def relinked(after: str) -> Iterator[str]:
         keys = Linker((key, "", True) for key in load_plan.changed_keys)
         changed = ChangedNames(keys, load_plan.changed_heads, load_plan.everything)
-        yield from relink(resolver, load_plan.finder, changed, after)
+        return relink(resolver, load_plan.finder, changed, after)
 
-    def closed(_: str) -> Iterator[str]:
+    def closed(_: str) -> None:
         stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
         stores.graph_writer.close_load()
-        yield from ()
 
-    def ended(_: str) -> Iterator[str]:
-        stores.index_writer.close_load()
-        yield from ()
-
-    every = context.replace_docs
     return {
-        "stale": lambda after: remove_stale(context, every, after),
+        "stale": lambda after: remove_emptied(context, after),
         "gone": lambda after: remove_documents(context, load_plan.gone, after),
         "edges": lambda after: write_edges(context, resolver, after),
         "earlier": relinked,
         "graph": closed,
         "register": lambda after: registry.write(context.staging, context.report.run_id, after),
-        "index": ended,
+        "index": lambda _: stores.index_writer.close_load(),
     }

@@ -22,7 +22,13 @@ from docstokg.contracts.chat import (
     Usage,
 )
 from docstokg.contracts.envelope import Caller, Reply
-from docstokg.contracts.request import MAX_HISTORY_BYTES, MAX_TURNS, QUERY_CHARACTERS, RAGRequest
+from docstokg.contracts.request import (
+    MAX_HISTORY_BYTES,
+    MAX_QUERY_CHARACTERS,
+    MAX_TURNS,
+    MIN_QUERY_BYTES,
+    RAGRequest,
+)
 from docstokg.contracts.response import Citation, FieldProblem, Problem, RAGResponse
 from docstokg.usecases.intake import parse
 from docstokg.usecases.problems import PROBLEM_TYPE
@@ -56,7 +62,7 @@ class Conversation:
         turns: list[dict[str, str]] = []
         left = MAX_HISTORY_BYTES
         for message in reversed(self._request.messages[: self.place]):
-            text = _text(message)[: QUERY_CHARACTERS[1]]
+            text = _text(message)[:MAX_QUERY_CHARACTERS]
             left -= len(text.encode("utf-8", "surrogatepass"))
             if left < 0 or len(turns) == MAX_TURNS:
                 break
@@ -74,7 +80,11 @@ class Conversation:
             synthesis["temperature"] = request.temperature
         if self.style is not None:
             synthesis["system_prompt"] = self.style
-        body = {"query": self.question, "history": self.history(), "synthesis": synthesis}
+        # People greet a chat: "hi" is answered like any other question.
+        question = self.question.strip()
+        if question and len(question.encode("utf-8", "surrogatepass")) < MIN_QUERY_BYTES:
+            question = question.ljust(MIN_QUERY_BYTES, "?")
+        body = {"query": question, "history": self.history(), "synthesis": synthesis}
         if namespace is not None:
             body["namespace"] = namespace
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}

@@ -1,7 +1,7 @@
 """The check of an answer against its passages, shared by respond and `/v1/check`."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -28,16 +28,15 @@ from docstokg.domain.answer.statements import (
     statements,
     with_markers,
     without,
-    without_stumps,
 )
-from docstokg.domain.text import snippets
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.support import Support, support_of
+from docstokg.usecases.support import support_of
 from docstokg.usecases.verification import Asking, Claim, Decision
 
 Repair = Literal["attribute", "drop", "report"]
 BY_RULES: Final = (CheckedBy(name=RULES, kind="rules"),)
 _MOST_SCORED = 8
+"""Passages of a sentence that are scored; all are compared with it as quotations."""
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
 _MOST_REPAIRS = 4
@@ -88,48 +87,50 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
-    by_rank = {block.rank: block for block in blocks}
-    checked = _without_orphans(answer, by_rank)
+    check = _Check({block.rank: block for block in blocks}, compare, verifier)
+    checked = markers.check_markers(answer, check.by_rank)
     text = checked.text
     if not has_content(text):  # markers only, forged or not
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, so its vectors come first.
     similarity = compare.similarity(query, text) if compare is not None else None
-    check = _Check(by_rank, compare)
-    judged = check.judged(text)
+    judged = check.judged(statements(text))
     warnings: list[str] = []
     if repair == "attribute":
         text, judged = check.attributed(text, judged)
-    judged, checked_by = check.verified(judged, verifier)
+    judged = check.verified(judged)
     if repair == "drop":
-        text, judged, dropped = check.repaired(text, judged)
-        if dropped:
-            warnings.append(notices.DROPPED)
+        whole, (text, judged) = text, check.repaired(text, judged)
+        warnings += [notices.DROPPED] * (text != whole)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
-    verdicts = [one.verdict for one in judged]
-    cited = markers.check_markers(text, by_rank).cited
-    report = grounding.report(
-        verdicts,
-        cited=cited,
-        ranks=by_rank,
-        invalid=checked.invalid,
-        checked_by=checked_by,
-    )
+    report = check.report([one.verdict for one in judged], checked.invalid)
+    cited = markers.check_markers(text, check.by_rank).cited
     if cited:
-        warnings += _doubts(verdicts)
+        kinds = Counter(kind for one in report.sentences for kind in (one.verdict, *one.reasons))
+        warnings += notices.statements_doubted(kinds)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
     if checked.invalid or not cited:
         warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
-    documents = _documents(cited, by_rank, citations)
-    parts = confidence_parts(_retrieval(judged, by_rank, citations), documents, similarity)
-    value = bounded(
-        confidence(parts, probability),
-        [verdict.verdict for verdict in verdicts],
-        invalid=bool(checked.invalid),
-        cited=bool(cited),
-    )
+    sources = {one.rank: one for one in citations}
+    documents = {
+        sources[rank].doc_id if rank in sources else check.by_rank[rank].document_name
+        for rank in cited
+    }
+    scores = {
+        rank: sources[rank].score if rank in sources else block.relevance / 10
+        for rank, block in check.by_rank.items()
+    }
+    per_sentence = [
+        max((scores[rank] * value for rank, value in one.support.items()), default=0.0)
+        for one in judged
+        if one.statement.factual
+    ]
+    parts = confidence_parts(per_sentence, documents, similarity)
+    verdicts = [verdict.verdict for verdict in report.sentences]
+    value = confidence(parts, probability)
+    value = bounded(value, verdicts, invalid=bool(checked.invalid), cited=bool(cited))
     return CheckedAnswer(
         answer=text,
         cited=cited,
@@ -141,22 +142,6 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     )
 
 
-def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.CitedText:
-    """Remove invalid markers, and the stumps that were written for them only."""
-    checked = markers.check_markers(answer, by_rank)
-    if not checked.invalid:
-        return checked
-    # Text on both sides of a removed stump may join into a new marker.
-    again = markers.check_markers(without_stumps(checked.text, answer), by_rank)
-    return replace(again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid))))
-
-
-def _doubts(verdicts: Sequence[SentenceVerdict]) -> list[str]:
-    kinds = Counter(verdict.verdict for verdict in verdicts)
-    unchecked = sum(verdict.reasons == ("too_long",) for verdict in verdicts)
-    return notices.statements_doubted(kinds["uncited"], kinds["unsupported"], unchecked)
-
-
 def ground_text(
     text: str,
     blocks: Sequence[Block],
@@ -164,17 +149,10 @@ def ground_text(
     verifier: Asking | None = None,
 ) -> Grounding:
     """Return the report on a text that stays as it is: invalid markers are listed, not removed."""
-    by_rank = {block.rank: block for block in blocks}
-    check = _Check(by_rank, compare)
-    judged, checked_by = check.verified(check.judged(text), verifier)
-    found = markers.check_markers(text, by_rank)
-    return grounding.report(
-        [one.verdict for one in judged],
-        cited=found.cited,
-        ranks=by_rank,
-        invalid=found.invalid,
-        checked_by=checked_by,
-    )
+    check = _Check({block.rank: block for block in blocks}, compare, verifier)
+    judged = check.verified(check.judged(statements(text)))
+    invalid = markers.check_markers(text, check.by_rank).invalid
+    return check.report([one.verdict for one in judged], invalid)
 
 
 def ground_sentences(
@@ -190,37 +168,21 @@ def ground_sentences(
     highest support; without any passage it is uncited.
     """
     found = iter(sources)
-    with_sources = [_with_sources(statement, found) for statement in statements(text)]
-    by_rank = {block.rank: block for own_blocks in sources for block in own_blocks}
-    check = _Check(by_rank, compare)
-    judged, checked_by = check.verified(check.judged_all(with_sources), verifier)
-    verdicts = [_citing_best(one) for one in judged]
-    return grounding.report(
-        verdicts,
-        cited={rank for verdict in verdicts for rank in verdict.citations},
-        ranks=by_rank,
-        invalid=(),
-        checked_by=checked_by,
-    )
+    given = []
+    for statement in statements(text):
+        own = next(found, None) if statement.factual else ()
+        unchecked = "too_long" if own is None else statement.unchecked
+        ranks = tuple(block.rank for block in own or ())
+        given.append(replace(statement, ranks=ranks, unchecked=unchecked))
+    check = _Check({block.rank: block for own in sources for block in own}, compare, verifier)
+    verdicts = []
+    for judged in check.verified(check.judged(given)):
+        best = sorted(judged.support, key=lambda rank: -judged.support[rank])[:1]
+        verdicts.append(judged.verdict.model_copy(update={"citations": tuple(best)}))
+    return check.report(verdicts, ())
 
 
-def _with_sources(statement: Statement, found: Iterator[Sequence[Block]]) -> Statement:
-    if not statement.factual:
-        return statement
-    own_blocks = next(found, None)
-    if own_blocks is None:
-        return replace(statement, ranks=(), unchecked="too_long")
-    return replace(statement, ranks=tuple(block.rank for block in own_blocks))
-
-
-def _citing_best(judged: _Judged) -> SentenceVerdict:
-    if not judged.support:
-        return judged.verdict
-    best = max(judged.support, key=judged.support.__getitem__)
-    return judged.verdict.model_copy(update={"citations": (best,)})
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Check:
     """The passages that statements are checked against, and vectors while there is time.
 
@@ -229,62 +191,59 @@ class _Check:
 
     by_rank: Mapping[int, Block]
     compare: Comparison | None
-    decisions: dict[tuple[str, tuple[int, ...]], tuple[str, Decision]] = field(default_factory=dict)
+    verifier: Asking | None
+    decisions: dict[tuple[str, tuple[int, ...]], Decision] = field(default_factory=dict)
+    checked_by: tuple[CheckedBy, ...] = BY_RULES
 
-    def judged(self, text: str) -> list[_Judged]:
-        """Judge every statement of a text."""
-        return self.judged_all(statements(text))
+    def report(self, verdicts: Sequence[SentenceVerdict], invalid: Sequence[str]) -> Grounding:
+        """Return the report on statements that were judged."""
+        cited = {rank for verdict in verdicts for rank in verdict.citations}
+        return grounding.report(
+            verdicts, cited=cited, ranks=self.by_rank, invalid=invalid, checked_by=self.checked_by
+        )
 
-    def judged_all(self, given: Sequence[Statement]) -> list[_Judged]:
+    def judged(self, given: Sequence[Statement]) -> list[_Judged]:
         """Judge each statement by the passages it cites."""
         made = []
         for statement in given:
-            is_late = self.compare is not None and self.compare.is_late
-            late = statement.factual and is_late
-            one = self._judge(replace(statement, unchecked="too_long") if late else statement)
+            is_late = self.compare is not None and self.compare.is_late and statement.factual
+            one = self._judge(replace(statement, unchecked="too_long") if is_late else statement)
             made.append(self._decided(one))
         return made
 
-    def verified(
-        self, judged: list[_Judged], verifier: Asking | None
-    ) -> tuple[list[_Judged], tuple[CheckedBy, ...]]:
-        """Let the verifier decide the unverified statements; the second value names the checks."""
+    def verified(self, judged: list[_Judged]) -> list[_Judged]:
+        """Let the verifier decide the unverified statements, in one batch."""
         undecided = [one for one in judged if one.verdict.verdict == "unverified"]
-        if verifier is None or not undecided:
-            return judged, BY_RULES
-        made = verifier.ask(
-            [
-                Claim(
-                    one.statement.claim,
-                    tuple(self.by_rank[rank].text for rank in one.verdict.citations),
-                )
-                for one in undecided
-            ]
-        )
+        if self.verifier is None or not undecided:
+            return judged
+        claims = [
+            Claim(
+                one.statement.claim,
+                tuple(self.by_rank[rank].text for rank in one.verdict.citations),
+            )
+            for one in undecided
+        ]
+        made = self.verifier.ask(claims)
         for one, decision in zip(undecided, made.decisions, strict=True):
             if decision is not None:
-                self.decisions[_key(one)] = verifier.name, decision
-        return [self._decided(one) for one in judged], (*BY_RULES, verifier.checked_by(made))
+                self.decisions[_key(one)] = decision
+        self.checked_by = (*BY_RULES, self.verifier.checked_by(made))
+        return [self._decided(one) for one in judged]
 
     def _decided(self, judged: _Judged) -> _Judged:
         """Return a statement with the verifier's decision on it, if there is one."""
-        if judged.verdict.verdict != "unverified" or _key(judged) not in self.decisions:
+        own, decision = judged.verdict, self.decisions.get(_key(judged))
+        if self.verifier is None or decision is None or own.verdict != "unverified":
             return judged
-        name, decision = self.decisions[_key(judged)]
-        own, reasons = judged.verdict, judged.verdict.reasons
-        update: dict[str, Any] = {"verdict": decision.verdict, "decided_by": name}
+        update: dict[str, Any] = {"verdict": decision.verdict, "decided_by": self.verifier.name}
         if decision.reason is not None:
-            update["reasons"] = (*reasons, decision.reason)
-        if decision.quote is not None:
-            update |= self._place(decision.quote, own.citations)
+            update["reasons"] = (*own.reasons, decision.reason)
+        for block in (self.by_rank[rank] for rank in own.citations):
+            if decision.quote is not None and (at := block.text.find(decision.quote)) >= 0:
+                span = _span(block, at, at + len(decision.quote))
+                update |= {"quote": decision.quote, "span": span}
+                break
         return judged._replace(verdict=own.model_copy(update=update))
-
-    def _place(self, quote: str, ranks: Sequence[int]) -> dict[str, Any]:
-        """Return quote and span of the first passage that has the words exactly so, if any."""
-        for block in (self.by_rank[rank] for rank in ranks):
-            if (at := block.text.find(quote)) >= 0:
-                return {"quote": quote, "span": _span(block, at, at + len(quote))}
-        return {}
 
     def _judge(self, statement: Statement) -> _Judged:
         ranks = tuple(rank for rank in statement.ranks if rank in self.by_rank)
@@ -296,29 +255,28 @@ class _Check:
             support=0.0,
             reasons=(statement.unchecked,) if statement.unchecked else (),
         )
-        if not statement.factual:
-            return _Judged(statement, own, {})
-        if not ranks:
-            return _Judged(statement, own.model_copy(update={"verdict": "uncited"}), {})
+        if not statement.factual or not ranks:
+            kind = "uncited" if statement.factual else "not_checked"
+            return _Judged(statement, own.model_copy(update={"verdict": kind}), {})
         cited = [self.by_rank[rank] for rank in ranks]
-        blocks, quoted = _closest(statement.claim, cited), _quotation(statement, cited)
-        support = {
+        quoted = _quotation(statement, cited)
+        blocks = cited[:_MOST_SCORED]
+        scored = {
             block.rank: support_of(statement.claim, [block], self.compare)
             for block in blocks
             if quoted is None or block.rank != quoted[0]
         }
-        values = {rank: one.value for rank, one in support.items()}
+        values = {rank: one.value for rank, one in scored.items()}
         if quoted is not None:
             rank, span, quote = quoted
-            decided = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
-            verdict = own.model_copy(update={**decided, "quote": quote, "span": span})
+            update = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
+            verdict = own.model_copy(update={**update, "quote": quote, "span": span})
             return _Judged(statement, verdict, {**values, rank: 1.0})
-        best = max(support.values(), key=_value)
-        if len(blocks) > 1:
-            best = max(best, support_of(statement.claim, blocks, self.compare), key=_value)
+        together = [support_of(statement.claim, blocks, self.compare)] if len(blocks) > 1 else []
+        best = max((*scored.values(), *together), key=lambda one: one.value)
         seen = observations(statement.claim, [_with_header(block) for block in cited])
-        undecided = {"verdict": "unverified", "support": round(best.value, 4)}
-        verdict = own.model_copy(update={**undecided, "span": best.span, "reasons": seen})
+        update = {"verdict": "unverified", "support": round(best.value, 4)}
+        verdict = own.model_copy(update={**update, "span": best.span, "reasons": seen})
         return _Judged(statement, verdict, values)
 
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
@@ -336,7 +294,7 @@ class _Check:
         if not added:
             return text, judged
         written = with_markers(text, added)
-        again = self.judged(written)
+        again = self.judged(statements(written))
         if len(again) != len(judged):
             return text, judged
         for place, before in enumerate(judged):
@@ -348,21 +306,16 @@ class _Check:
 
     def _source_of(self, statement: Statement) -> int | None:
         """Return the rank that a statement quotes, else that of clearly the highest support."""
-        quoted = _quotation(statement, list(self.by_rank.values()))
-        if quoted is not None:
-            return quoted[0]
-        ranked = sorted(
-            (-support_of(statement.claim, [block], self.compare).value, rank)
-            for rank, block in self.by_rank.items()
-        )
-        if not ranked or -ranked[0][0] < _LEAST_SUPPORT:
+        judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
+        ranked = sorted(judged.support.items(), key=lambda one: -one[1])
+        if not ranked or ranked[0][1] < _LEAST_SUPPORT:
             return None
-        is_clear = len(ranked) == 1 or ranked[1][0] - ranked[0][0] >= _CLEARLY
-        return ranked[0][1] if is_clear else None
+        is_quoted = judged.verdict.verdict == "supported"
+        is_clear = len(ranked) == 1 or ranked[0][1] - ranked[1][1] >= _CLEARLY
+        return ranked[0][0] if is_quoted or is_clear else None
 
-    def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged], bool]:
+    def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
         """Drop uncited and unsupported sentences and judge the rest again: places have moved."""
-        whole = text
         for _ in range(_MOST_REPAIRS):
             bad = [
                 one.statement.span
@@ -370,23 +323,11 @@ class _Check:
                 if one.verdict.verdict in ("unsupported", "uncited")
             ]
             if not bad:
-                return text, judged, text != whole
+                return text, judged
             # Without its fence, code is read as text: it may hold a sentence or a marker.
-            text = _without_orphans(without(text, bad), self.by_rank).text
-            judged = self.judged(text)
-        return "", [], True
-
-
-def _closest(claim: str, blocks: Sequence[Block]) -> Sequence[Block]:
-    """Return the passages to score, at most 8: those that contain most stems of the claim."""
-    if len(blocks) <= _MOST_SCORED:
-        return blocks
-    stems = snippets.question_stems(claim)
-    return sorted(blocks, key=lambda block: -snippets.coverage(stems, block.text))[:_MOST_SCORED]
-
-
-def _value(support: Support) -> float:
-    return support.value
+            text = markers.check_markers(without(text, bad), self.by_rank).text
+            judged = self.judged(statements(text))
+        return "", []
 
 
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
@@ -412,24 +353,3 @@ def _with_header(block: Block) -> str:
     """Return a passage with its document, title and graph lines, which the model was also given."""
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
     return "\n".join([*lines, *(fact.text for fact in block.related), block.text])
-
-
-def _retrieval(
-    judged: Sequence[_Judged], by_rank: Mapping[int, Block], citations: Sequence[Citation]
-) -> list[float]:
-    """Return per factual sentence the highest score x support of the passages that it cites."""
-    scores = {rank: block.relevance / 10 for rank, block in by_rank.items()}
-    scores |= {one.rank: one.score for one in citations if one.rank in by_rank}
-    return [
-        max((scores[rank] * value for rank, value in one.support.items()), default=0.0)
-        for one in judged
-        if one.statement.factual
-    ]
-
-
-def _documents(
-    cited: Sequence[int], by_rank: Mapping[int, Block], citations: Sequence[Citation]
-) -> set[str]:
-    names = {rank: block.document_name for rank, block in by_rank.items()}
-    names |= {one.rank: one.doc_id for one in citations if one.rank in by_rank}
-    return {names[rank] for rank in cited}

@@ -2,9 +2,10 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from docstokg.contracts.check import Consistency
+from docstokg.contracts.graph import SliceRelation, SliceRequest
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import consistency
 from docstokg.errors import Timeout
@@ -17,6 +18,8 @@ _RELATIONS: Mapping[str, str] = {
     "part_of": "part_of",
 }
 """Relation types, in small letters with underscores, to their meaning."""
+_KINDS = tuple(kind.replace("_", sign) for kind in _RELATIONS for sign in "_ -")
+_MOST_RELATIONS = 50
 _MOST_IDS = 200
 _MOST_LEVELS = 16
 
@@ -36,12 +39,30 @@ def check_consistency(
         )
         for entity in graph.entities(ids, scope, left())
     }
-    labels = {key: consistency.folded_names(term) for key, term in terms.items()}
-    starts = [relation[0].id for relation in consistency.stated_relations(draft, labels)]
-    known = dict.fromkeys(start for start in starts if start in terms)
-    above = {start: _reached_from(start, graph, scope, left) for start in known}
+    starts = dict.fromkeys(one.left.id for one in consistency.stated_relations(draft))
+    above = {one: _reached_from(one, graph, scope, left) for one in starts if one in terms}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(ok=not issues, issues=issues)
+
+
+def relations_from(
+    graph: KnowledgeGraph,
+    ids: Sequence[str],
+    scope: Scope,
+    timeout_s: float,
+    kinds: tuple[str, ...] | None = None,
+) -> tuple[SliceRelation, ...]:
+    """Return the visible relations that leave entities, the 50 heaviest of each; `kinds`: types."""
+    request = SliceRequest(
+        entity_ids=tuple(ids),
+        relations=kinds,
+        chunks_per_entity=0,
+        about_per_entity=0,
+        neighbours_per_entity=_MOST_RELATIONS,
+    )
+    own = {one.casefold() for one in ids}
+    found = graph.slice(request, scope, timeout_s).relations
+    return tuple(relation for relation in found if relation.source.casefold() in own)
 
 
 def _countdown(timeout_s: float) -> Callable[[], float]:
@@ -71,7 +92,7 @@ def _reached_from(
         for kind, identifier in frontier:
             by_id[identifier].append(kind)
         steps: set[tuple[str, str]] = set()
-        for relation in graph.relations_of(sorted(by_id), scope, left()):
+        for relation in relations_from(graph, sorted(by_id), scope, left(), _KINDS):
             kind = relation.type.casefold().replace(" ", "_").replace("-", "_")
             step = _RELATIONS.get(kind)
             if step is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from docstokg.contracts.response import Span
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import support
-from docstokg.domain.answer.units import borders
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.usecases.comparison import Comparison
 
 
@@ -22,7 +22,7 @@ def support_of(claim: str, blocks: Sequence[Block], compare: Comparison | None) 
     evidence = [
         support.Evidence(
             block.text,
-            borders(block.text, block.sentences),
+            block.sentences or sentence_spans(block.text),
             "\n".join((block.document_name, block.subject)),
         )
         for block in blocks

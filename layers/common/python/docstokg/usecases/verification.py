@@ -82,7 +82,8 @@ def verify(
 
     The first 12 claims with passages are sent, each with its best windows. A verifier that fails,
     is late, or returns the wrong number of opinions or a probability outside [0, 1] decides
-    nothing and is noted as `verifier_unavailable`. An opinion whose quote is in no source is void.
+    nothing. An opinion whose quote is in no source is void. Both are noted as
+    `verifier_unavailable`.
     """
     started = time.perf_counter()
     pairs: dict[int, Pair] = {}
@@ -90,6 +91,7 @@ def verify(
         if len(pairs) < MOST_CLAIMS and (sources := best_windows(claim.text, claim.passages)):
             pairs[place] = Pair(claim.text, sources)
     decisions: list[Decision | None] = [None] * len(claims)
+    is_void = False
     asked = tuple(pairs.values())
     left_s = timeout_s - (time.perf_counter() - started)
     opinions = call.attempt(
@@ -100,8 +102,11 @@ def verify(
     ) if asked else ()  # fmt: skip
     for (place, pair), opinion in zip(pairs.items(), opinions or (), strict=False):
         decisions[place] = _decision(opinion, pair, verifier.threshold)
+        is_void = is_void or (opinion is not None and decisions[place] is None)
+    if is_void:
+        call.mark_degraded("verifier_unavailable")
     took_ms = round((time.perf_counter() - started) * 1000, 1)
-    return Verification(tuple(decisions), took_ms, opinions is None)
+    return Verification(tuple(decisions), took_ms, is_void or opinions is None)
 
 
 def _checked(

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.state import Block, Grounded, Synthesis
+from docstokg.contracts.state import Grounded, Synthesis
 from docstokg.domain import time_budget
 from docstokg.domain.answer.notices import HARM_REMOVED
-from docstokg.domain.answer.reply import harmless
+from docstokg.domain.answer.reply import harmless, inert
 from docstokg.ports import Embedder, KnowledgeGraph, Verifier
 from docstokg.usecases.answer_consistency import with_domain_findings
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -22,12 +22,12 @@ class Checks:
     """The checks of a written answer.
 
     `compare`: returns a comparison of texts for some seconds. `consistent`: adds the findings of
-    the subject domain to a checked answer, given the passages it was written from. `verifier`:
+    the subject domain to a checked answer. `verifier`:
     asked about a whole answer, never about one under way.
     """
 
     compare: Callable[[Run, float], Comparison]
-    consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
+    consistent: Callable[[Run, CheckedAnswer], CheckedAnswer]
     verifier: Verifier | None = None
 
 
@@ -41,9 +41,7 @@ def checks_of(
     domain = domain_of(domains)
     return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
-        lambda run, checked, blocks: with_domain_findings(
-            run, checked, blocks, graph=graph, domain=domain
-        ),
+        lambda run, checked: with_domain_findings(run, checked, graph=graph, domain=domain),
         verifier,
     )
 
@@ -58,7 +56,7 @@ def check_written(
     if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
         answer, is_altered = harmless(answer, [block.text for block in blocks])
     checked = check_answer(
-        answer,
+        inert(answer),
         blocks,
         citations=grounded.citations,
         query=run.plan.query,
@@ -67,7 +65,7 @@ def check_written(
         probability=synthesis.probability,
         verifier=asking(run, checks.verifier, synthesis.model),
     )
-    checked = checks.consistent(run, checked, blocks)
+    checked = checks.consistent(run, checked)
     if is_altered:
         run.warnings.append(HARM_REMOVED)
         if checked.grounding is not None:

@@ -9,7 +9,8 @@ from operator import itemgetter
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
-from docstokg.adapters.conversion.convert_lines import Cell, TextMaker, one_line
+from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import BlockKind, Outline
 from docstokg.errors import LoadError
 

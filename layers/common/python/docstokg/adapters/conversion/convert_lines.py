@@ -1,10 +1,18 @@
 """How converters that make a text write it: block after block, each knowing its place."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from docstokg.adapters.conversion.table_header import (
+    LONGEST_LABEL,
+    Cell,
+    begins_a_table,
+    column_names,
+    header_rows,
+)
 from docstokg.contracts.outline import Block, BlockKind, Outline, Place
+from docstokg.domain.text.words import is_visible
 
 MOST_COLUMNS = 64
 """How far a merged cell of a document's table may reach: Word has 63 columns."""
@@ -14,24 +22,6 @@ LONGEST_COPY = 200
 
 GOES_ON = "\2"
 """Ends a word whose rest stands in the next line."""
-
-LONGEST_LABEL = 80
-MOST_HEADS = 3
-"""Rows of column names that one table may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell of a table; `text` None: it goes on from the one above. `head`: it names others.
-
-    `box`: where it stands on a page, as of a `Place`.
-    """
-
-    text: str | None
-    columns: int = 1
-    rows: int = 1
-    head: bool = False
-    box: tuple[int, int, int, int] | None = None
 
 
 class TextMaker:
@@ -47,7 +37,7 @@ class TextMaker:
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
     ) -> None:
         """Write one block; nothing when it is empty. A table's or list's lines stay apart."""
-        if not text.strip():
+        if not is_visible(text):
             return
         start = self._length
         self._write(text + "\n")
@@ -74,29 +64,31 @@ class TextMaker:
         label = values[0][:LONGEST_LABEL] if values else ""
         self.add("row", "\n".join(pairs), label=label, anchor=anchor)
 
-    def table(self, rows: Iterable[Sequence[Cell]], may_name: bool = True) -> None:
+    def table(
+        self, rows: Iterable[Sequence[Cell]], may_name: bool = True, above: Sequence[str] = ()
+    ) -> list[str]:
         """Write a document's table, each row a line that can be read, and cited, alone.
 
         `Model: City; Weight: 21 kg.` where the columns have names; `Weight: 21 kg.` where there are
-        two columns without. `may_name`: a first row without figures names the columns.
+        two columns without. `may_name`: a first row without marks may name the columns. `above`:
+        names of the table that this one continues; its repeated header is left out. Returns the
+        names of the columns, [] where there are none.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
-        heads = _heads(filled, may_name)
-        names: list[str] = []
-        for row in filled[:heads]:
-            for at, cell in enumerate(row):
-                if at == len(names):
-                    names.append("")
-                if cell.text and cell.text not in names[at]:
-                    names[at] = f"{names[at]} {cell.text}".strip()
-        for row in filled[heads:] or filled:
+        heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
+        names = column_names(filled[:heads])
+        if above and filled and len(filled[0]) == len(above):
+            repeats = next((n for n in (1, 2, 3) if column_names(filled[:n]) == list(above)), 0)
+            if repeats or not begins_a_table(filled):
+                names, heads = list(above), repeats
+        elif heads == len(filled):
+            names = []
+        body = filled[heads:] if names else filled
+        for row in body:
             cells = [(at, cell) for at, cell in enumerate(row) if cell.text and cell.columns]
-            named = heads and len(filled) > heads
-            between = "; " if named else ": " if len(row) == 2 else " | "
+            between = "; " if names else ": " if len(row) == 2 else " | "
             parts = [
-                f"{names[at]}: {cell.text}"
-                if named and at < len(names) and names[at]
-                else cell.text or ""
+                f"{names[at]}: {cell.text}" if at < len(names) and names[at] else cell.text or ""
                 for at, cell in cells
             ]
             start = self._length
@@ -107,9 +99,15 @@ class TextMaker:
             line = between.join(parts)
             # A row is a statement: without a sign at its end a reader takes it for a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
+        return names
 
-    def lines(self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]]) -> None:
-        """Write a paragraph of words, each with its box, as of a `Place`."""
+    def lines(
+        self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]], rest: str = ""
+    ) -> None:
+        """Write a paragraph of words, each with its box, as of a `Place`.
+
+        `rest`: words of the next page that end its sentence; they have no box.
+        """
         text, start = "", self._length
         for line in lines:
             for number, (word, box) in enumerate(line):
@@ -119,6 +117,7 @@ class TextMaker:
                 begin = start + len(text)
                 text += word
                 self.places.append(Place(begin, start + len(text.removesuffix(GOES_ON)), *box))
+        text = text.removesuffix(GOES_ON) + rest if rest else text
         self.add("text", text.replace(GOES_ON, "-"))
 
     def page(self, label: str) -> None:
@@ -178,23 +177,6 @@ def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
         if rows > 1:
             below[len(made)] = rows - 1, cell
         made.append(replace(cell, columns=1))
-
-
-def _heads(rows: Sequence[Sequence[Cell]], may_name: bool) -> int:
-    """Count the rows of column names: by their markup, else a first row that cannot be data."""
-    for number, row in enumerate(rows[: MOST_HEADS + 1]):
-        if not all(cell.head for cell in row):
-            if number or not rows or len(row) < 2:
-                return min(number, MOST_HEADS)
-            break
-    else:
-        return min(len(rows), MOST_HEADS)
-    texts = [cell.text or "" for cell in rows[0]]
-    named = all(texts[1:]) and len(set(texts)) == len(texts) and not any(c.head for c in rows[0])
-    named = named and max(map(len, texts)) <= LONGEST_LABEL
-    # A cell that states an amount is no column's name.
-    amounts = any(char.isdigit() for text in texts for char in text[:2])
-    return int(may_name and named and len(rows) > 1 and not amounts)
 
 
 def moved(block: Block, by: int) -> Block:

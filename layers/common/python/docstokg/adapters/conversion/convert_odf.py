@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
-from docstokg.adapters.conversion.convert_lines import Cell, TextMaker, one_line
+from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.convert_sheets import write_sheet
 from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
 MOST_REPEATED = 1_000
@@ -24,7 +25,9 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     for content in body if body is not None else ():
         _walk(content, maker, content.tag == "spreadsheet")
     title = next(package.optional("meta.xml").iter("title"), None)
-    return (maker.outline((title.text or "") if title is not None else ""),)
+    outline = maker.outline((title.text or "") if title is not None else "")
+    comments = len(list(body.iter("annotation"))) if body is not None else 0
+    return (outline.noted((f"comments not read: {comments}",) if comments else ()),)
 
 
 def _walk(parts: Iterable[Element], maker: TextMaker, sheets: bool = False) -> None:
@@ -44,6 +47,14 @@ def _walk(parts: Iterable[Element], maker: TextMaker, sheets: bool = False) -> N
             maker.table(_rows(part))
         elif part.tag not in _NO_WORDS:
             _walk(part, maker)
+        _walk(_notes(part), maker)
+
+
+def _notes(part: Element) -> Iterator[Element]:
+    """Yield the paragraphs of the footnotes and endnotes that a block refers to."""
+    if part.tag in ("h", "p", "list"):
+        for note in part.iter("note-body"):
+            yield from note
 
 
 def _rows(table: Element, head: bool = False) -> Iterator[list[Cell]]:

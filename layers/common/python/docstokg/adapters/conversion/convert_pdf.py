@@ -2,16 +2,30 @@
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw as raw_pdfium
 
 from docstokg.adapters.conversion.convert_lines import TextMaker
-from docstokg.adapters.conversion.pdf_page import Box, PageView, Word, lines_of, rules_of
+from docstokg.adapters.conversion.pdf_flow import (
+    SAMPLE,
+    Furniture,
+    PageParts,
+    move_rest,
+    parts_of,
+)
+from docstokg.adapters.conversion.pdf_page import (
+    PageView,
+    Word,
+    form_values,
+    lines_of,
+    rules_of,
+    with_values,
+)
 from docstokg.adapters.conversion.pdf_scan import Reading, is_scanned
-from docstokg.adapters.conversion.pdf_tables import Table, tables_of
+from docstokg.adapters.conversion.pdf_tables import Table
 from docstokg.contracts.outline import Outline, Place
 from docstokg.errors import LoadError
 
@@ -27,30 +41,77 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
     `readings`: what `read` gave, by the number of the page.
     """
     document = opened(raw)
-    if len(document) > MOST_PAGES:
+    count = len(document)
+    if count > MOST_PAGES:
         raise LoadError(f"it has more than {MOST_PAGES:,} pages")
-    maker = TextMaker()
-    readings, unread = readings or {}, []
-    for number, page in enumerate(document, 1):
-        maker.page(str(number))
-        view = PageView(page)
-        reading = readings.get(str(number), [])
-        lines = [[Word(text, box) for text, box, _ in line] for line in reading]
-        lines, done = lines or lines_of(page, view), len(maker.places)
-        for part in _parts(lines, *rules_of(page, view)):
-            if isinstance(part, Table):
-                maker.table(part.rows, part.named)
-            else:
-                maker.lines([[(word.text, word.box) for word in line] for line in part])
-        if reading:
-            maker.places[done:] = (_read(place, reading) for place in maker.places[done:])
-        elif str(number) not in readings and is_scanned(page):
-            unread.append(number)
-        page.close()
-    made = maker.outline(document.get_metadata_value("Title").replace("\0", ""))
-    if not made.text.strip() and not unread:
+    document.init_forms()
+    readings = readings or {}
+    reader = _Pages(document, readings)
+    middle = max(0, (count - SAMPLE) // 2)
+    sampled = {at: reader.page(at) for at in range(middle, min(count, middle + SAMPLE))}
+    furniture = Furniture(sampled.values())
+    writer = _Writer()
+    before: PageParts | None = None
+    for at in range(count):
+        page = sampled.pop(at, None) or reader.page(at)
+        furniture.remove(page)
+        if before is not None:
+            move_rest(before, page)
+            writer.write(before)
+        before = page
+    if before is not None:
+        writer.write(before)
+    made = writer.maker.outline(document.get_metadata_value("Title").replace("\0", ""))
+    if not made.text.strip() and not reader.unread:
         raise LoadError("it has no text layer")
-    return (replace(made, scanned=tuple(unread)),)
+    metadata = {"page_furniture": furniture.texts} if furniture.texts else {}
+    return (replace(made, scanned=tuple(sorted(reader.unread)), metadata=metadata),)
+
+
+class _Pages:
+    """Reads the pages of a document, each once."""
+
+    def __init__(self, document: pdfium.PdfDocument, readings: Mapping[str, Reading]) -> None:
+        self._document, self._readings = document, readings
+        self.unread: set[int] = set()
+
+    def page(self, at: int) -> PageParts:
+        """Read a page, counted from 0."""
+        page = self._document[at]
+        view = PageView(page)
+        number = str(at + 1)
+        reading = self._readings.get(number, [])
+        lines = [[Word(text, box) for text, box, _ in line] for line in reading]
+        lines = lines or with_values(lines_of(page, view), form_values(self._document, page, view))
+        parts = list(parts_of(lines, *rules_of(page, view)))
+        if number not in self._readings and is_scanned(page):
+            self.unread.add(at + 1)
+        page.close()
+        return PageParts(at + 1, view.size[1], parts, reading)
+
+
+class _Writer:
+    """Writes pages one after the other; a table may go on over several."""
+
+    def __init__(self) -> None:
+        self.maker = TextMaker()
+        self._names: list[str] = []
+
+    def write(self, page: PageParts) -> None:
+        """Write a page."""
+        maker = self.maker
+        maker.page(str(page.number))
+        done = len(maker.places)
+        for at, part in enumerate(page.parts):
+            if isinstance(part, Table):
+                above = self._names if at == 0 else []
+                self._names = maker.table(part.rows, part.named, above)
+                continue
+            self._names = []
+            words = [[(word.text, word.box) for word in line] for line in part]
+            maker.lines(words, page.rest if at + 1 == len(page.parts) else "")
+        if page.reading:
+            maker.places[done:] = (_read(place, page.reading) for place in maker.places[done:])
 
 
 def _read(place: Place, reading: Reading) -> Place:
@@ -103,34 +164,3 @@ def opened(raw: bytes) -> pdfium.PdfDocument:
         encrypted = "password" in str(broken).lower()
         reason = "it is encrypted" if encrypted else "it is no PDF that can be read"
         raise LoadError(reason) from broken
-
-
-def _parts(
-    lines: Sequence[Sequence[Word]], level: list[Box], upright: list[Box]
-) -> Iterator[Table | list[Sequence[Word]]]:
-    """Give a page's paragraphs and tables in the order of their first words."""
-    words = [word for line in lines for word in line]
-    first = {min(table.words): table for table in tables_of(words, level, upright)}
-    inside = frozenset(at for table in first.values() for at in table.words)
-    paragraph: list[Sequence[Word]] = []
-    at = 0
-    for line in lines:
-        places = range(at, at + len(line))
-        at += len(line)
-        rest = [words[place] for place in places if place not in inside]
-        tables = [first[place] for place in places if place in first]
-        if paragraph and (tables or not rest or _begins(paragraph, rest)):
-            yield paragraph
-            paragraph = []
-        yield from tables
-        if rest:
-            paragraph.append(rest)
-    if paragraph:
-        yield paragraph
-
-
-def _begins(above: Sequence[Sequence[Word]], line: Sequence[Word]) -> bool:
-    """Tell whether a line begins a paragraph: further below than lines are, or of other size."""
-    last, here = above[-1][0].box, line[0].box
-    high, before = here[3] - here[1], last[3] - last[1]
-    return not 0 <= here[1] - last[1] <= 1.7 * high or not 0.8 < high / max(before, 1) < 1.25

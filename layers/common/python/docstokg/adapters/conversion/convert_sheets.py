@@ -4,12 +4,16 @@ import csv
 import datetime
 import io
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.convert_office import Words, write_chart
+from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
 from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
@@ -17,35 +21,59 @@ DELIMITERS = ",;\t|"
 SAMPLE = 20_000
 MOST_COLUMNS = 16_384
 _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
-_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-"""Numbers of the built-in formats that show a date or a time."""
+_MERGED = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+LONGEST_RECORD = 1_000
+"""Lines that a quoted cell may have; a longer one is a quote that nobody closed."""
 
-_DATE_FORMAT = re.compile(r"[ymdhs]", re.IGNORECASE)
-_FIXED = re.compile(r"\"[^\"]{0,255}+\"|\\.|\[[^\[\]]{0,255}+\]")
+MOST_MERGED = 100_000
+"""Cells of a sheet that are filled because they are merged with another."""
+
+FIRST_ROWS = 5
+"""Rows that decide how many of them name the columns."""
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:
     """Write each row as `column: value` lines; the first row names the columns."""
     text, encoding = decode(raw)
-    csv.field_size_limit(10_000_000)
-    text = text.removeprefix("\ufeff")
-    try:
-        dialect: type[csv.Dialect] | str = csv.Sniffer().sniff(text[:SAMPLE], DELIMITERS)
-    except csv.Error:
-        dialect = "excel-tab" if "\t" in text.partition("\n")[0] else "excel"
-    try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), dialect) if any(row)]
-    except csv.Error as broken:
-        raise LoadError(f"it is no CSV: {broken}") from broken
+    rows = [row for row in _records(text.removeprefix("\ufeff")) if any(row)]
     if not rows:
         raise LoadError("it holds no rows")
-    names = _names(rows[0])
     maker = TextMaker()
-    for row in rows[1:]:
-        maker.row(names, list(map(one_line, row)))
-    if len(rows) == 1:
-        maker.add("text", ", ".join(names))
+    _write(maker, [("", list(map(one_line, row))) for row in rows])
     return (maker.outline(encoding=encoding),)
+
+
+def _records(text: str) -> Iterator[list[str]]:
+    """Yield the records of a CSV text; an unclosed quote spoils the record of its line only."""
+    csv.field_size_limit(10_000_000)
+    dialect: type[csv.Dialect] | str
+    if named := _SEPARATOR.match(text):
+        text = text[named.end() :]
+        dialect = type("Named", (csv.excel,), {"delimiter": named[1]})
+    else:
+        try:
+            dialect = csv.Sniffer().sniff(text[:SAMPLE], DELIMITERS)
+        except csv.Error:
+            dialect = "excel-tab" if "\t" in text.partition("\n")[0] else "excel"
+    lines = io.StringIO(text, newline="").readlines()
+    at = begin = 0
+
+    def following() -> Iterator[str]:
+        nonlocal at
+        while at < min(len(lines), begin + LONGEST_RECORD):
+            at += 1
+            yield lines[at - 1]
+
+    while at < len(lines):
+        begin = at
+        try:
+            yield next(csv.reader(following(), dialect, strict=True))
+        except StopIteration:
+            return
+        except csv.Error:
+            at = begin + 1
+            yield from csv.reader(lines[begin:at], dialect, quoting=csv.QUOTE_NONE)
 
 
 def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
@@ -55,66 +83,110 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     links = package.links(main)
     parts = dict(links.values())
     strings = [_text(item) for item in package.optional(parts.get("sharedStrings", ""))]
-    dates = _date_styles(package.optional(parts.get("styles", "")))
+    formats = _formats(package.optional(parts.get("styles", "")))
     book = package.tree(main)
     setting = book.find("workbookPr")
     late = setting is not None and setting.get("date1904") in ("1", "true")
-    first = datetime.datetime(1904, 1, 1) if late else datetime.datetime(1899, 12, 30)
-    maker = TextMaker()
+    first = datetime.datetime(1904, 1, 1) if late else EPOCH
+    maker, words, charts = TextMaker(), Words(), list[str]()
     for sheet in book.iter("sheet"):
+        if sheet.get("state", "visible") != "visible":
+            words.left_out["hidden sheets"] += 1
+            continue
         kind, name = links.pop(sheet.get("rel:id", ""), ("", ""))
-        if kind == "worksheet" and sheet.get("state", "visible") == "visible":
-            rows = _rows(package.tree(name), strings, dates, first)
-            write_sheet(maker, sheet.get("name", ""), rows)
-    return (maker.outline(package.title()),)
+        if kind != "worksheet":
+            continue
+        cells = package.tree(name)
+        words.left_out["formulas without a value"] += sum(
+            cell.find("f") is not None and not cell.findtext("v") for cell in cells.iter("c")
+        )
+        write_sheet(maker, sheet.get("name", ""), _rows(cells, strings, formats, first))
+        drawings = [part for kind, part in package.links(name).values() if kind == "drawing"]
+        for chart in (link for part in drawings for link in package.links(part).values()):
+            if chart[0] == "chart":
+                charts.append(chart[1])
+                write_chart(maker, package.tree(chart[1]))
+    return (maker.outline(package.title()).noted(words.notes(package, charts)),)
 
 
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-    """Write a sheet as a page; its first row of two values names the columns, those above are text.
+    """Write a sheet as a page; rows of one value above its table are text.
 
     Each row's place is its first cell, as in `B7`.
     """
     maker.page(name)
-    names, heads = list[str](), ("", "")
+    table: list[tuple[str, Sequence[str]]] = []
     for number, values in rows:
-        if not any(values):
-            continue
-        place = f"A{number}"
-        if names:
-            maker.row(names, values, place)
-        elif sum(map(bool, values)) > 1:
-            names = _names(values)
-            heads = ", ".join(filter(None, values)), place
-        else:
-            maker.add("text", "".join(values), anchor=place)
-    if names and (not maker.blocks or maker.blocks[-1].kind != "row"):
-        maker.add("text", heads[0], anchor=heads[1])
+        if (table and any(values)) or sum(map(bool, values)) > 1:
+            table.append((f"A{number}", values))
+        elif any(values):
+            maker.add("text", "".join(values), anchor=f"A{number}")
+    _write(maker, table)
 
 
-def _names(row: Sequence[str]) -> list[str]:
-    return [one_line(name) or f"column {place}" for place, name in enumerate(row, 1)]
+def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Write rows with their places, each a passage; the first one, or more, name the columns."""
+    width = max((len(values) for _, values in table[:FIRST_ROWS]), default=0)
+    first = [
+        [*map(Cell, values), *[Cell("")] * (width - len(values))]
+        for _, values in table[:FIRST_ROWS]
+    ]
+    heads = max(1, header_rows(first))
+    names = [name or f"column {at}" for at, name in enumerate(column_names(first[:heads]), 1)]
+    for place, values in table[heads:]:
+        maker.row(names, values, place)
+    if table and len(table) <= heads:
+        maker.add("text", ", ".join(filter(None, names)), anchor=table[0][0])
 
 
 def _rows(
-    sheet: Element, strings: Sequence[str], dates: frozenset[int], first: datetime.datetime
+    sheet: Element, strings: Sequence[str], formats: Sequence[str], first: datetime.datetime
 ) -> Iterator[tuple[int, list[str]]]:
     number = 0
+    below = _merges(sheet)
+    values_of: dict[tuple[int, int], str] = {}
     for row in sheet.iter("row"):
         values: list[str] = []
         number += 1
         for cell in row.iter("c"):
             if place := _CELL.fullmatch(cell.get("r", "")):
-                column = 0
-                for letter in place[1]:
-                    column = column * 26 + ord(letter) - 64
                 number = int(place[2])
-                values += [""] * (min(column, MOST_COLUMNS) - 1 - len(values))
-            values.append(one_line(_value(cell, strings, dates, first)))
+                values += [""] * (min(_column(place[1]), MOST_COLUMNS) - 1 - len(values))
+            values.append(one_line(_value(cell, strings, formats, first)))
+        for column, origin in below.pop(number, ()):
+            values += [""] * (column - len(values))
+            if origin == (number, column):
+                values_of[origin] = values[column - 1]
+            else:
+                values[column - 1] = values[column - 1] or values_of.get(origin, "")
         yield number, values
 
 
+def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
+    """Map a row to its merged cells: their column and the cell that has their value."""
+    merged: dict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
+    left = MOST_MERGED
+    for one in sheet.iter("mergeCell"):
+        if (place := _MERGED.fullmatch(one.get("ref", ""))) is None:
+            continue
+        low, high = _column(place[1]), min(_column(place[3]), MOST_COLUMNS)
+        left -= (high - low + 1) * (int(place[4]) - int(place[2]) + 1)
+        if left < 0:
+            break
+        for row in range(int(place[2]), int(place[4]) + 1):
+            merged[row] += [(column, (int(place[2]), low)) for column in range(low, high + 1)]
+    return merged
+
+
+def _column(letters: str) -> int:
+    column = 0
+    for letter in letters:
+        column = column * 26 + ord(letter) - 64
+    return column
+
+
 def _value(
-    cell: Element, strings: Sequence[str], dates: frozenset[int], first: datetime.datetime
+    cell: Element, strings: Sequence[str], formats: Sequence[str], first: datetime.datetime
 ) -> str:
     kind, value = cell.get("t", "n"), cell.findtext("v") or ""
     if kind == "inlineStr":
@@ -123,32 +195,22 @@ def _value(
         return strings[int(value)] if value.isdecimal() and int(value) < len(strings) else ""
     if kind == "b":
         return "yes" if value == "1" else "no"
-    if kind != "n" or not value:
+    style = cell.get("s", "0")
+    if kind != "n" or not value or not style.isdecimal():
         return value
-    try:
-        if int(cell.get("s", "0")) not in dates:
-            return f"{float(value):.15g}" if "." in value or "E" in value.upper() else value
-        moment = first + datetime.timedelta(days=float(value))
-    except (ValueError, OverflowError):
-        return value
-    if float(value) < 1:
-        return moment.strftime("%H:%M")
-    return moment.strftime("%Y-%m-%d" if moment.time() == datetime.time() else "%Y-%m-%d %H:%M")
+    code = formats[int(style)] if int(style) < len(formats) else ""
+    return shown(value, code, first)
 
 
-def _date_styles(styles: Element) -> frozenset[int]:
-    """Give the numbers of the cell styles that show dates."""
-    own = {
-        form.get("numFmtId"): bool(_DATE_FORMAT.search(_FIXED.sub("", form.get("formatCode", ""))))
-        for form in styles.iter("numFmt")
-    }
+def _formats(styles: Element) -> list[str]:
+    """Return the number format code of each cell style."""
+    own = {form.get("numFmtId"): form.get("formatCode", "") for form in styles.iter("numFmt")}
     used = styles.find("cellXfs")
     numbers = [style.get("numFmtId", "0") for style in used] if used is not None else []
-    return frozenset(
-        at
-        for at, number in enumerate(numbers)
-        if own.get(number, number.isdecimal() and int(number) in _DATES)
-    )
+    return [
+        own.get(number, BUILT_IN.get(int(number), "") if number.isdecimal() else "")
+        for number in numbers
+    ]
 
 
 def _text(item: Element) -> str:

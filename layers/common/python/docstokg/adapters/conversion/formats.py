@@ -8,8 +8,8 @@ from docstokg.adapters.conversion.package import unpacked
 from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Outline
 
-OWN = {"convert_html": "5", "convert_odf": "3", "convert_office": "4", "convert_pdf": "2",
-       "convert_rst": "2"}  # fmt: skip
+OWN = {"convert_html": "6", "convert_odf": "4", "convert_office": "5", "convert_pdf": "3",
+       "convert_rst": "2", "convert_sheets": "2"}  # fmt: skip
 """Versions of our own part of converters, "1" where none is given: change one when its texts do."""
 
 US = "docstokg"

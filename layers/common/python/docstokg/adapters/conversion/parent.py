@@ -145,6 +145,7 @@ def _outline(said: dict[str, Any]) -> Outline:
         "acl": tuple(said["acl"]),
         "places": tuple(Place(*map(int, place)) for place in said["places"]),
         "scanned": tuple(map(int, said["scanned"])),
+        "notes": tuple(map(str, said["notes"])),
     }
     return Outline(**(said | told))
 

@@ -2,7 +2,7 @@
 
 import ctypes
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pypdfium2 as pdfium
@@ -16,6 +16,8 @@ Box = tuple[int, int, int, int]
 MOST_CHARACTERS = 100_000
 MOST_SEGMENTS = 20_000
 DEEPEST_FORM = 4
+MOST_FIELDS = 5_000
+LONGEST_FIELD = 20_000
 THIN = 25
 """How thick a line may be, and how far apart two lines that are one."""
 
@@ -131,3 +133,55 @@ def _segments(
             if raw.FPDFPathSegment_GetClose(segment) and first is not None:
                 yield point, first
             before = point
+
+
+def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView) -> list[Word]:
+    """Return the filled fields of a page's form: their values, with the name as `font`."""
+    form = document.formenv
+    values: list[Word] = []
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS) if form else 0):
+        field = raw.FPDFPage_GetAnnot(page, at)
+        if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
+            place = raw.FS_RECTF()
+            kind = raw.FPDFAnnot_GetFormFieldType(form, field)
+            ticked = kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
+            value = _said(raw.FPDFAnnot_GetFormFieldValue, form, field)
+            if ticked:
+                value = "yes" if raw.FPDFAnnot_IsChecked(form, field) else ""
+            if value and kind != raw.FPDF_FORMFIELD_PUSHBUTTON:
+                raw.FPDFAnnot_GetRect(field, place)
+                name = _said(raw.FPDFAnnot_GetFormFieldAlternateName, form, field)
+                name = name or _said(raw.FPDFAnnot_GetFormFieldName, form, field)
+                box = view.box(place.left, place.bottom, place.right, place.top)
+                values.append(Word(value, box, name))
+        raw.FPDFPage_CloseAnnot(field)
+    return values
+
+
+def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
+    """Read one text of a form field, in one line."""
+    size = min(ask(form, field, None, 0), LONGEST_FIELD)
+    room = ctypes.create_string_buffer(size)
+    ask(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
+    return " ".join(room.raw[: max(size - 2, 0)].decode("utf-16-le", "replace").split())
+
+
+def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
+    """Put the values of a form at the end of the line they are in, else into lines of their own.
+
+    A value ends with a stop, because a line without one is read as a heading.
+    """
+    for value in values:
+        if value.text[-1] not in ".!?":
+            value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value
+        left, top, _, bottom = value.box
+        before = [
+            line
+            for line in lines
+            if top - THIN <= line[-1].middle[1] <= bottom + THIN and line[-1].box[2] <= left + THIN
+        ]
+        if before:
+            max(before, key=lambda line: line[-1].box[2]).append(value)
+        else:
+            lines.append([Word(f"{value.font}:", value.box), value] if value.font else [value])
+    return lines

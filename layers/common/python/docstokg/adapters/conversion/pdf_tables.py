@@ -8,8 +8,9 @@ from itertools import chain, groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
-from docstokg.adapters.conversion.convert_lines import GOES_ON, Cell
+from docstokg.adapters.conversion.convert_lines import GOES_ON
 from docstokg.adapters.conversion.pdf_page import THIN, Box, Word, union
+from docstokg.adapters.conversion.table_header import Cell
 
 MOST_RULES = 3_000
 MOST_CELLS = 10_000

@@ -12,7 +12,7 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.http.exchange import UNREAD, exchanged, host_of
+from docstokg.adapters.exchange import UNREAD, exchanged, host_of
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,

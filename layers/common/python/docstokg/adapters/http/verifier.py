@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from docstokg.adapters.http.exchange import host_of
+from docstokg.adapters.exchange import host_of
 from docstokg.adapters.http.json_post import Endpoint, checked
 from docstokg.errors import Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
@@ -29,10 +29,10 @@ _ROWS = TypeAdapter(list[list[_Class]])
 class HttpVerifier:
     """A `Verifier`; `label` names the class of a supported claim, in any case."""
 
-    def __init__(self, url: str, label: str, threshold: float) -> None:
+    def __init__(self, url: str, label: str, threshold: float, api_key: str | None = None) -> None:
         self.name, self.threshold = f"http:{host_of(url)}", threshold
         self._label = label.casefold()
-        self._endpoint = Endpoint(url, None, most=MOST_BYTES)
+        self._endpoint = Endpoint(url, api_key, most=MOST_BYTES)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
         """Return one opinion per pair; errors as of `Endpoint.post`, `WrongAnswer` for no label."""

@@ -48,7 +48,7 @@ class Template:
         object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
-        """Give the map of parameters, or TypeError when a name or type is not the template's."""
+        """Return the map of parameters, or TypeError when a name or type is not the template's."""
         if parameters.keys() != self.examples.keys():
             raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
         for name, value in parameters.items():
@@ -385,20 +385,6 @@ RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
     {"all": True, "groups": ["g"], "ids": ["default/a"]},
 )
 
-RELATIONS_OF = Template(
-    "relations_of",
-    f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
-MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
-WHERE {_VISIBLE}
-WITH DISTINCT e
-MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE {_SHOWN}
-RETURN e.id AS source, r.type AS type, t.id AS target, r.weight AS weight,
-  r.evidence_uuid AS evidence_uuid, r.evidence_chunk_id AS evidence_chunk_id,
-  r.evidence_start AS evidence_start, r.evidence_end AS evidence_end
-LIMIT $p.max_relations""",
-    {"all": True, "groups": ["g"], "ids": ["default/a"], "max_relations": MAX_RELATIONS},
-)
-
 INFO = Template(
     "info",
     f"""{_SKIP_REPLAN}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
@@ -409,5 +395,5 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
     {"name": "docstokg"},
 )
 
-READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, RELATIONS_OF, INFO)
-"""What a request may run; every one passes the plan guard."""
+READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, INFO)
+"""Templates that a request may run; each passes the plan guard."""

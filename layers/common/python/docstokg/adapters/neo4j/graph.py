@@ -30,7 +30,7 @@ from docstokg.contracts.graph import (
     ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
+from docstokg.domain.across_namespaces import across, entities, mappings, slices
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.identity import entity_key, namespaced
@@ -162,41 +162,24 @@ class Neo4jGraph:
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
-    @across(relations)
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """Read the visible relations that leave the given entities."""
-        rows = self._by_id(
-            cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
-        )
-        every = (SliceRelation(**row.data()) for row in rows)
-        return ordered(r if r.evidence_chunk_id else r._replace(evidence_uuid=None) for r in every)
-
     def info(self, timeout_s: float) -> GraphInfo:
-        """Say what the graph holds, as counted by the last finished load."""
+        """Return the graph's counts, as noted by the last finished load."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
-        """Give the connections back and end the background loop."""
+        """Close the connections and the background loop."""
         self._breaker.close()
         self._server.close()
 
     def _by_id(
-        self,
-        template: Template,
-        ids: Sequence[str],
-        scope: Scope,
-        timeout_s: float,
-        more: Mapping[str, object] | None = None,
+        self, template: Template, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> list[Record]:
         if not ids:
             return []
-        parameters = _groups(scope) | {"ids": _folded(scope, ids), **(more or {})}
-        return self._ask(template, parameters, timeout_s)
+        return self._ask(template, _groups(scope) | {"ids": _folded(scope, ids)}, timeout_s)
 
     def _sliced(
         self,
@@ -272,7 +255,7 @@ class Neo4jGraph:
         self._end_check = self._server.begin(self._check_all())
 
     def _finished(self, timeout_s: float) -> str | None:
-        """Name the last finished load."""
+        """Return the id of the last finished load."""
         parameters = cypher.INFO.checked({"name": STORE})
         rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
         return rows[0]["finished"] if rows else None

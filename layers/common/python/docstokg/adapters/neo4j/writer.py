@@ -20,7 +20,7 @@ from docstokg.domain.identity import (
     entity_key,
     namespaced,
     prefix_of,
-    relation_key,
+    relation_row,
 )
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
@@ -83,17 +83,7 @@ class Neo4jGraphWriter:
             for end in (item.source, item.target):
                 pair = (item.namespace, end)
                 ends[pair] = ends.get(pair, False) or item.evidence_uuid is None
-            evidence = item.evidence_uuid
-            made = {
-                "key": relation_key(item.namespace, item.source, item.type, item.target, evidence),
-                "source": entity_key(item.namespace, item.source),
-                "target": entity_key(item.namespace, item.target),
-                "type_key": item.type.casefold(),
-                "start": item.evidence_start,
-                "stop": item.evidence_end,
-                "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
-            }
-            rows.append(item.model_dump() | made)
+            rows.append(item.model_dump() | relation_row(item))
         self._put(cypher.PUT_BARE, [_bare(*pair, listed) for pair, listed in ends.items()])
         self._put(cypher.PUT_RELATIONS, rows)
 
@@ -158,12 +148,12 @@ class Neo4jGraphWriter:
         return tuple(SliceEntity(**row.data()) for row in rows)
 
     def recogniser(self, namespace: str) -> str | None:
-        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        """Return the recogniser of a namespace's names; None or "" if unknown."""
         rows = self._read(cypher.RECOGNISER, {"name": f"{STORE}/{namespace}"})
         return rows[0]["recogniser"] if rows else None
 
     def note_recogniser(self, namespace: str, name: str) -> None:
-        """Note what finds the names in a namespace's texts."""
+        """Store the recogniser of a namespace's names."""
         note = {"name": f"{STORE}/{namespace}", "recogniser": name}
         self._write(cypher.NOTE_RECOGNISER, note)
 
@@ -228,7 +218,7 @@ class Neo4jGraphWriter:
             after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
-        """Give the connections back and end the background loop."""
+        """Close the connections and the background loop."""
         self._server.close()
 
     def _tidy(self) -> None:
@@ -305,7 +295,7 @@ class Neo4jGraphWriter:
 
 
 def _section(row: Record) -> dict[str, object]:
-    """Give what a section lacks to be a chunk."""
+    """Return the fields that make a section a chunk."""
     namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
     uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
     return {

@@ -22,7 +22,7 @@ from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
-from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.query_terms import rarity
 from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
@@ -260,7 +260,7 @@ class OpenSearchIndex:
         self._rarity = Rarity(load, chunks, holders)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._breaker.close()
         self._server.close()
 
@@ -291,7 +291,7 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Give the tokens of positive weight with weight times `rarity`, heaviest first."""
+        """Return the tokens of positive weight with weight times `rarity`, heaviest first."""
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {
@@ -369,12 +369,11 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
 
 
 def _words(text: str, languages: Sequence[str]) -> str:
-    """Give the words both stores search for, as many as the server's clause limit allows.
+    """Return the words both stores search for, as many as the server's clause limit allows.
 
     Ideographs count one by one, as the server's analyser cuts them.
     """
-    words = searched(text, languages) if languages else content_words(text)
-    text = " ".join((*words, *option_words(text)))
+    text = " ".join(searched(text, languages))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):
         word = match.group()
@@ -393,7 +392,7 @@ def _held(space: Json) -> dict[str, float]:
 
 
 def _kinds(error: object) -> set[str]:
-    """Give the types an error and its causes name; their reasons may quote the question."""
+    """Return the types an error and its causes name; their reasons may quote the question."""
     if isinstance(error, list):
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
@@ -403,7 +402,7 @@ def _kinds(error: object) -> set[str]:
 
 
 def _cause(error: object) -> str:
-    """Name the kinds of an error; its own words may quote the question, which logs never hold."""
+    """Return the types of an error; its text may quote the question, which no log may contain."""
     return ", ".join(sorted(_kinds(error))) or "an error without a type"
 
 
@@ -455,14 +454,14 @@ def _hit(hit: Json, cosine: bool) -> Hit:
 
 
 def _text(value: object) -> str:
-    """Give what must be text; ValueError for what is not: nothing behind this looks again."""
+    """Return a text; ValueError for another type, because later code does not check it."""
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} instead of text")
     return value
 
 
 def _number(value: object) -> float:
-    """Give what must be a finite number; ValueError for what is not."""
+    """Return a finite number; ValueError for another value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"{type(value).__name__} instead of a finite number")
     return float(value)

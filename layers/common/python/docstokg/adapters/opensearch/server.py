@@ -1,20 +1,19 @@
-"""One OpenSearch address: credentials, total limits, and the vendor's errors in our words."""
+"""One OpenSearch address: credentials, time limits, and the server's errors in our tree."""
 
 import contextlib
+import gzip
+import hashlib
 import json
 import logging
-import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Literal, Required, TypedDict, Unpack
+from typing import Literal, Required, TypedDict, Unpack
+from urllib.parse import urlencode
 
-import urllib3.connection
-from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
-from opensearchpy import exceptions as vendor
+import urllib3
 
+from docstokg.adapters.exchange import UNREAD, exchanged, host_of
 from docstokg.adapters.opensearch.layout import Json, index_behind
+from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -26,19 +25,12 @@ from docstokg.errors import (
 )
 
 Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
+type Headers = dict[str, str]
 
 CONNECTIONS = 8
-for name in ("opensearch", "urllib3"):
-    logging.getLogger(name).addHandler(logging.NullHandler())  # what they tell is raised as well
-
-# The most specific vendor error wins; `ConnectionTimeout` is a `ConnectionError` there.
-TRANSLATION: tuple[tuple[type[Exception], type[DocsToKGError], str], ...] = (
-    (vendor.ConnectionTimeout, Timeout, "did not answer in time"),
-    (vendor.ConnectionError, Unavailable, "could not be reached, or broke off"),
-    (vendor.AuthenticationException, Refused, "refused the credentials"),
-    (vendor.AuthorizationException, Misconfigured, "does not allow this with these credentials"),
-    (vendor.SerializationError, WrongAnswer, "sent something that is not JSON"),
-)
+LONGEST_ANSWER = 1 << 28
+"""Bytes; a page of an export is the largest."""
+logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
 
 
 class Connection(TypedDict, total=False):
@@ -51,22 +43,16 @@ class Connection(TypedDict, total=False):
 
 
 class Server:
-    """One OpenSearch address; every call ends at its total limit, whatever the server sends.
-
-    The vendor's own limit is between two bytes, so a dripping answer would never end. Calls run
-    in a worker; when the limit passes, the socket in use is shut down, which ends the worker too.
-    """
+    """One OpenSearch address; every call ends at its total limit, whatever the server sends."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
-        self._client = OpenSearch(
-            hosts=[at["url"]],
-            http_auth=_credentials(at),
-            connection_class=_AbortableConnection,
-            pool_maxsize=CONNECTIONS,
-            max_retries=0,
-            http_compress=at["url"].startswith("https"),
-        )
-        self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
+        host_of(at["url"])
+        self._url = at["url"].rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if self._url.startswith("https"):
+            self._headers |= urllib3.make_headers(accept_encoding="gzip")
+        self._sign = _signing(at, self._headers)
+        self._pool = urllib3.PoolManager(maxsize=CONNECTIONS, retries=False)
 
     def call(  # noqa: PLR0913 - one call, told by name
         self,
@@ -79,43 +65,34 @@ class Server:
         absent_is_none: bool = False,
         answered: int | None = None,
     ) -> Json:
-        """Make one request and give the JSON object; `{}` for a 404 when that is an answer.
+        """Make one request and return the JSON object; `{}` for a 404 if `absent_is_none`.
 
-        `body`: an object, or text of several, a line each. `answered`: another status that is an
-        answer and no error.
+        `body`: an object, or text with one object per line. `answered`: another status that is
+        not an error.
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
-        own = _CallSocket()
-        asked_for: Json = {**(params or {}), "request_timeout": timeout_s}
-        if absent_is_none or answered is not None:
-            asked_for["ignore"] = 404 if answered is None else answered
-        text = json.dumps(body) if isinstance(body, dict) else body
-        content = None if text is None else text.encode("utf-8")
-
-        def perform() -> Any:
-            _current.call = own
-            return self._client.transport.perform_request(
-                method, path, params=asked_for, body=content
-            )
-
-        future: Future[Any] = self._workers.submit(perform)
-        try:
-            answer = future.result(timeout_s)
-        except FutureTimeout:
-            future.cancel()
-            own.cut()
-            raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
-        except vendor.OpenSearchException as exc:
-            raise _translated(exc) from exc
+        text = json.dumps(body) if isinstance(body, dict) else body or ""
+        content, headers = text.encode("utf-8"), dict(self._headers)
+        if content and "accept-encoding" in headers:
+            content, headers["Content-Encoding"] = gzip.compress(content), "gzip"
+        url = f"{self._url}{path}" + (f"?{urlencode(params)}" if params else "")
+        self._sign(method, url, content, headers)
+        more = {"body": content or None, "headers": headers, "timeout": timeout_s, **UNREAD}
+        status, _, data = exchanged(
+            lambda: self._pool.request(method, url, **more), "OpenSearch", timeout_s, LONGEST_ANSWER
+        )
+        allowed = answered or (404 if absent_is_none else None)
+        if status >= 300 and status != allowed:
+            raise _translated(status, data)
+        answer = parsed(data, "OpenSearch")
         if not isinstance(answer, dict):
             raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
         return {} if absent_is_none and answer.get("status") == 404 else answer
 
     def close(self) -> None:
-        """Give the connections back; calls under way end at their limits."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
-        self._client.close()
+        """Close idle connections; calls under way end at their limits."""
+        self._pool.clear()
 
 
 def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
@@ -134,7 +111,7 @@ def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
 
 
 def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
-    """Give the answers of a sorted search, a page of `size` at a time."""
+    """Yield the answers of a sorted search, one page of `size` hits each."""
     after: Json = {}
     while True:
         answer = call("POST", path, {**body, **after})
@@ -147,7 +124,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 
 
 def documents_there(answer: Json) -> list[Json]:
-    """Give those of an `_mget` that are stored, each with its `_source`.
+    """Return the stored documents of an `_mget`, each with its `_source`.
 
     A shard that does not answer makes an error of a document: to take it for one that is not
     stored would write it anew and lose what is noted with it. `Unavailable` then.
@@ -172,86 +149,47 @@ def schema_checked(what: str) -> Iterator[None]:
         raise WrongAnswer(f"OpenSearch answered {what} in an unknown shape: {exc!r}") from exc
 
 
-class _CallSocket:
-    """The socket one call uses, so that another thread can cut it, now or when it is there."""
-
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-        self._is_cut = False
-
-    def uses(self, sock: socket.socket | None) -> None:
-        self._socket = sock
-        if self._is_cut:
-            self.cut()
-
-    def cut(self) -> None:
-        self._is_cut = True  # before the look: `uses` looks after it has set its socket
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-
-_current = threading.local()  # the `_CallSocket` of the call that runs in this worker
-
-
-class _PlainConnection(urllib3.connection.HTTPConnection):
-    """Says which socket it uses: when new, and when taken from the pool."""
-
-    def connect(self) -> None:
-        super().connect()
-        _current.call.uses(self.sock)
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _current.call.uses(self.sock)
-        super().request(*arguments, **options)
-
-
-class _TlsConnection(_PlainConnection, urllib3.connection.HTTPSConnection):
-    """The same over TLS."""
-
-
-class _AbortableConnection(Urllib3HttpConnection):  # type: ignore[misc]
-    """The vendor's connection over sockets that can be cut."""
-
-    def _create_urllib3_pool(self) -> None:
-        super()._create_urllib3_pool()
-        self.pool.ConnectionCls = _TlsConnection if self.use_ssl else _PlainConnection
-
-
-def _credentials(at: Connection) -> object | None:
+def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Headers], None]:
+    """Return the function that signs a request's headers; a password goes into `headers` once."""
     auth = at.get("auth", "basic")
     if auth == "basic":
-        user = at.get("user")
-        return (user, at.get("password") or "") if user else None
+        if user := at.get("user"):
+            headers |= urllib3.make_headers(basic_auth=f"{user}:{at.get('password') or ''}")
+        return lambda *_: None
     import boto3  # only signed deployments carry it
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
 
     session = boto3.Session()
-    credentials = session.get_credentials()
-    if credentials is None or session.region_name is None:
+    credentials, region = session.get_credentials(), session.region_name
+    if credentials is None or region is None:
         raise Misconfigured("SigV4 needs AWS credentials and AWS_DEFAULT_REGION")
-    service = auth.removeprefix("sigv4-")
-    signer: object = Urllib3AWSV4SignerAuth(credentials, session.region_name, service)
-    return signer
+
+    def sign(method: str, url: str, content: bytes, own: Headers) -> None:
+        own["X-Amz-Content-SHA256"] = hashlib.sha256(content).hexdigest()
+        request = AWSRequest(method, url, data=content, headers=own)
+        SigV4Auth(credentials, auth.removeprefix("sigv4-"), region).add_auth(request)
+        own.update(request.headers)
+
+    return sign
 
 
 def error_text(error: Json) -> str:
-    """Give the type and the reason of an error object, as the server's answers hold them."""
+    """Return the type and the reason of an error object, as the server's answers hold them."""
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 
-def _reason(exc: vendor.TransportError) -> str:
-    error = exc.info.get("error") if isinstance(exc.info, dict) else None
-    reason = error.get("reason") if isinstance(error, dict) else error
-    return str(reason or exc.error)[:200]
-
-
-def _translated(exc: Exception) -> DocsToKGError:
-    for vendor_error, error_class, message in TRANSLATION:
-        if isinstance(exc, vendor_error):
-            return error_class(f"OpenSearch {message}")
-    if isinstance(exc, vendor.TransportError) and isinstance(exc.status_code, int):
-        message = f"OpenSearch answered {exc.status_code}: {_reason(exc)}"
-        if exc.status_code == 429:
-            return QuotaExceeded(message)
-        return Unavailable(message) if exc.status_code >= 500 else WrongAnswer(message)
-    return WrongAnswer(f"OpenSearch client failed: {type(exc).__name__}")
+def _translated(status: int, data: bytes) -> DocsToKGError:
+    if status == 401:
+        return Refused("OpenSearch refused the credentials")
+    if status == 403:
+        return Misconfigured("OpenSearch does not allow this with these credentials")
+    try:
+        error = json.loads(data)["error"]
+        reason = error["reason"] if isinstance(error, dict) else error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        reason = "no reason given"
+    message = f"OpenSearch answered {status}: {str(reason)[:200]}"
+    if status == 429:
+        return QuotaExceeded(message)
+    return Unavailable(message) if status >= 500 else WrongAnswer(message)

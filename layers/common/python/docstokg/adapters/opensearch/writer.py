@@ -48,7 +48,7 @@ BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 REMARKED = 100
-"""Whole chunks read at once to be marked: each has kilobytes of vectors."""
+"""Chunks that are read at once to be marked; each has kilobytes of vectors."""
 
 
 class OpenSearchWriter:
@@ -174,7 +174,7 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        """Give chunks as they are stored, under another generation."""
+        """Yield stored chunks with another generation."""
         for start in range(0, len(uuids), REMARKED):
             for document in self._documents(uuids[start : start + REMARKED]):
                 shown = {**json.loads(document["shown"]), "generation": generation}
@@ -249,7 +249,7 @@ class OpenSearchWriter:
         )
 
     def close(self) -> None:
-        """Give the lease and the connections back."""
+        """Release the lease and close the connections."""
         self._lease.release()
         self._server.close()
 
@@ -257,7 +257,7 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Give an index's notes; make it with `first` where it is absent.
+        """Return an index's notes; make it with `first` where it is absent.
 
         The server may still be making what a load asked for that was killed since.
         """
@@ -411,48 +411,40 @@ class OpenSearchWriter:
         )
 
 
-_SHOWN = (
-    *("text_sha256", "page", "uri", "anchor", "char_start", "layout", "sentences", "metadata"),
+_SHOWN = ChunkRecord.model_fields.keys() - {"uuid", "vector", "sparse", "sentence_vectors"}
+_SEARCHED = (
+    *("namespace", "chunk_id", "doc_id", "run_id", "document_name", "section", "metadata"),
+    *("title", "headings", "text", "acl", "topics"),
 )
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
-    """Give a chunk as it is searched and, in one stored field, as it is read.
+    """Return a chunk as it is searched and, in one stored field, as it is read.
 
     The server would take a chunk's whole source apart to give a part of it: its vector and its
     tokens are ten times what a reader wants.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
-    names = {key: getattr(chunk, key) for key in ("doc_id", "document_name", "section")}
-    both: Json = {key: getattr(chunk, key) for key in ("namespace", "chunk_id", "title", "text")}
-    both |= {key: list(getattr(chunk, key)) for key in ("acl", "topics", "headings")}
-    both |= {"run_id": chunk.run_id, **names}
-    both["facets"] = list(facets(names, chunk.topics, chunk.metadata))
-    if chunk.language:
-        both["facets"].append(facet(LANGUAGE, chunk.language))
+    fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})
+    fields["facets"] = list(facets(fields, chunk.topics, chunk.metadata))
     vectors: Json = {}
     if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
         compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
         vectors = {"vector": numbers(chunk.vector), "compact": compact}
-    shown = {
-        **both,
-        "compact": vectors.get("compact"),
-        **{key: getattr(chunk, key) for key in _SHOWN},
-        "generation": generation,
-    }
-    if chunk.language:
-        shown["language"] = chunk.language
-        both |= {key: indexed(both[key], chunk.language) for key in ("title", "text")}
-        both["headings"] = [indexed(one, chunk.language) for one in chunk.headings]
-    searched = {
-        **both,
+    searched = {name: fields[name] for name in _SEARCHED}
+    if code := chunk.language:
+        fields["facets"].append(facet(LANGUAGE, code))
+        searched |= {key: indexed(fields[key], code) for key in ("title", "text")}
+        searched["headings"] = [indexed(one, code) for one in chunk.headings]
+    shown = {**fields, "compact": vectors.get("compact"), "generation": generation}
+    searched |= {
         **vectors,
         "uuid": chunk.uuid,
+        "facets": fields["facets"],
         "options": " ".join(option_words("\n".join((*chunk.headings, chunk.text)))),
         "sparse": sparse,
         "tokens": list(sparse),
         "fingerprint": fingerprint,
-        "metadata": chunk.metadata,
         "shown": json.dumps(shown, allow_nan=False),
     }
     if chunk.sentence_vectors:

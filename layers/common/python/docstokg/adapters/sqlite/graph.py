@@ -26,7 +26,7 @@ from docstokg.contracts.graph import (
     ordered,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.across_namespaces import across, entities, mappings, relations, slices
+from docstokg.domain.across_namespaces import across, entities, mappings, slices
 from docstokg.domain.graph.neighbourhood import (
     COUNT_LIMIT,
     LEAST_MENTIONS,
@@ -45,11 +45,11 @@ from docstokg.domain.visibility import required
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
 MAX_MENTIONS = 20_000
-"""Of the opened chunks that a slice looks at."""
+"""Mentions of opened chunks that a slice reads."""
 
 
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
-"""What a slice reads of an entity, without the vector: that would be half a page of each."""
+"""Columns of an entity that a slice reads; the vector would be half a page each."""
 
 _ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (
@@ -105,17 +105,8 @@ class SqliteGraph:
         with self._reading(scope, timeout_s) as reader:
             return reader.vectors(ids)
 
-    @across(relations)
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """Read the visible relations that leave the given entities, at most 5,000."""
-        with self._reading(scope, timeout_s) as reader:
-            keys = [row[0] for row in reader.rows_of_ids(ids)]
-            return reader.relations_leaving(keys)
-
     def info(self, timeout_s: float) -> GraphInfo:
-        """Say what the graph holds, as counted by the last finished load."""
+        """Return the graph's counts, as noted by the last finished load."""
         with self._sessions.use(time.monotonic() + timeout_s) as connection:
             query = "SELECT value FROM graph_meta WHERE key = 'counts'"
             row = connection.execute(query).fetchone()
@@ -372,7 +363,7 @@ class _Reader:
         return chunks[: request.about_per_entity]
 
     def _known_ids(self, request: SliceRequest) -> dict[int, str]:
-        """Give the ids of entities fetched before, by key."""
+        """Return the ids of entities fetched before, by key."""
         return {entity_key(self._space, name): name for name in request.known_ids}
 
     def _places_of(self, request: SliceRequest) -> dict[int, int]:
@@ -479,20 +470,6 @@ class _Reader:
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
             for source, kind, target, weight, uuid, chunk_id, start, stop in relations
         )
-
-    def relations_leaving(self, keys: Sequence[int]) -> tuple[SliceRelation, ...]:
-        """Read relations by source."""
-        chosen, values = self._relation_sql(SliceRequest(), "r")
-        cursor = self._run(
-            "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
-            " CROSS JOIN graph_entities s ON s.entity = r.source"
-            " CROSS JOIN graph_entities t ON t.entity = r.target"
-            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
-            f" WHERE {chosen} LIMIT ?",
-            (_array(keys), *values, MAX_RELATIONS),
-        )
-        return ordered(SliceRelation(*row) for row in cursor)
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""

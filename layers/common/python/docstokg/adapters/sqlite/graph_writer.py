@@ -20,7 +20,7 @@ from docstokg.contracts.records import (
     MentionRecord,
     RelationRecord,
 )
-from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_row
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 
@@ -88,24 +88,9 @@ class SqliteGraphWriter:
             for item in relations:
                 for end in (item.source, item.target):
                     self._bare(run, item.namespace, end, listed=item.evidence_uuid is None)
-                run(
-                    "INSERT OR REPLACE INTO graph_relations VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                    (
-                        relation_key(
-                            item.namespace, item.source, item.type, item.target, item.evidence_uuid
-                        ),
-                        item.namespace,
-                        entity_key(item.namespace, item.source),
-                        item.type,
-                        item.type.casefold(),
-                        entity_key(item.namespace, item.target),
-                        item.weight,
-                        None if item.evidence_uuid is None else chunk_key(item.evidence_uuid),
-                        item.evidence_start,
-                        item.evidence_end,
-                        json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
-                    ),
-                )
+                row, uuid = relation_row(item), item.evidence_uuid
+                row |= {"relation": row.pop("key"), "evidence": uuid and chunk_key(uuid)}
+                insert(run, "graph_relations", UPSERT, **row)
 
     def _bare(self, run: "_Run", namespace: str, entity: str, *, listed: bool) -> None:
         key = entity_key(namespace, entity)
@@ -237,13 +222,13 @@ class SqliteGraphWriter:
         )
 
     def recogniser(self, namespace: str) -> str | None:
-        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        """Return the recogniser of a namespace's names; None or "" if unknown."""
         query = "SELECT value FROM graph_meta WHERE key = ?"
         row = self._connection().execute(query, (_recogniser(namespace),)).fetchone()
         return None if row is None else str(row[0])
 
     def note_recogniser(self, namespace: str, name: str) -> None:
-        """Note what finds the names in a namespace's texts."""
+        """Store the recogniser of a namespace's names."""
         with self._writing() as run:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 

@@ -39,7 +39,7 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
-from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.text.query_terms import rarity
 from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
@@ -185,7 +185,7 @@ class SqliteIndex:
         return ChannelResult(channel=query.channel, hits=hits)
 
     def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
-        words = asked_words(query.text, context.languages)
+        words = searched(query.text, context.languages)
         if not words:
             return ()
         table = words_table(ns)
@@ -252,7 +252,7 @@ class SqliteIndex:
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
         columns = "f.fact AS id, f.source, f.type, f.target, f.evidence AS evidence_uuid"
-        words = asked_words(query.text)
+        words = searched(query.text, ())
         if not words:
             return ()
         table = fact_words_table(ns)
@@ -272,9 +272,9 @@ class SqliteIndex:
         return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
-        """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
+        """Return the namespace's rows, None if it is empty.
 
-        They were loaded without this encoder, or their load was never finished.
+        `Unavailable` for chunks that were loaded without this encoder or by an unfinished load.
         """
         rows = section.rows(ns)
         if rows.start < rows.stop:
@@ -287,7 +287,7 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Tell which rows the scope shows; None when it hides nothing of the namespace."""
+        """Return which rows the scope shows; None if it hides nothing of the namespace."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -394,7 +394,7 @@ class SqliteIndex:
 
 @dataclass(frozen=True)
 class _SearchContext:
-    """What every channel of one search has to know.
+    """Values that all channels of one search share.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
     `dense`: where its vectors are. `languages`: what it holds beside English.
@@ -426,12 +426,6 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
         took_ms=took_ms,
         cause=str(exc),
     )
-
-
-def asked_words(text: str, languages: Sequence[str] = ()) -> tuple[str, ...]:
-    """List what a question asks the word indexes for."""
-    words = searched(text, languages) if languages else content_words(text)
-    return (*words, *option_words(text))
 
 
 def match_expression(words: Sequence[str]) -> str:

@@ -92,18 +92,18 @@ class Sessions:
 
 
 class _Clock:
-    """What SQLite asks while it works; apart from the session, so that nothing is a cycle."""
+    """The deadline that a statement checks; a class of its own, so that there is no cycle."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
 
     def late(self) -> bool:
-        """Tell SQLite to stop."""
+        """Return whether SQLite must stop."""
         return time.monotonic() > self.deadline
 
 
 class Closing(sqlite3.Connection):
-    """A connection that closes when its thread, or its owner, is gone."""
+    """A connection that closes when its thread ends or its owner is deleted."""
 
     def __del__(self) -> None:
         self.close()
@@ -160,18 +160,8 @@ def prepared(
     return connection
 
 
-class Owner:
-    """Closes a connection when its thread is gone: the connection itself is part of a cycle."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def __del__(self) -> None:
-        self.connection.close()
-
-
 class _Session:
-    """A connection with the deadline it obeys; it closes itself when nobody needs it."""
+    """A connection with its deadline; closed when its thread ends or the file is replaced."""
 
     def __init__(
         self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading
@@ -187,10 +177,12 @@ class _Session:
             check_same_thread=False,
             factory=Closing,
         )
-        self._owner = Owner(self.connection)
         self.connection.row_factory = sqlite3.Row if reading.columns else None
         self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
         self.connection.set_progress_handler(self.clock.late, reading.steps)
+
+    def __del__(self) -> None:
+        self.connection.close()
 
 
 @contextmanager
@@ -234,7 +226,7 @@ UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Say what a SQLite error means to a caller."""
+    """Return the error of our tree for a SQLite error."""
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_INTERRUPT:

@@ -1,110 +1,98 @@
-"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash."""
+"""Cache of vectors by the hash of their text: encoders take hours, a disk seconds."""
 
 import hashlib
 import json
 import logging
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import batched
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import Owner, opened, translated
-from docstokg.errors import Timeout
+from docstokg.adapters.sqlite.session import transaction
+from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, Parts, QuestionReader, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
-BUSY_MS = 100
+BUSY_S = 0.1
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
+MOST_BYTES = 512 << 20
+"""When the entries exceed it, the quarter that expires first is removed."""
 
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS vectors "
+    "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS expiring ON vectors (expires)"
+)
+_USED = (
+    "SELECT (page_count - freelist_count) * page_size "
+    "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+)
+_FIRST_QUARTER = (
+    "DELETE FROM vectors WHERE key IN (SELECT key FROM vectors ORDER BY expires "
+    "LIMIT (SELECT count(*) / 4 FROM vectors))"
+)
 _log = logging.getLogger(__name__)
 
 
 class VectorCache:
     """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
 
-    It may be shared by processes. Nothing it meets fails a call: an unreadable, locked or full
-    cache finds nothing and keeps nothing, and a file that is no database is put aside.
+    Processes may share it. An unreadable, locked or full cache returns and stores nothing instead
+    of raising; a file that is not a database is renamed.
     """
 
-    def __init__(self, folder: Path, ttl_s: float = TTL_S) -> None:
-        self._path = folder / FILE
-        self._ttl_s = ttl_s
-        self._local = threading.local()
+    def __init__(self, folder: Path, ttl_s: float = TTL_S, most_bytes: int = MOST_BYTES) -> None:
+        self._path, self._ttl_s, self._most_bytes = folder / FILE, ttl_s, most_bytes
 
     def get(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Find what is cached and not expired."""
+        """Return the cached values that have not expired."""
         try:
-            rows = self._connection().execute(
-                "SELECT key, value FROM vectors "
-                "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
-                (json.dumps(list(keys)), time.time()),
-            )
-            return dict(rows.fetchall())
-        except (sqlite3.Error, OSError) as broken:
-            self._give_up("read", broken)
+            with transaction(self._path, _TABLE, BUSY_S, write=False) as db:
+                rows = db.execute(
+                    "SELECT key, value FROM vectors "
+                    "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
+                    (json.dumps(list(keys)), time.time()),
+                )
+                return dict(rows.fetchall())
+        except DocsToKGError as broken:
+            self._lost("read", broken)
             return {}
 
     def put(self, values: Mapping[str, bytes]) -> None:
-        """Keep values for the time to live."""
-        expires = time.time() + self._ttl_s
+        """Store values for the time to live."""
+        now = time.time()
+        rows = [(key, value, now + self._ttl_s) for key, value in sorted(values.items())]
         try:
-            with self._connection() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
-                connection.executemany(
-                    "INSERT OR REPLACE INTO vectors (key, value, expires) VALUES (?, ?, ?)",
-                    [(key, value, expires) for key, value in sorted(values.items())],
-                )
-        except (sqlite3.Error, OSError) as broken:
-            self._give_up("written", broken)
+            with transaction(self._path, _TABLE, BUSY_S) as db:
+                db.execute("DELETE FROM vectors WHERE expires <= ?", (now,))
+                db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+                if db.execute(_USED).fetchone()[0] > self._most_bytes:
+                    db.execute(_FIRST_QUARTER)
+        except DocsToKGError as broken:
+            self._lost("written", broken)
 
-    def _connection(self) -> sqlite3.Connection:
-        owner: Owner | None = getattr(self._local, "owner", None)
-        if owner is not None:
-            return owner.connection
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = opened(self._path, BUSY_MS / 1000)
-        try:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS vectors "
-                "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
-            )
-            connection.execute("CREATE INDEX IF NOT EXISTS expiring ON vectors (expires)")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        self._local.owner = Owner(connection)
-        return connection
-
-    def _give_up(self, verb: str, broken: Exception) -> None:
-        # A lock passes by itself, and nobody has to do anything about it.
-        locked = isinstance(broken, sqlite3.Error) and isinstance(translated(broken, ""), Timeout)
-        level = logging.DEBUG if locked else logging.WARNING
+    def _lost(self, verb: str, broken: DocsToKGError) -> None:
+        level = logging.DEBUG if isinstance(broken, Timeout) else logging.WARNING
         _log.log(level, "vector cache %s could not be %s: %s", self._path, verb, broken)
-        self._local.owner = None
-        # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
-        if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
-            broken, sqlite3.OperationalError
-        ):
+        # SQLite's other errors are subclasses; this class is a damaged file.
+        if type(broken.__cause__) is sqlite3.DatabaseError:
             for suffix in ("", "-wal", "-shm"):
-                try:
+                with suppress(OSError):
                     Path(f"{self._path}{suffix}").replace(f"{self._path}{suffix}.broken")
-                except OSError as stuck:
-                    _log.debug("%s%s stays: %s", self._path, suffix, stuck)
 
 
 class _Cached[Inner: Embedder | SparseEncoder]:
-    """What computes, behind the cache of its results."""
+    """An encoder with a cache of its results."""
 
     def __init__(self, inner: Inner, folder: Path) -> None:
         self.inner, self._cache = inner, VectorCache(folder)
 
     @property
     def model(self) -> str:
-        """Name the wrapped vector space, vocabulary or recogniser."""
+        """Return the name of the wrapped vector space or vocabulary."""
         return self.inner.model
 
     def warm(self) -> None:
@@ -121,12 +109,12 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Compute each text that the cache does not hold once; what is done by a `Timeout` stays.
+        """Return the value of each text; missing ones are computed once and stored.
 
-        `read` gives None for an entry that is made anew.
+        `read` returns None for an entry that cannot be used. Values computed before a `Timeout`
+        stay in the cache.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        # Asked once: a recogniser looks its version up in what is installed.
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(text) for text in texts]
         entries = {key: read(value) for key, value in self._cache.get(keys).items()}
@@ -143,7 +131,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
 
 
 class CachedEmbedder(_Cached[Embedder]):
-    """An `Embedder` that computes only what the cache does not hold; see `EncoderChoice`."""
+    """An `Embedder` that computes only vectors missing in the cache; see `EncoderChoice`."""
 
     def __init__(
         self,
@@ -155,20 +143,20 @@ class CachedEmbedder(_Cached[Embedder]):
         self.others = others
 
     def of(self, model: str) -> Embedder | None:
-        """Give the encoder of another space."""
+        """Return the encoder of another vector space."""
         return self.others(model)
 
     @property
     def dimension(self) -> int:
-        """Give the wrapped number of components."""
+        """Return the wrapped number of components."""
         return self.inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per text; what was computed before a `Timeout` is kept."""
+        """Return one vector per text."""
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per question, kept apart where the encoder reads them otherwise."""
+        """Return one vector per question, stored apart if the encoder treats questions apart."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
@@ -177,7 +165,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return value if len(value) == 4 * self.dimension else None
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
+        """Return per text its vector and the packed vectors of its spans; both are cached."""
         keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
         marks = [
             f"parts:{self.model}:{_digest(f'{list(spans)}{text}')}"
@@ -204,14 +192,14 @@ class CachedEmbedder(_Cached[Embedder]):
 
 
 class CachedSparseEncoder(_Cached[SparseEncoder]):
-    """A `SparseEncoder` that computes only what the cache does not hold."""
+    """A `SparseEncoder` that computes only weights missing in the cache."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return one map per passage; what was computed before a `Timeout` is kept."""
+        """Return the weights by token of each passage."""
         return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the weights of a question."""
+        """Return the weights by token of a question."""
 
         def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
             return [self.inner.encode_query(texts[0], left_s)]
@@ -240,7 +228,6 @@ def _written(value: object) -> bytes:
 
 def _weights(value: bytes) -> dict[str, float] | None:
     try:
-        return {str(k): float(v) for k, v in json.loads(value).items()}
-    except (ValueError, AttributeError) as broken:
-        _log.warning("a cached map of weights is not readable: %s", broken)
+        return dict(json.loads(value))
+    except (ValueError, TypeError):
         return None

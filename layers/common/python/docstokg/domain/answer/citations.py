@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,7 +11,8 @@ MarkerKind = Literal["citation", "footnote", "malformed"]
 
 # The plain hyphen comes last: anywhere else in a character class it would be a range.
 _DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
-_NUMBER: Final = re.compile(rf"\d+|[{_DASH}]|[,;&]")
+_DASHES: Final = re.compile(f"[{_DASH}]")
+_SEPARATOR: Final = re.compile("[,;&]")
 _LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
 _LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}\))?"
 # Brackets of digits, separators and a leading word for "source": meant as markers, well or badly.
@@ -23,9 +24,15 @@ _MARKER: Final = re.compile(
     r"[\]\u3011\uff3d\u27e7])",
     re.IGNORECASE | re.ASCII,
 )
+LINK: Final = re.compile(
+    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
+    r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+)
+"""A Markdown link or image; the group is its words. `grid[row][col]` is none."""
+
 _FENCE: Final = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
-_TICKS: Final = re.compile(r"`+")
 _PARAGRAPH: Final = re.compile(r"(?:[^\n]+\n?)+")
+_INLINE: Final = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _WIDEST_RANGE: Final = 100
 _MOST_PASSES: Final = 6
 
@@ -162,26 +169,11 @@ def _closes_gap(text: str, end: int) -> bool:
 def _ranks(body: str) -> tuple[int, ...] | None:
     """Return the ranks of a bracket's body; None for a reversed, endless or over-wide range."""
     ranks: dict[int, None] = {}
-    parts = _NUMBER.findall(body)
-    previous: int | None = None
-    ranged = False
-    for part in parts:
-        if not part.isdigit():
-            if part in _DASH:
-                if ranged:
-                    return None
-                ranged = True
-            else:
-                previous, ranged = None, False
-            continue
-        number = int(part)
-        if ranged:
-            if previous is None or not 0 < number - previous < _WIDEST_RANGE:
-                return None
-            ranks.update(dict.fromkeys(range(previous, number + 1)))
-        else:
-            ranks[number] = None
-        previous = number
+    for part in _SEPARATOR.split(body):
+        first, *rest = (int(number) for number in _DASHES.split(part))
+        if len(rest) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in rest):
+            return None
+        ranks.update(dict.fromkeys(range(first, (rest or [first])[0] + 1)))
     return tuple(ranks)
 
 
@@ -213,21 +205,17 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
 
 
 def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for paragraph in _PARAGRAPH.finditer(text, start, end):
-        runs = [match.span() for match in _TICKS.finditer(text, *paragraph.span())]
-        later: dict[int, list[int]] = {}
-        for index, (begin, stop) in enumerate(runs):
-            later.setdefault(stop - begin, []).append(index)
-        index = 0
-        while index < len(runs):
-            begin, stop = runs[index]
-            same = later[stop - begin]
-            while same and same[0] <= index:
-                same.pop(0)
-            if not same:
-                index += 1
-                continue
-            ranges.append((begin, runs[same[0]][1]))
-            index = same[0] + 1
-    return ranges
+    return [
+        code.span()
+        for paragraph in _PARAGRAPH.finditer(text, start, end)
+        for code in _INLINE.finditer(text, *paragraph.span())
+    ]
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Return a text with a change applied to all of it but code."""
+    pieces, at = [], 0
+    for start, end in [*code_ranges(text), (len(text), len(text))]:
+        pieces += [change(text[at:start]), text[start:end]]
+        at = end
+    return "".join(pieces)

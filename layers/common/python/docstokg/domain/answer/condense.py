@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from docstokg.contracts.request import QUERY_CHARACTERS, Turn
+from docstokg.contracts.request import MAX_QUERY_CHARACTERS, MIN_QUERY_BYTES, Turn
 from docstokg.domain.answer.prompt import conversation, defused
 from docstokg.domain.text.words import visible
 
@@ -34,6 +34,6 @@ def question_of(reply: str) -> str | None:
     if len(lines) != 1:
         return None
     question = " ".join(lines[0].split())
-    least, most = QUERY_CHARACTERS
-    is_short_enough = least <= len(question) <= most
-    return question if is_short_enough and question.isprintable() else None
+    if not question.isprintable() or len(question) > MAX_QUERY_CHARACTERS:
+        return None
+    return question if len(question.encode()) >= MIN_QUERY_BYTES else None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.domain.text.folding import variant
@@ -74,34 +74,37 @@ def mentions(text: str) -> tuple[Mention, ...]:
     )
 
 
-def stated_relations(
-    text: str, names: Mapping[str, Collection[str]] | None = None
-) -> tuple[tuple[Mention, str, Mention], ...]:
-    """Return pairs of ids that one sentence relates by is-a or part-of, in order.
+class Relation(NamedTuple):
+    """An is-a or part-of relation that a text states between two ids.
 
-    Only neighbours with the relation between them and no end of sentence count; a denied
-    relation (`is not a`) states none. A bare `is a` needs the second id at once or behind one of
-    its `names` (folded): `is a symptom seen in HP:2` relates nothing.
+    `label`: folded words between a bare `is a` and the second id, which must be a name of it for
+    the relation to hold: `is a symptom seen in HP:2` relates nothing.
     """
-    curies = mentions(text)
-    stated: list[tuple[Mention, str, Mention]] = []
-    for left, right in pairwise(curies):
+
+    left: Mention
+    kind: str
+    right: Mention
+    label: str
+
+
+def stated_relations(text: str) -> tuple[Relation, ...]:
+    """Return the relations between neighbouring ids of one sentence, in order.
+
+    A denied relation (`is not a`) states none.
+    """
+    stated: list[Relation] = []
+    for left, right in pairwise(mentions(text)):
         between = text[left.end : right.start]
-        match = _last_relation(between)
-        if match is None or match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
+        found = list(_RELATION.finditer(between))
+        if not found:
             continue
-        if match["bare"]:
-            label = variant(between[match.end() :])
-            if any(map(str.isalnum, label)) and label not in (names or {}).get(right.id, ()):
-                continue
-        stated.append((left, "part_of" if match["part"] else "is_a", right))
+        match = next((one for one in found if not one["bare"]), found[-1])
+        if match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
+            continue
+        label = variant(between[match.end() :]) if match["bare"] else ""
+        label = label if any(map(str.isalnum, label)) else ""
+        stated.append(Relation(left, "part_of" if match["part"] else "is_a", right, label))
     return tuple(stated)
-
-
-def _last_relation(between: str) -> re.Match[str] | None:
-    """Return the explicit relation of a stretch (`is a kind of`), else its bare `is a`."""
-    matches = list(_RELATION.finditer(between))
-    return next((match for match in matches if not match["bare"]), matches[-1] if matches else None)
 
 
 def folded_names(term: Term) -> frozenset[str]:
@@ -130,11 +133,12 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
             label = text[wrong[0] : wrong[1]]
             message = f"'{label}' is not a name of {mention.id} ({term.names[0]})"
             found.append((*wrong, "id_label_mismatch", message))
-    names = {key: folded_names(term) for key, term in ontology.terms.items()}
-    for left, relation, right in stated_relations(text, names):
+    for left, kind, right, label in stated_relations(text):
         known = left.id in ontology.terms and right.id in ontology.terms
-        if known and right.id not in ontology.above.get(left.id, {}).get(relation, ()):
-            message = f"no {relation} path from {left.id} to {right.id}"
+        if not known or (label and label not in folded_names(ontology.terms[right.id])):
+            continue
+        if right.id not in ontology.above.get(left.id, {}).get(kind, ()):
+            message = f"no {kind} path from {left.id} to {right.id}"
             found.append((left.start, right.end, "relation_not_found", message))
     return tuple(
         ConsistencyIssue(code=code, message=message, start=start, end=end)
@@ -148,11 +152,11 @@ def _is_term(text: str, mention: Mention) -> bool:
     return prefix.upper() not in _PUBLICATIONS and not prefix.islower()
 
 
-def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int] | None:
+def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
     """Return the range of the label beside an id: behind it in brackets, or before a bracketed id.
 
-    Nobody says where a label before the id begins: its last `words` words are taken, or, for 0,
-    all words back to the last punctuation, at most 12.
+    Nobody says where a label before the id begins: all words back to the last punctuation are
+    taken, at most 12.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
@@ -166,9 +170,13 @@ def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int]
     match = _WORDS.search(before, max(0, len(before) - 200))
     if match is None:
         return None
-    start = near + match.start()
-    pieces = list(re.finditer(r"\S+", match[0]))[-(words or _LONGEST_LABEL) :]
-    return start + pieces[0].start(), start + len(match[0].rstrip())
+    start, end = near + match.start(), near + match.start() + len(match[0].rstrip())
+    return _starts(text, start, end)[-_LONGEST_LABEL:][0], end
+
+
+def _starts(text: str, start: int, end: int) -> list[int]:
+    """Return the places of the words of `text[start:end]`."""
+    return [start + word.start() for word in re.finditer(r"\S+", text[start:end])]
 
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
@@ -178,9 +186,7 @@ def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | N
     if not names or place is None:
         return None
     start, end = place
-    if start >= mention.end:
-        return None if variant(text[start:end]) in names else place
-    starts = [start + piece.start() for piece in re.finditer(r"\S+", text[start:end])]
+    starts = _starts(text, start, end) if start < mention.start else [start]
     if any(variant(text[at:end]) in names for at in starts):
         return None
-    return label_beside(text, mention, max(1, len(variant(term.names[0]).split())))
+    return starts[-max(1, len(variant(term.names[0]).split())) :][0], end

@@ -7,24 +7,21 @@ Which one answers, and how likely it is right, is learned: `reader_weights.json`
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.citations import code_ranges, strip_markers
+from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.parts import LONGEST
 from docstokg.domain.answer.reader_features import Candidate, candidates, folded
-from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
-
-if TYPE_CHECKING:
-    from docstokg.domain.answer.two_hops import Pair
 
 MODEL: Final = EXTRACTIVE
 READ: Final = 8
@@ -37,9 +34,6 @@ SAME: Final = 0.6
 PREFERRED: Final = 0.5
 
 _FAR: Final = 3.0
-_LINK: Final = re.compile(
-    r"!?\[([^\[\]]{1,200}+)\](?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
-)
 # The digit is looked for first: two stretches around it would be shared out in every way.
 _BRACKETED: Final = re.compile(
     r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
@@ -72,12 +66,12 @@ class Answer(NamedTuple):
 def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
     """Quote the best sentence, or two linked ones, if an answer has a probability of `least`.
 
-    A sentence that begins with a pronoun brings the sentence before it. Up to two more passages
-    that state the same are cited. Brackets with digits become round, so that no source can forge a
-    marker. A question with a name that is in no block is not answered: no set for fitting has such
-    questions.
+    Blocks that another one supersedes are not read. A sentence that begins with a pronoun brings
+    the sentence before it. Up to two more passages that state the same are cited. Brackets with
+    digits become round, so that no source can forge a marker. A question with a name that is in no
+    block is not answered: no set for fitting has such questions.
     """
-    read = blocks[:READ]
+    read = [block for block in blocks if block.superseded_by is None][:READ]
     best = choose(query, read) if names_only(query, read) else None
     if best is None:
         return Answer(ABSTENTION, 0.0)
@@ -87,12 +81,6 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     if best.answerable < least or not text:
         return Answer(ABSTENTION, best.probability)
     return Answer(text if tokens(text) < max_tokens else "", best.probability)
-
-
-def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
-    """Return `answer` from the blocks that no other block supersedes."""
-    current = [block for block in blocks if block.superseded_by is None]
-    return answer(query, current, max_tokens, least)
 
 
 class Choice(NamedTuple):
@@ -127,25 +115,24 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
     scores = [weighted(weights["choice"], one.features._asdict()) for one in found]
     best = max(range(len(found)), key=scores.__getitem__)
     signs = signs_of(found, scores, best)
-    right, answerable = (logistic(weights[name], signs) for name in ("right", "answerable"))
     around = found[best].features.words_around
-    wider = [one for one in pairs(query, found) if one.covered > around] if linked else ()
-    pair = best_pair(weights["pair"], wider, scores)
+    wider = pairs(query, found, scores) if linked else []
+    wider = [one for one in wider if one.signs["covered"] > around]
+    pair = max(wider, key=lambda one: weighted(weights["pair"], one.signs), default=None)
     if pair is not None and logistic(weights["prefer_pair"], pair.signs) >= PREFERRED:
-        quoted = tuple((found[place], ()) for place in pair.places)
-        covered = {
-            name: max(signs[name], pair.signs["covered"]) for name in ("words", "words_around")
-        }
+        covered = pair.signs["covered"]
+        both = {name: max(signs[name], covered) for name in ("words", "words_around")}
         return Choice(
-            quoted,
+            ((found[pair.first], ()), (found[pair.second], ())),
             logistic(weights["pair_right"], pair.signs),
-            logistic(weights["answerable"], {**signs, **covered}),
+            logistic(weights["answerable"], {**signs, **both}),
         )
     one = found[best]
     # A sentence about another subject may agree in most words, but a source contains all of them.
     same = [found[place] for place in agreeing(found, best) if one.words <= found[place].words]
     others = dict.fromkeys(other.block.rank for other in same)
     ranks = tuple(rank for rank in others if rank != one.block.rank)[:FURTHER]
+    right, answerable = (logistic(weights[name], signs) for name in ("right", "answerable"))
     return Choice(((one, ranks),), right, answerable)
 
 
@@ -170,36 +157,6 @@ def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
     """Return the weighted sum of features by name."""
     return sum(weight * values_by_name[name] for name, weight in weights.items())
-
-
-class BestPair(NamedTuple):
-    """Places of two candidates, and the features of the decision to quote both.
-
-    `signs`: those of `Pair`, and `choice`, the score of the better one less the best score.
-    """
-
-    places: tuple[int, int]
-    signs: dict[str, float]
-
-
-def best_pair(
-    weights: Mapping[str, float], linked: "Iterable[Pair]", scores: Sequence[float]
-) -> BestPair | None:
-    """Return the pair with the highest weighted sum; None without pairs."""
-    top = max(scores)
-    made = [
-        BestPair(
-            (pair.first, pair.second),
-            {
-                "covered": pair.covered,
-                "bridge": pair.bridge,
-                "gain": pair.gain,
-                "choice": max(scores[pair.first], scores[pair.second]) - top,
-            },
-        )
-        for pair in linked
-    ]
-    return max(made, key=lambda pair: weighted(weights, pair.signs), default=None)
 
 
 def signs_of(found: Sequence[Candidate], scores: Sequence[float], best: int) -> dict[str, float]:
@@ -281,17 +238,12 @@ def _marked(sentence: str, markers: str) -> str:
     body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
     rest = sentence[len(body) :].strip()
     stop, close = rest[:1], rest.lstrip(_STOPS)
-    return f"{body} {markers}{stop if stop in ('.', '!', '\u3002') else '.'}{close}"
+    return f"{body} {markers}{stop if stop in ('.', '!', '?', '\u3002') else '.'}{close}"
 
 
 def _plain(text: str) -> str:
     """Write a quotation without links, and without brackets that would read as our markers."""
-    text = _LINK.sub(r"\1", " ".join(text.split())).strip("|>#\u2022 ")
+    text = LINK.sub(r"\1", " ".join(text.split())).strip("|>#\u2022 ")
     if text.count("`") % 2:
         text = text.replace("`", "'")
-    made, at = [], 0
-    for start, end in [*code_ranges(text), (len(text), len(text))]:
-        made.append(_BRACKETED.sub(r"(\1)", strip_markers(text[at:start])))
-        made.append(text[start:end])
-        at = end
-    return "".join(made)
+    return outside_code(text, lambda part: _BRACKETED.sub(r"(\1)", strip_markers(part)))

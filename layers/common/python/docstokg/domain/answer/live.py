@@ -14,63 +14,39 @@ from docstokg.domain.text.sentences import sentence_spans
 Check = Callable[[str], tuple[str, Grounding | None]]
 """Gives a text as an answer of it would be shown, and the report on its sentences."""
 
-_WINDOW: Final = 12
-"""Sentences that are checked together with the next: a list's lead, the line above."""
+_MOST: Final = 40
+"""Sentences sent before the end; each is checked together with all before it."""
 _WHOLE_ONLY: Final = ("{", "```", "<")
-"""How replies begin whose form is known at their end only."""
+"""Beginnings of replies whose form is known only at their end."""
 
 
 class LiveAnswer:
-    """What was told of one answer."""
+    """The sentences of one answer that were sent."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
         self._told: list[AnswerSentence] = []
-        self._read = ""
-        self._from = 0
-        self._shown, self._gap = "", ""
-        self._start = self._in_window = 0
+        self._read = self._shown = ""
         self._is_held = False
 
     def more(self, text: str) -> list[AnswerSentence]:
-        """Give the sentences that have ended since; `text` is all that was written so far.
+        """Return the sentences that have ended since; `text` is all that was written so far.
 
-        Nothing more is told before the end once what was told has changed.
+        Nothing more is returned before the end once the text of a sent sentence has changed.
         """
         spans = sentence_spans(text)
-        if self._is_held or len(spans) < 2 or text.startswith(_WHOLE_ONLY):
+        ended = text[: spans[-1].start] if spans else ""
+        is_over = self._is_held or len(self._told) >= _MOST or text.startswith(_WHOLE_ONLY)
+        if is_over or not ended or ended == self._read:
             return []
-        ended = text[: spans[-1].start]
-        if not ended.startswith(self._read):
-            self._is_held = True
-            return []
-        if ended == self._read:
-            return []
+        answer, report = self._check(ended) if ended.startswith(self._read) else ("", None)
         self._read = ended
-        answer, report = self._check(ended[self._from :])
-        if report is None or not answer.startswith(self._shown):
+        if report is None or not report.sentences or not answer.startswith(self._shown):
             self._is_held = bool(self._shown)
             return []
-        fresh = [one for one in report.sentences if one.start >= len(self._shown)]
-        made = [self._next(answer, verdict) for verdict in fresh]
-        if self._in_window >= _WINDOW:
-            self._gap = answer[len(self._shown) :]
-            self._from, self._shown, self._in_window = len(ended), "", 0
-        return made
-
-    def _next(self, answer: str, verdict: SentenceVerdict) -> AnswerSentence:
-        text = self._gap + answer[len(self._shown) : verdict.end]
-        made = AnswerSentence(
-            index=len(self._told),
-            text=text,
-            start=self._start,
-            citations=verdict.citations,
-            verdict=verdict.verdict,
-        )
-        self._shown, self._gap = answer[: verdict.end], ""
-        self._start += len(text)
-        self._in_window += 1
-        self._told.append(made)
+        self._shown = answer[: report.sentences[-1].end]
+        made = pieces(self._shown, report)[len(self._told) :]
+        self._told += made
         return made
 
     def end(

@@ -75,11 +75,11 @@ def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
     unknown, so each of its ends counts ("a code is Seizure (HP:0001250)").
     """
     words = variant(label).split()
-    ends = [" ".join(words[at:]) for at in range(len(words))]
-    for text in sources:
-        if identifier.casefold() in text.casefold():
-            given = [own for other, own in _labels(text) if other == identifier]
-            plain = [f" {variant(own)} " for own in given or [text]]
-            if any(f" {end} " in own for end in ends for own in plain):
-                return True
-    return not any(identifier.casefold() in text.casefold() for text in sources)
+    ends = [f" {' '.join(words[at:])} " for at in range(len(words))]
+    own = [text for text in sources if identifier.casefold() in text.casefold()]
+    given = [
+        variant(one)
+        for text in own
+        for one in [given for other, given in _labels(text) if other == identifier] or [text]
+    ]
+    return not own or any(end in f" {one} " for end in ends for one in given)

@@ -1,24 +1,26 @@
 """Whether a sentence of an answer is a quotation: whole sentences, rows or items of a passage."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from docstokg.domain.answer.citations import strip_markers
-from docstokg.domain.answer.statements import Statement, read_row
-from docstokg.domain.answer.tables import cells, is_rule
-from docstokg.domain.answer.units import AT_ITEM, Unit, announces, borders, is_stopped, units
-from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.domain.text.words import WORD, compatible, in_pairs, visible
-
-LEAST_WORDS: Final = 3
-"""Words of the shortest quotation; a row's key with its value may be shorter."""
-
-_LINK: Final = re.compile(
-    r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
-    r"(?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+from docstokg.domain.answer.citations import LINK, strip_markers
+from docstokg.domain.answer.parts import (
+    AT_ITEM,
+    Borders,
+    Part,
+    announces,
+    is_short,
+    is_stopped,
+    parts,
+    read_row,
+    units,
 )
+from docstokg.domain.answer.statements import Statement
+from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.words import WORD, compatible, visible
+
 # Only the elements of a text: `<LOD and >` compares numbers, `<FILE>` is an argument.
 _ELEMENTS: Final = (
     "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
@@ -48,24 +50,20 @@ _ENDS: Final = " \t\n.!\u2026;,:|\u3002"
 _START: Final = re.compile(r"[.!\u2026;,:|\u3002]++(?![^\W_])\s*+")
 _SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
-_COMMENTS: Final = re.compile(r"(?:^[^\S\n]*(?:#|//|/?\*|;|--\s|%)[^\n]*(?:\n|\Z))+", re.MULTILINE)
-_COMMENT_MARK: Final = re.compile(r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)", re.MULTILINE)
-_CODE_LINE: Final = re.compile(r"(?:[^\n]*\\\n)*[^\n]+")
+_COMMENT: Final = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
+_COMMENT_MARK: Final = re.compile(_COMMENT, re.MULTILINE)
+# Comments below each other, or a line with those that continue it.
+_CODE_LINE: Final = re.compile(
+    rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE
+)
 _FRAGMENT: Final = re.compile(r"[a-z]+\b")
 _BREAK: Final = "\n"
-
-
-class Quotation(NamedTuple):
-    """A quotation found in a passage: `start` and `end` in code points of its text."""
-
-    start: int
-    end: int
 
 
 class _Piece(NamedTuple):
     """A stretch to quote, `passage[start:end]`.
 
-    `is_short`: whether it may be shorter than `LEAST_WORDS`. `is_lead`: it announces a list, and is
+    `is_short`: whether it may have fewer than three words. `is_lead`: it announces a list, and is
     a quotation only where the quoting text ends with a colon. `is_fragment`: the passage may begin
     within this sentence, so it is a quotation only in small letters.
     """
@@ -101,8 +99,9 @@ def comparable(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    plain = _LINE_MARKUP.sub("", strip_markers(visible(text)))
-    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", _LINK.sub(r"\1", plain)))
+    # Answers escape `<` before a tag.
+    plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", LINK.sub(r"\1", plain)))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))
@@ -119,9 +118,7 @@ def _of_row(text: str) -> str:
     return _squeezed(_SEPARATOR.sub(" ", _folded(text)))
 
 
-def find_statement(
-    statement: Statement, passage: str, sentences: tuple[tuple[int, int], ...] = ()
-) -> Quotation | None:
+def find_statement(statement: Statement, passage: str, sentences: Borders = ()) -> Span | None:
     """Return where a passage has a statement of an answer as a quotation, or None.
 
     A row below column names must have its values under the same names in the passage; an item below
@@ -131,9 +128,7 @@ def find_statement(
     return found[-1] if found and all(found) else None
 
 
-def find_quotation(
-    text: str, passage: str, sentences: tuple[tuple[int, int], ...]
-) -> Quotation | None:
+def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     """Return where a passage has `text` as whole sentences, rows, list items or lines of code.
 
     `sentences`: spans of the passage's sentences; found here if empty. None where the text is cut
@@ -142,46 +137,42 @@ def find_quotation(
     wanted = comparable(text)
     if not wanted:
         return None
-    pieces = _pieces(passage, borders(passage, sentences))
-    words = [pair for word in WORD.findall(text) for pair in in_pairs(word)]
-    is_short = len(words) < LEAST_WORDS
+    pieces = _pieces(passage, sentences)
     one = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
-    if one is not None and _is_quoted(one, text, is_short=is_short):
-        return Quotation(one.start, one.end)
-    return None if is_short else _in_a_row(wanted, pieces)
+    if one is not None and _is_quoted(one, text):
+        return Span(one.start, one.end)
+    return None if is_short(text) else _in_a_row(wanted, pieces)
 
 
-def _is_quoted(one: _Piece, text: str, *, is_short: bool) -> bool:
+def _is_quoted(one: _Piece, text: str) -> bool:
     if one.is_lead:
         return text.rstrip().endswith(":")
     if one.is_fragment and (first := WORD.search(text)) is not None and first[0][0].isupper():
         return False
-    return one.is_short or not is_short
+    return one.is_short or not is_short(text)
 
 
-def _in_a_row(wanted: str, pieces: _Pieces) -> Quotation | None:
+def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
     """Find several whole sentences that follow each other."""
     at = pieces.joined.find(wanted)
     while at >= 0:
         start, end = pieces.starts.get(at), pieces.ends.get(at + len(wanted))
         if start is not None and end is not None:
-            return Quotation(start, end)
+            return Span(start, end)
         at = pieces.joined.find(wanted, at + 1)
     return None
 
 
 # The passages of a question are compared with every sentence of its answer.
 @lru_cache(maxsize=256)
-def _pieces(passage: str, spans: tuple[tuple[int, int], ...]) -> _Pieces:
-    read = units(passage, spans)
-    code = [(unit.start, unit.end) for unit in read if unit.kind == "code"]
+def _pieces(passage: str, borders: Borders) -> _Pieces:
     made = _Pieces({}, {}, "", {}, {})
     joined: list[str] = []
     size = 0
-    for piece in _sentences(passage, spans):
+    for piece in _sentences(passage, parts(passage, borders)):
         text = passage[piece.start : piece.end]
         form = comparable(text)
-        if not form or any(start < piece.end and piece.start < end for start, end in code):
+        if not form:
             continue
         made.single.setdefault(form, piece)
         if piece.is_lead or piece.is_fragment:
@@ -193,102 +184,75 @@ def _pieces(passage: str, spans: tuple[tuple[int, int], ...]) -> _Pieces:
         made.ends[size + whole.find(form) + len(form)] = piece.end
         joined.append(whole)
         size += len(whole)
-    for unit in read:
+    for part in parts(passage, borders):
+        if part.kind == "row":
+            for text in _readings(part):
+                made.rows.setdefault(_of_row(text), _Piece(part.start, part.end, is_short=True))
+    for unit in units(passage, borders):
         for span, text in _of_unit(unit, passage):
-            is_short = unit.kind in ("row", "code")
-            piece = _Piece(*span, is_short)
-            if unit.kind == "row":
-                made.rows.setdefault(_of_row(text), piece)
-            else:
-                made.single.setdefault(comparable(text), piece)
-    for span, text in _rows(passage):
-        made.rows.setdefault(_of_row(text), _Piece(*span, is_short=True))
+            piece = _Piece(*span, is_short=unit.kind == "code")
+            made.single.setdefault(comparable(text), piece)
     made.single.pop("", None)
     made.rows.pop("", None)
     return made._replace(joined="".join(joined))
 
 
-def _sentences(passage: str, spans: tuple[tuple[int, int], ...]) -> Iterator[_Piece]:
+def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
     """Yield the sentences of a passage, but one that the end of the passage cuts."""
-    for place, (start, end) in enumerate(spans):
-        is_fragment = place == 0 and _FRAGMENT.match(passage, start) is not None
-        is_last = place == len(spans) - 1
-        if is_last and place > 0 and _is_cut(passage, spans[place - 1], (start, end)):
+    for place, part in enumerate(found):
+        if part.kind in ("code", "row", "head"):
             continue
-        is_lead = announces(passage, start, end)
-        yield _Piece(start, end, is_lead=is_lead, is_fragment=is_fragment and not is_lead)
+        is_last = place == len(found) - 1
+        if is_last and place > 0 and _is_cut(passage, found[place - 1], part):
+            continue
+        is_lead = announces(passage, part.start, part.end)
+        is_fragment = place == 0 and _FRAGMENT.match(passage, part.start) is not None
+        is_fragment = is_fragment and not is_lead
+        yield _Piece(part.start, part.end, is_lead=is_lead, is_fragment=is_fragment)
 
 
-def _is_cut(passage: str, before: tuple[int, int], last: tuple[int, int]) -> bool:
+def _is_cut(passage: str, before: Part, last: Part) -> bool:
     """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
     return (
-        "\n\n" not in passage[before[1] : last[0]]
-        and is_stopped(passage[slice(*before)])
-        and not is_stopped(passage[slice(*last)])
-        and AT_ITEM.match(passage, last[0]) is None
-        and passage[last[0]] not in "|#`"
+        last.kind == "sentence"
+        and "\n\n" not in passage[before.end : last.start]
+        and is_stopped(passage[before.start : before.end])
+        and not is_stopped(passage[last.start : last.end])
+        and AT_ITEM.match(passage, last.start) is None
     )
 
 
-def _of_unit(unit: Unit, passage: str) -> Iterator[tuple[Span, str]]:
-    """Yield span and text of each quotation that a unit is."""
+def _readings(row: Part) -> Iterator[str]:
+    """Yield the readings of a row: whole, with column names, key and value; or its fields."""
+    if not row.cells:
+        yield from (row.shown, *row.shown.split("; "))
+    elif row.cells[0] and len(row.cells) > 1:
+        yield from (" ".join(row.cells), read_row(row.cells, ()), row.shown)
+        if len(row.columns) == len(row.cells):
+            for name, value in zip(row.columns[1:], row.cells[1:], strict=True):
+                yield f"{row.cells[0]} {name} {value}" if value else ""
+
+
+def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
+    """Yield span and text of each quotation that a list or a block of code is."""
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
-        yield from _lines_of_code(passage, span)
-    elif unit.kind != "sentence":
+        yield from _of_code(passage, span)
+    elif unit.kind == "list":
         yield span, unit.shown
-        if unit.kind in ("item", "list"):
-            yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
-        lines = list(re.finditer(r"[^\n]+", passage[unit.start : unit.end]))
-        if unit.kind == "row" and len(lines) > 1:
-            for line in lines:
-                yield Span(unit.start + line.start(), unit.start + line.end()), line[0]
+        yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
 
 
-def _lines_of_code(passage: str, span: Span) -> Iterator[tuple[Span, str]]:
-    """Yield each line of code, but whole sentences where comments or text are wrapped."""
-    at = span.start
-    for comment in (*_COMMENTS.finditer(passage, span.start, span.end), None):
-        code = Span(at, comment.start() if comment is not None else span.end)
-        text = passage[slice(*code)]
-        wrapped = [
-            own
-            for own in sentence_spans(text)
-            if "\n" in text[slice(*own)] and is_stopped(text[slice(*own)])
-        ]
-        yield from _shifted(wrapped, text, code.start)
-        whole = [Span(*line.span()) for line in _CODE_LINE.finditer(text)]
-        free = [one for one in whole if not any(a < one.end and one.start < b for a, b in wrapped)]
-        yield from _shifted(free, text, code.start)
-        if comment is not None:
-            # Same length, so that the places of the sentences are those of the comment.
-            bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), comment[0])
-            yield from _shifted(sentence_spans(bare), bare, comment.start())
-            at = comment.end()
-
-
-def _shifted(spans: Iterable[Span], text: str, by: int) -> Iterator[tuple[Span, str]]:
-    for start, end in spans:
-        yield Span(by + start, by + end), text[start:end]
-
-
-def _rows(passage: str) -> Iterator[tuple[Span, str]]:
-    """Yield the readings of each row of a drawn table: whole, with column names, key and value."""
-    columns: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    for line in re.finditer(r"[^\n]+", passage):
-        parts = cells(line[0])
-        if not parts:
-            columns = before = ()
-        elif is_rule(parts):
-            columns = before
-        elif parts[0] and len(parts) > 1:
-            span = Span(*line.span())
-            yield span, " ".join(parts)
-            yield span, read_row(parts, ())
-            if len(columns) == len(parts):
-                yield span, read_row(parts, columns)
-                for name, value in zip(columns[1:], parts[1:], strict=True):
-                    if value:
-                        yield span, f"{parts[0]} {name} {value}"
-        before = parts
+def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
+    """Yield the sentences of comments and text, and each line that no wrapped sentence holds."""
+    code = passage[slice(*block)]
+    # Same length, so that the places of the sentences are those of the code.
+    bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)
+    whole = [own for own in sentence_spans(bare) if is_stopped(bare[slice(*own)])]
+    ends = {line.end() for line in re.finditer(r"[^\n]+", bare)}
+    wrapped = [own for own in whole if "\n" in bare[slice(*own)] and own.end in ends]
+    lines = [Span(*line.span()) for line in _CODE_LINE.finditer(code)]
+    free = [one for one in lines if not any(a < one.end and one.start < b for a, b in wrapped)]
+    for text, spans in ((bare, whole), (code, free)):
+        for start, end in spans:
+            yield Span(block.start + start, block.start + end), text[start:end]

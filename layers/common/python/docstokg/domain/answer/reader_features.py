@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
@@ -74,7 +74,7 @@ class Candidate:
     counted, with their rarity among the units.
     """
 
-    unit: Unit
+    unit: Part
     block: Block
     features: Features
     words: frozenset[str]
@@ -89,6 +89,12 @@ def folded(text: str) -> str:
 def stems(text: str) -> tuple[str, ...]:
     """Return `content_stems` of a text, with a capital A that is no article and an id as words."""
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
+
+
+def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
+    """Return log(1 + n / (1 + df)) of each stem in n texts."""
+    held = Counter(stem for text in texts for stem in text)
+    return {stem: math.log(1 + len(texts) / (1 + count)) for stem, count in held.items()}
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
@@ -111,12 +117,12 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     rows = [
         (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
-        for unit in units(block.text, borders(block.text, block.sentences))
+        for unit in units(block.text, block.sentences)
         for words in (stems(unit.shown),)
     ]
     asked = set(stems(query))
-    held = Counter(word for *_, own in rows for word in asked & own)
-    rarity = {word: math.log(1 + len(rows) / (1 + held[word])) for word in asked}
+    weights = rarities([own for *_, own in rows])
+    rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in asked}
     total = sum(rarity.values()) or 1.0
     kinds = [pattern for question, pattern in _ASKED_AND_HELD if question.search(query)]
 
@@ -141,7 +147,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     return made
 
 
-def _cosine(unit: Unit, block: Block) -> float:
+def _cosine(unit: Part, block: Block) -> float:
     """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
     own = [
         cosine

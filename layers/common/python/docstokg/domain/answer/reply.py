@@ -8,9 +8,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from html import unescape
 from typing import Any, Final
 
-from docstokg.domain.answer.citations import code_ranges
+from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
 
@@ -54,6 +55,14 @@ _ADDRESS: Final = re.compile(
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
 )
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
+_TARGET: Final = re.compile(
+    r"!?\[([^\[\]\n]{0,1000}+)\]\(\s{0,9}<?((?:[^()\s]|\([^()\s]{0,1000}+\))*+)[^()\n]{0,1000}+\)"
+)
+_TAG_START: Final = re.compile(r"<(?=[A-Za-z/!?])")
+_REFERENCE: Final = re.compile(
+    r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE
+)
+_SCHEME: Final = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
 _MOST_PASSES: Final = 8
 _JOINERS: Final = "\u200c\u200d"
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -70,7 +79,7 @@ def read(raw: str) -> str:
     if (fenced := _FENCED.fullmatch(text)) is not None:
         text = fenced["inside"].strip()
     text = _answer_of_json(text)
-    text = _outside_code(text, _said_once)
+    text = outside_code(text, _said_once)
     while (match := _PREAMBLE.match(text)) is not None:
         text = text[match.end() :]
     text = _with_markers(text if text.strip(" .") else "")
@@ -133,6 +142,26 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
     return re.sub(r"[<>\[\]@:]", " ", plain), True
 
 
+def inert(text: str) -> str:
+    """Return a text whose tags are escaped and whose links lead to web pages and addresses only.
+
+    Code stays as it is. A link with a scheme other than http(s) and mailto becomes its words,
+    whoever wrote it; `<` before a tag becomes `&lt;`, which `comparable` reads as `<`.
+    """
+
+    def plain(part: str) -> str:
+        part = _TARGET.sub(lambda link: link[0] if _is_safe(link[2]) else link[1], part)
+        part = _REFERENCE.sub(lambda one: one[0] if _is_safe(one[1]) else "", part)
+        return _TAG_START.sub("&lt;", part)
+
+    return outside_code(text, plain)
+
+
+def _is_safe(target: str) -> bool:
+    scheme = _SCHEME.match(unescape(target))
+    return scheme is None or scheme[0].lower() in ("http:", "https:", "mailto:")
+
+
 def _one_pass(text: str, held: str) -> str:
     def kept(match: re.Match[str]) -> str:
         return match[0] if match[0] in held else ""
@@ -148,7 +177,7 @@ def _one_pass(text: str, held: str) -> str:
         or (character in _JOINERS and _joins(text, place))
     )
     plain = _ADDRESS.sub(kept, _LINK.sub(words, seen))
-    return _outside_code(plain, lambda part: _TAG.sub(kept, part))
+    return outside_code(plain, lambda part: _TAG.sub(kept, part))
 
 
 def _joins(text: str, place: int) -> bool:
@@ -170,22 +199,13 @@ def _answer_of_json(text: str) -> str:
 
 def _with_markers(text: str) -> str:
     has_brackets = _MARKER.search(text) is not None
-    text = _outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
-    text = _outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
+    text = outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
+    text = outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
     if has_brackets or _MARKER.search(text) is not None:
         return text
-    return _outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
+    return outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
 
 
 def _unless_power(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 3) : match.start()]
     return match[0] if _A_POWER.search(before.split(" ")[-1]) else f" [{match['rank']}]"
-
-
-def _outside_code(text: str, change: Any) -> str:
-    """Apply a change to what is no code."""
-    pieces, at = [], 0
-    for start, end in [*code_ranges(text), (len(text), len(text))]:
-        pieces += [change(text[at:start]), text[start:end]]
-        at = end
-    return "".join(pieces)

@@ -1,12 +1,10 @@
 """Two sentences of two documents that answer together, linked by a name the question lacks."""
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from docstokg.domain.answer.reader_features import Candidate, stems
+from docstokg.domain.answer.reader_features import Candidate, rarities, stems
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.words import fold
 
@@ -14,19 +12,18 @@ from docstokg.domain.text.words import fold
 class Pair(NamedTuple):
     """Two candidates in the order in which they are quoted, by their places in a list.
 
-    `covered`: share of the question's words, by rarity, that both with their titles contain;
-    `bridge`: rarity of the rarest shared name in the same unit; `gain`: `covered` less the highest
-    share that one passage covers.
+    `signs`: features of the decision to quote both. `covered`: share of the question's words, by
+    rarity, that both with their titles contain; `bridge`: rarity of the rarest shared name in the
+    same unit; `gain`: `covered` less the highest share that one passage covers; `choice`: the
+    score of the better one less the best score of all.
     """
 
     first: int
     second: int
-    covered: float
-    bridge: float
-    gain: float
+    signs: dict[str, float]
 
 
-def pairs(query: str, found: Sequence[Candidate]) -> list[Pair]:
+def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return the pairs of candidates from two documents that share a name, except the question's.
 
     The first candidate contains a word of the question, the second one that the first lacks.
@@ -43,8 +40,13 @@ def pairs(query: str, found: Sequence[Candidate]) -> list[Pair]:
         one, other = found[first], found[second]
         if one.asked and other.asked.keys() - one.asked.keys():
             covered = sum({**one.asked, **other.asked}.values())
-            gain = (covered - most) / total
-            made.append(Pair(first, second, covered / total, bridge / total, gain))
+            signs = {
+                "covered": covered / total,
+                "bridge": bridge / total,
+                "gain": (covered - most) / total,
+                "choice": max(scores[first], scores[second]) - max(scores),
+            }
+            made.append(Pair(first, second, signs))
     return made
 
 
@@ -56,7 +58,7 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
         for name in _names(one):
             if f" {name} " not in known:
                 sharing.setdefault(name, []).append(place)
-    rarity = _rarity(found)
+    rarity = rarities([one.words.union(stems(one.block.subject)) for one in found])
     bridges: dict[tuple[int, int], float] = {}
     for name, places in sharing.items():
         bridge = sum(rarity.get(stem, 0.0) for stem in stems(name))
@@ -70,9 +72,3 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
 def _names(one: Candidate) -> frozenset[str]:
     text = f"{one.block.subject}. {one.unit.shown}"
     return frozenset(folded for name in capitalised_names(text) if len(folded := fold(name)) > 2)
-
-
-def _rarity(found: Sequence[Candidate]) -> Mapping[str, float]:
-    """Return log(1 + n / (1 + df)) per stem, over the candidates with their titles."""
-    held = Counter(stem for one in found for stem in one.words.union(stems(one.block.subject)))
-    return {stem: math.log(1 + len(found) / (1 + count)) for stem, count in held.items()}

@@ -11,6 +11,15 @@ vectors alone had .782 first; with words at 0 to .2 it was .775 to .788, at .5 .
 
 _MANY = re.compile("multilingual|jina-embeddings-v[34]|bge-m3|labse", re.IGNORECASE)
 
+_ENGLISH = re.compile(
+    r"all-minilm|all-mpnet|bge-(?:small|base|large)-en|gte-(?:small|base|large)(?!-)"
+    r"|(?<!multilingual-)e5-(?:small|base|large)",
+    re.IGNORECASE,
+)
+
+TIE = 0.001
+"""Weight of a channel that does not know the language: it only orders what no other one found."""
+
 
 def counts(note: str | None) -> Counter[str]:
     """Read `LANGUAGE=PASSAGES ...`."""
@@ -39,3 +48,20 @@ def word_weights(
     share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
     english = share.get(ENGLISH, 0.0)
     return {"bm25": max(least, sum(share.values())), "splade": max(least, english)}
+
+
+def reads_english_only(model: str) -> bool:
+    """Return whether an encoder is known, by its name, to be trained on English only."""
+    return _ENGLISH.search(model) is not None
+
+
+def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
+    """Weigh the encoders that know English only by the probability of an English question.
+
+    `asked`: probability of the question per language. `held`: share of the passages per language;
+    other languages are not compared, so that a question of names in an English namespace is
+    English.
+    """
+    known = sum(asked.get(code, 0.0) for code in held)
+    english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0
+    return dict.fromkeys(("dense", "splade"), max(TIE, english))

@@ -38,7 +38,7 @@ _INVISIBLE: Final = re.compile(
 STOP_WORDS: Final = frozenset(
     resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
-"""English function words, written by `python -m training.stop_words`.
+"""English function words, selected from stopwordsiso (training/README.md).
 
 Search terms, names and features leave the same words out. Halves of contractions are among them,
 because a word ends at the apostrophe; "may" and "us" are not, because of the month and the country.
@@ -48,6 +48,21 @@ FOREIGN: Final = frozenset(
     resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
 )
 """Small words of six languages that English does not have: a claim with them is in none of it."""
+
+
+_BLANK_LETTERS: Final = "\u115f\u1160\u2800\u3164\uffa0"
+"""Fillers that Unicode calls letters or symbols, and no font draws."""
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a letter, digit, punctuation mark or symbol that is drawn.
+
+    White space, format characters, controls, lone accents and private use characters are not.
+    """
+    return any(
+        unicodedata.category(character)[0] in "LNPS" and character not in _BLANK_LETTERS
+        for character in text
+    )
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:

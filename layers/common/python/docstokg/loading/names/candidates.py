@@ -66,15 +66,14 @@ def naming_digest(recogniser: str, chunk: RawChunk) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-class Labels:
-    """Titles and sections of a namespace, and the sections that only name parts of documents.
+class Labels(NamedTuple):
+    """Section labels of a namespace.
 
     `common`: folded section labels of many documents. `parts`: those that title no document.
     """
 
-    def __init__(self, titles: Set[str] = frozenset(), common: Set[str] = frozenset()) -> None:
-        self.titles, self.common = titles, common
-        self.parts = common - titles
+    common: Set[str] = frozenset()
+    parts: Set[str] = frozenset()
 
     @classmethod
     def counted(cls, rows: Iterable[Label]) -> "Labels":
@@ -86,8 +85,8 @@ class Labels:
                 titles.add(fold(title))
             if (name := heading_name(section) if section else None) is not None:
                 documents.setdefault(fold(name), set()).add(doc_id)
-        many = (key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
-        return cls(titles, frozenset(many))
+        many = frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
+        return cls(many, many - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
         """List the names of the title and of the section heading of a chunk."""
@@ -154,12 +153,8 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
     """Return the names of each chunk; they depend on nothing but the chunk and `finder`."""
-    linked = [chunk.text for chunk in batch if not has_own_mentions(chunk)]
-    found = iter(find_names(finder, linked))
-    return [
-        list(dict.fromkeys(_names_of(chunk, () if has_own_mentions(chunk) else next(found))))
-        for chunk in batch
-    ]
+    found = found_names(finder, batch)
+    return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 
 
 def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName]:
@@ -185,11 +180,19 @@ def has_own_mentions(chunk: RawChunk) -> bool:
     return chunk.mentions is not None
 
 
-def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
-    """Find the names of each text, by `finder` or, without one, by the rule."""
+def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
+    """Return the names that `finder`, or else a rule, finds in each text, once per chunk.
+
+    A chunk that came with its mentions has none: nothing is read from its text.
+    """
+    texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
-        return finder.find(texts)
-    return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]
+        new = iter(finder.find(texts) if texts else ())
+    else:
+        new = (tuple(map(FoundName, dict.fromkeys(capitalised_names(t)))) for t in texts)
+    return [
+        () if has_own_mentions(c) else next(new) if c.found is None else c.found for c in chunks
+    ]
 
 
 def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:

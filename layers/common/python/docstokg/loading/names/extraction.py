@@ -19,7 +19,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from docstokg.loading.context import Context, ExtractionReport
-from docstokg.loading.read.raw_input import RawChunk, RawTriple
+from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.ports import LanguageModel, ReplyStore
 
 BATCH = 64
@@ -219,14 +219,15 @@ def _keep(
     report.refused.update(reading.refused)
     report.triples += len(reading.triples)
     for number, triple in enumerate(reading.triples, 1):
-        record = RawTriple(
-            subject=triple.subject,
-            relation=triple.relation,
-            object=triple.object,
-            chunk_id=chunk.id,
+        record = RawRelation(
+            source=triple.subject,
+            type=triple.relation,
+            target=triple.object,
+            evidence=chunk.id,
             start=triple.start,
             end=triple.end,
             properties={"extracted_by": report.model},
+            from_text=True,
         )
         context.staging.add_statement(record, f"chunk {chunk.id}", number)
         context.staging.add_name(triple.subject, triple.subject_type)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.words import is_visible
 from docstokg.ports import PieceCounter
 
 ENCODER_PIECES = 256
@@ -113,7 +114,7 @@ class _Cutter:
     def _share(self, units: Sequence[_Unit], room: int) -> int:
         """Spread a section evenly: 300 pieces are two chunks of 150, not 250 and 50."""
         total = self._size(units[0].start, units[-1].end)
-        chunks = -(-total // room)
+        chunks = max(1, -(-total // room))  # a private use letter may have no piece
         return min(room, -(-total // chunks) * 9 // 8)
 
     def _parts(self, unit: _Unit, room: int, label: str) -> Iterator[tuple[Span, str]]:
@@ -154,7 +155,7 @@ class _Cutter:
             begin = unit.start if place == first else self._starts[place]
             piece = self._text[begin:end]
             start = begin + len(piece) - len(piece.lstrip())
-            if piece.strip():
+            if is_visible(piece):
                 yield Span(start, begin + len(piece.rstrip()))
             if stop >= last:
                 return
@@ -228,7 +229,7 @@ def _units(text: str, blocks: Iterable[Block], start: int, end: int) -> Iterator
     places = [n for n, block in enumerate(parts) if block.kind != "gap"]
     if not places:
         tight = text[start : parts[0].start if parts else end]
-        if tight.strip():
+        if is_visible(tight):
             first = start + len(tight) - len(tight.lstrip())
             yield _Unit(first, start + len(tight.rstrip()))
         return
@@ -238,6 +239,6 @@ def _units(text: str, blocks: Iterable[Block], start: int, end: int) -> Iterator
             low = parts[place].start
         high = end if place + 1 == len(parts) else parts[place + 1].start
         piece = text[low:high]
-        if piece.strip():
+        if is_visible(piece):
             first = low + len(piece) - len(piece.lstrip())
             yield _Unit(first, low + len(piece.rstrip()), parts[place], parts[place].label)

@@ -1,7 +1,13 @@
-"""What the files of a load say, after checking and before names become entities."""
+"""Records of a load's files, after checking and before names become entities."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from docstokg.contracts.records import FoundName
+
+BINARY = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,8 @@ class RawChunk:
 
     `headings`: those its place in the document stands under, given to encoders and word search
     with the title. `mentions` None = link it here. `embedding`: unit vector, float32
-    little-endian. `whole`: its document is replaced entirely.
+    little-endian. `whole`: its document is replaced entirely. `found`: names that the recogniser
+    found in it, None if it has not read it.
     """
 
     id: str
@@ -45,6 +52,9 @@ class RawChunk:
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
     whole: bool = False
+    found: tuple[FoundName, ...] | None = None
+    kind: Literal["chunk"] = "chunk"
+    __pydantic_config__: ClassVar[ConfigDict] = BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +69,29 @@ class RawEntity:
     obsolete: bool = False
     replaced_by: str | None = None
     embedding: bytes | None = None
+    kind: Literal["entity"] = "entity"
+    __pydantic_config__: ClassVar[ConfigDict] = BINARY
 
 
 @dataclass(frozen=True, slots=True)
 class RawRelation:
-    """An edge between two ids or names; spans count in the text of chunk `evidence`."""
+    """An edge between two ids or names, stated by chunk `evidence` or somewhere in a document.
+
+    `start`, `end`: the stretch of the chunk's text, if known. `from_text`: a triple, whose ends
+    are names as a text has them.
+    """
 
     source: str
     type: str
     target: str
     weight: float = 1.0
     evidence: str | None = None
-    start: int | None = None
-    end: int | None = None
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RawTriple:
-    """An open-IE statement found in a chunk, or somewhere in a document.
-
-    `start`, `end`: where the chunk's text states it, when known.
-    """
-
-    subject: str
-    relation: str
-    object: str
-    chunk_id: str | None = None
     doc_id: str | None = None
     start: int | None = None
     end: int | None = None
     properties: dict[str, Any] = field(default_factory=dict)
+    from_text: bool = False
+    kind: Literal["relation"] = "relation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +110,16 @@ class RawDocument:
     named: bool = False
     converter: str = ""
     text: str | None = None
-    original: bytes | None = None
+    # Not in a run's rows: the bucket has it already.
+    original: Annotated[bytes | None, Field(exclude=True)] = None
+    kind: Literal["document"] = "document"
 
 
-RawRecord = RawChunk | RawEntity | RawRelation | RawTriple | RawDocument
+RawRecord = RawChunk | RawEntity | RawRelation | RawDocument
 
 
-def record_of[Record: RawRecord](kind: type[Record], fields: dict[str, Any]) -> Record:
-    """Make a record of what `asdict` gave, also after it was JSON."""
-    for name in {"headings", "topics", "acl", "synonyms"} & fields.keys():
-        fields[name] = tuple(fields[name])
-    if fields.get("mentions") is not None:
-        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
-    return kind(**fields)
+CHUNK, ENTITY = TypeAdapter(RawChunk), TypeAdapter(RawEntity)
+ROW: TypeAdapter[tuple[int, RawRecord | str]] = TypeAdapter(
+    tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
+)
+"""A line of a file, counted from 1, with its record or the reason why it has none, as JSON."""

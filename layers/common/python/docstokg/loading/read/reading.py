@@ -6,6 +6,7 @@ from typing import Any
 
 from docstokg.contracts.outline import SCANNED
 from docstokg.domain.identity import is_id
+from docstokg.errors import DocsToKGError
 from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import (
     RawChunk,
@@ -13,15 +14,19 @@ from docstokg.loading.read.raw_input import (
     RawEntity,
     RawRecord,
     RawRelation,
-    RawTriple,
 )
 from docstokg.loading.read.records import text_sha256
-from docstokg.loading.read.rejects import Postponed, Rejected, RejectLog, Unreadable
+from docstokg.loading.read.rejects import Postponed, Rejected, RejectLog, Unreadable, fault
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.readers.chunks import read_chunk
-from docstokg.loading.readers.documents import document_chunks, read_documents, read_posted
+from docstokg.loading.readers.documents import (
+    Document,
+    document_chunks,
+    read_documents,
+    read_posted,
+)
 from docstokg.loading.readers.entities import read_entity
 from docstokg.loading.readers.lines import json_lines
 from docstokg.loading.readers.obo import read_obo
@@ -104,14 +109,20 @@ def _claim(
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
-    """Read one file: each row with its line, or why it is none. Nothing else is looked at.
+    """Yield each row of one file with its line, or the reason why it was not read.
 
-    A file that cannot be opened, or read to its end, is one reject: others are not its fault.
+    This is the boundary of a file for folders, uploads and the bucket run: a file that cannot be
+    opened, and a fault of ours in reading it, are one reject and do not affect other files. Only
+    errors of a dependency are raised.
     """
     try:
         yield from _rows(file, readers)
     except Unreadable as broken:
         yield 1, Rejected(broken.reason)
+    except DocsToKGError:
+        raise
+    except Exception as broken:  # noqa: BLE001 - the error becomes the reject of this file
+        yield 1, fault(broken)
 
 
 def _rows(file: SourceFile, readers: Readers) -> Iterator[Row]:
@@ -142,37 +153,51 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         if document.refused:
             yield 1, Rejected(document.refused)
             continue
-        chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
-        if len(chunks) == MOST_PASSAGES:
-            yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")
-            continue
-        if file.posted is not None and not chunks:
-            yield 1, Rejected("holds no text")
-            return
-        encoding = document.outline.encoding
-        note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
-        if pages := document.outline.scanned:
-            note = f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})"
-        made = document.converter
-        yield (
-            1,
-            RawDocument(
-                doc_id=document.doc_id,
-                digest=text_sha256(document.text),
-                note=note,
-                title=str(document.fields.get("title") or document.outline.title),
-                named=document.named,
-                converter=made,
-                text=document.text if made else None,
-                original=document.original,
-            ),
-        )
-        line, place = 1, 0
-        for chunk in chunks:
-            start = chunk.char_start or 0
-            line += document.text.count("\n", place, start)
-            place = max(place, start)
-            yield line, chunk
+        try:
+            yield from _document(file, document, readers)
+        except DocsToKGError:
+            raise
+        except Exception as broken:  # noqa: BLE001 - the error becomes the reject of this document
+            yield 1, fault(broken)
+
+
+def _document(file: SourceFile, document: Document, readers: Readers) -> Iterator[Row]:
+    """Yield a document and its chunks, or one reject; nothing is yielded before all are cut."""
+    chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
+    if len(chunks) == MOST_PASSAGES:
+        yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")
+        return
+    if file.posted is not None and not chunks:
+        yield 1, Rejected("holds no text")
+        return
+    outline = document.outline
+    notes = [*outline.notes]
+    if outline.encoding:
+        notes.append(f"read as {outline.encoding}")
+    if pages := outline.scanned:
+        notes.append(f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})")
+    if not chunks and not notes:
+        notes.append("holds no text")
+    made = document.converter
+    yield (
+        1,
+        RawDocument(
+            doc_id=document.doc_id,
+            digest=text_sha256(document.text),
+            note="; ".join(notes),
+            title=str(document.fields.get("title") or document.outline.title),
+            named=document.named,
+            converter=made,
+            text=document.text if made else None,
+            original=document.original,
+        ),
+    )
+    line, place = 1, 0
+    for chunk in chunks:
+        start = chunk.char_start or 0
+        line += document.text.count("\n", place, start)
+        place = max(place, start)
+        yield line, chunk
 
 
 def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
@@ -183,9 +208,5 @@ def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
     elif isinstance(record, RawRelation):
         staging.add_statement(record, file, line)
         for end in (record.source, record.target):
-            if not is_id(end):
+            if record.from_text or not is_id(end):
                 staging.add_name(end)
-    elif isinstance(record, RawTriple):
-        staging.add_statement(record, file, line)
-        for end in (record.subject, record.object):
-            staging.add_name(end)

@@ -75,7 +75,7 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     """
     stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
     own = asdict(chunk)
-    for key in ("mentions", "whole", "embedding", "sparse"):
+    for key in ("mentions", "whole", "embedding", "sparse", "found", "kind"):
         del own[key]
     if not chunk.layout:
         del own["layout"]  # the mark of a chunk that has none is that of earlier versions

@@ -2,6 +2,7 @@
 
 import json
 import re
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,18 @@ class Rejection:
         return harmless(f"{self.file}:{self.line}: {self.reason}")
 
 
+def fault(error: Exception) -> Rejected:
+    """Return the reject for an error that nobody foresaw, with the place in our code."""
+    if isinstance(error, MemoryError):
+        return Rejected("reading it needs more memory than this process has")
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return Rejected(
+        f"reading it failed ({type(error).__name__}{place}); this is a fault of docstokg, please"
+        " report it"
+    )
+
+
 def harmless(text: str) -> str:
     """Show what names in a text would do to a terminal instead of letting it be done."""
     return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
@@ -58,6 +71,8 @@ class RejectLog:
         self.unread: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
+        self.unlisted: set[Path] = set()
+        """Folders of a load below which some folder cannot be listed."""
         self._path = path
         self._file: IO[str] | None = None
 

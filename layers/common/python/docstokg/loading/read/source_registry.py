@@ -203,15 +203,6 @@ def every_document(register: DocumentRegister, namespace: str) -> Iterable[Docum
         after = page[-1].doc_id
 
 
-def is_listable(root: Path) -> bool:
-    """Tell whether every folder below can be listed; an unreadable one hides files."""
-    failures: list[OSError] = []
-    for _ in os.walk(root, onerror=failures.append):
-        if failures:
-            return False
-    return not failures and root.is_dir()
-
-
 def many(gone: Sequence[str], stored: int) -> bool:
     """Tell whether so many are gone that a person should look."""
     return len(gone) * 5 > stored

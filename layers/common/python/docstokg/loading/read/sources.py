@@ -159,6 +159,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
     def unlisted(broken: OSError) -> None:
         path = Path(broken.filename)
+        rejects.unlisted.add(source)
         rejects.add_file(path, f"a folder that cannot be listed: {broken.strerror}", FOLDERS)
 
     paths: list[Path] = []

@@ -1,4 +1,4 @@
-"""What the files say, checked and on disk, so that a load needs little memory and reads once."""
+"""The checked content of a load's files, on disk, so that a load needs little memory."""
 
 import json
 import sqlite3
@@ -10,30 +10,33 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from docstokg.loading.read.raw_input import (
+    CHUNK,
+    ENTITY,
     RawChunk,
     RawEntity,
     RawRelation,
-    RawTriple,
-    record_of,
 )
 from docstokg.loading.read.rejects import Rejected
 
 _SCHEMA = """
 CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,
-    acl TEXT, payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
+    payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
 CREATE INDEX chunk_doc ON chunk (doc_id, seq);
 CREATE INDEX chunk_shard ON chunk (shard) WHERE shard <> '';
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
     UNIQUE (surface, synonym, type));
 CREATE TABLE chunk_names (uuid TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
 CREATE TABLE entity (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, payload TEXT, embedding BLOB);
-CREATE TABLE statement (seq INTEGER PRIMARY KEY, triple INTEGER, file TEXT, line INTEGER,
+CREATE TABLE statement (seq INTEGER PRIMARY KEY, from_text INTEGER, file TEXT, line INTEGER,
     payload TEXT);
 CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
 CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
 CREATE TABLE origin (doc_id TEXT PRIMARY KEY, record TEXT) WITHOUT ROWID;
+CREATE TABLE plan (kind TEXT, seq INTEGER, row TEXT, PRIMARY KEY (kind, seq)) WITHOUT ROWID;
 """
 
 _FIRSTS = "SELECT doc_id, min(seq) AS first, shard FROM chunk{} GROUP BY doc_id ORDER BY first"
@@ -42,7 +45,8 @@ _PAGE = (
     " WHERE {} AND seq > ? ORDER BY seq LIMIT 500"
 )
 _EMPTIED = (
-    "UPDATE chunk SET payload = json_set(payload, '$.text', ''), embedding = NULL"
+    "UPDATE chunk SET embedding = NULL,"
+    " payload = json_remove(json_set(payload, '$.text', ''), '$.found')"
     " WHERE payload ->> 'text' <> '' AND {}"
 )
 _OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shard <> '')"
@@ -89,11 +93,10 @@ class Staging:
             if known != digest:
                 raise Rejected(f"id {chunk.id!r} is repeated with other text")
             return
-        acl, payload = json.dumps(chunk.acl), _payload(chunk)
         self._db.execute(
-            "INSERT INTO chunk (id, doc_id, digest, acl, payload, embedding, shard, part, line)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (chunk.id, chunk.doc_id, digest, acl, payload, chunk.embedding, *self.place),
+            "INSERT INTO chunk (id, doc_id, digest, payload, embedding, shard, part, line)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (chunk.id, chunk.doc_id, digest, _payload(chunk), chunk.embedding, *self.place),
         )
         if chunk.whole:
             self.add_document(chunk.doc_id)
@@ -105,7 +108,7 @@ class Staging:
         return not digest or known == digest
 
     def add_origin(self, doc_id: str, record: str) -> None:
-        """Keep where a document came from, the first time it is seen."""
+        """Keep the origin of a document, the first time it is seen."""
         self._db.execute("INSERT OR IGNORE INTO origin VALUES (?, ?)", (doc_id, record))
 
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -113,12 +116,13 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Give a document's number of chunks, its title, and who may see any of them."""
-        rows = self._rows("SELECT acl, payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
-        lists = [json.loads(row[0]) for row in rows]
+        """Return a document's number of chunks, its title, and the groups that may see any."""
+        rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
+        chunks = [json.loads(payload) for (payload,) in rows]
+        lists = [chunk.get("acl", ()) for chunk in chunks]
         groups = {group for names in lists for group in names} if all(lists) else set()
-        title = json.loads(rows[0][1]).get("title", "") if rows else ""
-        return len(rows), title, tuple(sorted(groups))
+        title = chunks[0].get("title", "") if chunks else ""
+        return len(chunks), title, tuple(sorted(groups))
 
     def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
         """Keep a name that becomes an entity, and another form of it."""
@@ -164,23 +168,22 @@ class Staging:
             (entity.id, _payload(entity), entity.embedding),
         )
 
-    def add_statement(self, stated: RawRelation | RawTriple, file: str, line: int) -> None:
-        """Keep a relation or a triple with its place, for what can only be checked at the end."""
+    def add_statement(self, stated: RawRelation, file: str, line: int) -> None:
+        """Keep a relation with its place, to be checked when all files are read."""
         self._db.execute(
-            "INSERT INTO statement (triple, file, line, payload) VALUES (?, ?, ?, ?)",
-            (isinstance(stated, RawTriple), file, line, json.dumps(asdict(stated))),
+            "INSERT INTO statement (from_text, file, line, payload) VALUES (?, ?, ?, ?)",
+            (stated.from_text, file, line, json.dumps(asdict(stated))),
         )
 
     def add_edge(
         self, key: tuple[str, str, str, str | None], payload: dict[str, Any], fact: str
-    ) -> bool:
+    ) -> None:
         """Keep a resolved edge (source, type, target, evidence uuid); the first one wins."""
         source, kind, target, evidence = key
-        done = self._db.execute(
+        self._db.execute(
             "INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?, ?)",
             (source, kind, target, evidence or "", json.dumps(payload), fact),
         )
-        return done.rowcount > 0
 
     def chunks(self) -> Iterator[RawChunk]:
         """Yield every chunk, in the order of the files."""
@@ -222,18 +225,29 @@ class Staging:
         )
         return [shard for (shard,) in rows]
 
-    def fill(self, chunk: RawChunk) -> None:
-        """Give a chunk of a slim file its text again, if it is the one that stands at `place`."""
-        self._db.execute(
+    def fill(self, chunk: RawChunk) -> bool:
+        """Restore the text of the chunk that was read at `place`; return whether it is this one."""
+        done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
             (_payload(chunk), chunk.embedding, chunk.id, chunk.doc_id, *self.place),
         )
+        return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
         """Forget the texts and vectors of the chunks, or of these documents alone."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
+
+    def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
+        """Keep JSON values of one kind that a later task needs, in their order."""
+        numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
+        self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
+
+    def plan(self, kind: str) -> Iterator[Any]:
+        """Yield the values of one kind."""
+        rows = self._db.execute("SELECT row FROM plan WHERE kind = ? ORDER BY seq", (kind,))
+        return (json.loads(row) for (row,) in rows)
 
     def save(self) -> None:
         """Commit and compact the file."""
@@ -245,11 +259,6 @@ class Staging:
         """Find one chunk of this load."""
         query = "SELECT id, doc_id, payload, embedding FROM chunk WHERE id = ?"
         return next((_chunk(*row) for row in self._rows(query, chunk_id)), None)
-
-    def chunk_ids(self, doc_id: str) -> list[str]:
-        """List the chunks of one document."""
-        rows = self._rows("SELECT id FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
-        return [identity for (identity,) in rows]
 
     def superseding(self) -> Iterator[RawChunk]:
         """Yield the first chunk of each document whose metadata has `supersedes`, by doc_id."""
@@ -268,11 +277,11 @@ class Staging:
         query = "SELECT id, payload, embedding FROM entity WHERE id = ?"
         return next((_entity(*row) for row in self._rows(query, identity)), None)
 
-    def statements(self) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
-        """Yield every relation, then every triple, with its place, in the order of the files."""
-        query = "SELECT triple, file, line, payload FROM statement ORDER BY triple, seq"
-        for triple, file, line, payload in self._each(query):
-            yield file, line, (RawTriple if triple else RawRelation)(**json.loads(payload))
+    def statements(self) -> Iterator[tuple[str, int, RawRelation]]:
+        """Yield every relation with its place, triples last, in the order of the files."""
+        query = "SELECT file, line, payload FROM statement ORDER BY from_text, seq"
+        for file, line, payload in self._each(query):
+            yield file, line, RawRelation(**json.loads(payload))
 
     def edges(self) -> Iterator[tuple[str, str, str, str | None, dict[str, Any], str]]:
         """Yield (source, type, target, evidence uuid, payload, fact text), sorted."""
@@ -299,8 +308,13 @@ class Staging:
         rows = self._rows(f"SELECT doc_id FROM document{more} ORDER BY 1")  # noqa: S608
         return [doc_id for (doc_id,) in rows]
 
+    def emptied(self) -> list[str]:
+        """List the documents that were read whole and have no chunk."""
+        query = "SELECT doc_id FROM document WHERE doc_id NOT IN (SELECT doc_id FROM chunk)"
+        return [doc_id for (doc_id,) in self._rows(f"{query} ORDER BY 1")]
+
     def is_whole(self, doc_id: str) -> bool:
-        """Tell whether a document was read whole: what it does not hold now is gone."""
+        """Return whether a document was read whole, so that its other stored chunks are removed."""
         return bool(self._rows("SELECT 1 FROM document WHERE doc_id = ?", doc_id))
 
     def count(self, table: Literal["chunk", "entity", "statement", "edge"]) -> int:
@@ -309,27 +323,24 @@ class Staging:
         return int(count)
 
     def holds_vectors(self) -> bool:
-        """Tell whether vectors came with chunks or entities."""
+        """Return whether vectors came with chunks or entities."""
         some = "EXISTS (SELECT 1 FROM {} WHERE embedding IS NOT NULL)"
         ((held,),) = self._rows(f"SELECT {some.format('chunk')} OR {some.format('entity')}")
         return bool(held)
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    """Write what has no column of its own, but for what is empty; given mentions may be."""
-    fields = {
-        key: value
-        for key, value in asdict(record).items()
-        if key not in ("id", "doc_id", "embedding")
-        and (value not in (None, "", (), {}) or (key == "mentions" and value == ()))
-    }
-    return json.dumps(fields)
+    """Return the fields without a column of their own as JSON."""
+    adapter: TypeAdapter[Any] = CHUNK if isinstance(record, RawChunk) else ENTITY
+    own = {"id", "doc_id", "embedding"}
+    return adapter.dump_json(record, exclude=own, exclude_defaults=True).decode()
 
 
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> RawChunk:
     own = {"id": identity, "doc_id": doc_id, "embedding": embedding}
-    return record_of(RawChunk, json.loads(payload) | own)
+    return CHUNK.validate_python(json.loads(payload) | own)
 
 
 def _entity(identity: str, payload: str, embedding: bytes | None) -> RawEntity:
-    return record_of(RawEntity, json.loads(payload) | {"id": identity, "embedding": embedding})
+    own = {"id": identity, "embedding": embedding}
+    return ENTITY.validate_python(json.loads(payload) | own)

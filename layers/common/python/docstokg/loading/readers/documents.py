@@ -1,6 +1,7 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
 import codecs
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from docstokg.loading.read.chunking import cut_document
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, Unreadable
 from docstokg.loading.read.sources import Posted
-from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
+from docstokg.loading.readers.front_matter import front_matter, understood
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.ports import Converter, PieceCounter
@@ -32,6 +33,14 @@ MOST_CONTROLS = 50
 
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
+
+TERMINAL = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])"
+)
+"""Escape sequences of terminals (ECMA-48), such as colours."""
+
+COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man", ".org", ".tex"}
+"""Formats of text that such sequences are removed from."""
 
 NAMELESS = frozenset((".code", ".conf"))
 """Formats whose words are identifiers: none of them names an entity."""
@@ -126,12 +135,15 @@ def _documents(
     raw: bytes, suffix: str, doc_id: str, converter: Converter, most: int = LARGEST_TEXT
 ) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
+    plain = TERMINAL.sub(b"", raw) if suffix in COLOURED and b"\x1b" in raw else raw
     if not made_by and suffix not in SOURCE_TEXTS:
         raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
     try:
         if suffix in SOURCE_TEXTS:
-            return (_text_document(raw, suffix, doc_id, converter),)
-        outlines = converter.convert(suffix, raw)
+            made = _text_document(plain, suffix, doc_id, converter)
+            # The text is no longer that of the file, so it is kept.
+            return (made if plain == raw else replace(made, converter=f"docstokg/1 {made_by}"),)
+        outlines = converter.convert(suffix, plain)
     except (Timeout, Unavailable) as ended:
         raise Rejected(str(ended)) from ended
     except Rejected:
@@ -191,8 +203,9 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         text, encoding = decoded.text, decoded.encoding
     if "\0" in text:
         raise Rejected(f"NUL character in line {text.count(chr(10), 0, text.index(chr(0))) + 1}")
-    front, body = front_matter(text)
-    fields, metadata = understood(front)
+    front = front_matter(text)
+    body = front.end
+    fields, metadata = understood(front.values)
     _check_id(fields.get("doc_id", doc_id))
     # Blank lines in place of the front matter, so that places count in the whole file.
     shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
@@ -205,11 +218,13 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     blocks = _filled(shown, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id", doc_id),
-        outline=Outline(text, blocks, outline.title, encoding),
+        outline=Outline(
+            text, blocks, outline.title, encoding, notes=(front.note,) * bool(front.note)
+        ),
         body=body,
         fields=fields,
         metadata=metadata,
-        summary=summary_span(text),
+        summary=front.summary,
         named="doc_id" in fields,
     )
 

@@ -98,27 +98,28 @@ class EntityRow(StrictContract):
     vector: Vector | None = None
 
 
-class RelationRow(StrictContract):
-    """A relation; `evidence` is a chunk of the file."""
+class _Edge(StrictContract):
+    """`evidence`: a chunk of the file."""
 
     source: Entity
-    type: Annotated[str, Field(min_length=1, max_length=512)]
+    type: Id
     target: Entity
-    weight: float = 1.0
     evidence: Id | None = None
+
+
+class RelationRow(_Edge):
+    """A relation."""
+
+    weight: float = 1.0
     evidence_start: Place | None = None
     evidence_end: Place | None = None
     properties: dict[str, Any] = {}
 
 
-class FactRow(StrictContract):
+class FactRow(_Edge):
     """A relation as a sentence."""
 
     text: Text
-    source: Entity
-    type: Annotated[str, Field(min_length=1, max_length=512)]
-    target: Entity
-    evidence: Id | None = None
 
 
 class MentionRow(StrictContract):

@@ -3,7 +3,7 @@
 import datetime
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -16,6 +16,8 @@ LONGEST = 65_536
 _FRONT = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)(?:^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
+_ACL = re.compile(r"^[ \t]*[\"']?acl[\"']?[ \t]*:", re.MULTILINE)
+_KEY = re.compile(r"[\w-]+:")
 _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
@@ -30,63 +32,86 @@ class _Bounded(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Refuse an alias where a value is expected, and what is nested too deep."""
         if self.check_event(yaml.AliasEvent):
-            raise Rejected("front matter uses a YAML alias (*name), which is not read")
+            raise Rejected("uses a YAML alias (*name)")
         if self.depth > DEEPEST:
-            raise Rejected(f"front matter is nested deeper than {DEEPEST} levels")
+            raise Rejected(f"is nested deeper than {DEEPEST} levels")
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
 
-def front_matter(text: str) -> tuple[dict[str, Any], int]:
-    """Give the block's keys as JSON values, and where the text after it begins.
+class FrontMatter(NamedTuple):
+    """The block before a document's text.
 
-    `Rejected` for what is no mapping, too long, nested too deep, or made of aliases.
+    `values`: its keys as JSON values. `end`: offset of the text after the block, 0 or 1 where the
+    block itself is text. `summary`: the stretch of the block that is searched, or None. `note`: why
+    the block was read as text, "" otherwise.
+    """
+
+    values: dict[str, Any]
+    end: int
+    summary: tuple[int, int] | None = None
+    note: str = ""
+
+
+def front_matter(text: str) -> FrontMatter:
+    """Parse the YAML block at the beginning of a text.
+
+    A block that is not a YAML mapping is read as text. `Rejected` if such a block has a line for
+    `acl`, because the document would become visible to everybody.
     """
     match = _FRONT.match(text)
+    begin = 1 if text.startswith("\ufeff") else 0
     if match is None:
-        return {}, 1 if text.startswith("\ufeff") else 0
+        return FrontMatter({}, begin)
+    block = match[1]
     try:
-        if len(match[1]) > LONGEST:
-            raise Rejected(f"front matter is longer than {LONGEST} characters")
-        front = yaml.load(match[1], _Bounded)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as broken:
+        if len(block) > LONGEST:
+            raise Rejected(f"is longer than {LONGEST:,} characters")
+        loader = _Bounded(block)
+        node = loader.get_single_node()
+        if node is None:
+            return FrontMatter({}, match.end())
+        if isinstance(node, yaml.ScalarNode):
+            return FrontMatter({}, begin)  # a text between two rules
+        if not isinstance(node, yaml.MappingNode):
+            raise Rejected("is not a mapping of keys to values")
+        loaded = loader.construct_document(node)
+        values = {str(key): _plain(value) for key, value in loaded.items()}
+    except (yaml.YAMLError, ValueError, Rejected) as broken:
         mark = getattr(broken, "problem_mark", None)
-        line = f" in line {mark.line + 2}" if mark is not None else ""
-        raise Rejected(f"front matter is no YAML{line}") from broken
-    except ValueError as broken:
-        raise Rejected(f"front matter: {broken}") from broken
-    if front is None:
-        return {}, match.end()
-    if not isinstance(front, dict):
-        raise Rejected("front matter is no mapping of keys to values")
-    return {str(key): _plain(value) for key, value in front.items()}, match.end()
+        line = f" (line {mark.line + 2})" if mark is not None else ""
+        why = str(broken) if isinstance(broken, Rejected) else f"is not valid YAML{line}"
+        if _ACL.search(block):
+            raise Rejected(f"front matter {why} and has an acl: correct it") from broken
+        note = f"front matter {why}; it was read as text"
+        if _KEY.match(block.lstrip()) and len(block) <= LONGEST:
+            stretch = _stretch(match.start(1), block)
+            return FrontMatter({}, match.end(), stretch, note)
+        return FrontMatter({}, begin, None, note)
+    return FrontMatter(values, match.end(), _described(node, match.start(1), block))
 
 
-def summary_span(text: str) -> tuple[int, int] | None:
-    """Find the stretch of the block that tells what the document is about, or None.
+def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int] | None:
+    """Return the offsets of `description`, with `title` where it is the line before or after.
 
-    That is its `description`, with its `title` where that is the line before or after: what
-    stands between others is metadata, which is never searched.
+    Other keys are metadata, which is not searched.
     """
-    match = _FRONT.match(text)
-    if match is None:
-        return None
-    node = _Bounded(match[1]).get_single_node()
-    if not isinstance(node, yaml.MappingNode):
-        return None
     keys = [key.value for key, _ in node.value]
     if "description" not in keys:
         return None
-    place = keys.index("description")
-    first, last = place, place
-    if keys[place - 1 : place] == ["title"]:
+    first = last = keys.index("description")
+    if keys[first - 1 : first] == ["title"]:
         first -= 1
-    elif keys[place + 1 : place + 2] == ["title"]:
+    elif keys[first + 1 : first + 2] == ["title"]:
         last += 1
-    start = match.start(1) + node.value[first][0].start_mark.index
-    piece = text[start : match.start(1) + node.value[last][1].end_mark.index]
+    start, end = node.value[first][0].start_mark.index, node.value[last][1].end_mark.index
+    return _stretch(begin + start, block[start:end])
+
+
+def _stretch(start: int, piece: str) -> tuple[int, int]:
+    """Return the offsets of a piece that begins at `start`, without white space at its end."""
     return start, start + len(piece.rstrip())
 
 
@@ -120,10 +145,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.date | datetime.datetime | datetime.time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        raise Rejected("front matter holds a number that is not finite")
+        raise Rejected("has a number that is not finite")
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise Rejected("front matter holds NUL or a lone surrogate")
+            raise Rejected("has a NUL character or a lone surrogate")
         return value
     if isinstance(value, bool | int | float) or value is None:
         return value

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import StringConstraints, model_validator
 
-from docstokg.loading.read.raw_input import RawTriple
+from docstokg.loading.read.raw_input import RawRelation
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, checked
 
@@ -27,14 +27,15 @@ class TripleLine(Line):
         return self
 
 
-def read_triple(line: dict[str, Any]) -> RawTriple:
+def read_triple(line: dict[str, Any]) -> RawRelation:
     """Check one line; `Rejected` lists everything wrong with it."""
     seen = checked(TripleLine, line)
-    return RawTriple(
-        subject=seen.subject,
-        relation=seen.relation,
-        object=seen.object,
-        chunk_id=seen.chunk_id,
+    return RawRelation(
+        source=seen.subject,
+        type=seen.relation,
+        target=seen.object,
+        evidence=seen.chunk_id,
         doc_id=seen.doc_id,
         properties=dict(seen.model_extra or {}),
+        from_text=True,
     )

@@ -1,14 +1,14 @@
 """Entities of a load: of lists and ontologies, of texts and of statements."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
-from docstokg.loading.read.raw_input import RawEntity
+from docstokg.loading.read.raw_input import ENTITY, RawEntity
 
 
 @dataclass
@@ -16,8 +16,6 @@ class EntityResolver:
     """The entities of a load, and a record of those written. `entities`: unlisted ones, by id."""
 
     context: Context
-    names: Names
-    aliases: Aliases
     entities: dict[str, NamedEntity]
     _written: set[str] = field(default_factory=set)
 
@@ -72,8 +70,8 @@ class EntityResolver:
         made = iter(dense.embed(missing, None) if dense is not None else ())
         records = []
         for entity in entities:
-            fields = asdict(entity)
-            vector = fields.pop("embedding") or next(made, None)
+            fields = ENTITY.dump_python(entity, exclude={"embedding", "kind"})
+            vector = entity.embedding or next(made, None)
             more = {"namespace": context.namespace, "listed": listed, "vector": vector}
             records.append(EntityRecord(**fields, **more))
         context.stores.graph_writer.put_entities(records)
@@ -104,7 +102,7 @@ def resolver_of(
             own[stored.id].take(stored.name, stored.type, stored.synonyms)
     for entry in own.values():
         aliases.put(entry.id, entry.name, sorted(entry.synonyms))
-    return EntityResolver(context, names, aliases, own)
+    return EntityResolver(context, own)
 
 
 def _current(context: Context, entity: RawEntity) -> str:

@@ -1,4 +1,4 @@
-"""What a finished run leaves in the bucket: its report, and of what was sent what is loaded."""
+"""Deletion of the objects of a finished run: all but its report and the loaded documents."""
 
 import time
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.rows import every_object
 from docstokg.ports import ObjectStore
 
-WORKING = ("rows", "vectors", "encoded", "names", "resolved")
+WORKING = ("rows", "vectors", "models", "names", "resolved")
 """Of a run's own objects those that hold texts."""
 LONGEST_RUN_S = 2 * 86_400.0
 """Longer than any run lives: an older object waits for none."""
@@ -17,9 +17,9 @@ LONGEST_RUN_S = 2 * 86_400.0
 def erase(
     run: IngestRun, objects: ObjectStore, gone: Collection[str], rejected: Collection[str]
 ) -> None:
-    """Delete what was sent of documents that are gone, rejected or came anew, and the run's texts.
+    """Delete the sent files of removed, rejected and replaced documents, and the run's own objects.
 
-    What a run that has not ended sent is left alone, whatever its document: it is loaded later.
+    Files of a run that has not ended are kept: they are loaded later.
     """
     inbox = f"inbox/{run.namespace}/"
     own = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}

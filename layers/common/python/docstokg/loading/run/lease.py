@@ -22,7 +22,7 @@ CLOSED = "report.json"
 
 @contextmanager
 def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
-    """Keep other loads and removals out while a task writes; `Locked` while it is not our turn.
+    """Exclude other loads and removals while a task writes; `Locked` if another one holds a lease.
 
     Tasks of one run share the store's lease, which runs out between two that are far apart; so the
     run has one of its own in the bucket. Only who holds the store's lease takes or renews it.
@@ -38,7 +38,7 @@ def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
-    """Give the store's lease back, which no task of the run wants any more.
+    """Release the store's lease at the end of a run.
 
     Where somebody else has it already, or the store is away, it runs out by itself.
     """
@@ -47,13 +47,13 @@ def end_turns(run: IngestRun, writer: IndexWriter) -> None:
 
 
 def give_back(run: IngestRun, objects: ObjectStore) -> None:
-    """Let other runs begin, if it was ours."""
+    """Release the bucket's lease if this run holds it."""
     if _holder(objects)[0] == run.run_id:
         objects.delete(LEASE)
 
 
 def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
-    """Tell whether the run has ended: its report comes last."""
+    """Return whether the run has ended: its report is written last."""
     try:
         report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     except KeyError:
@@ -62,7 +62,7 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Refuse to go on after another load began: what was decided no longer fits the store.
+    """Raise `LoadError` if another load began: the plan no longer fits the store.
 
     A `close` that ended the load and was killed before its report (`closing`) may go on.
     """

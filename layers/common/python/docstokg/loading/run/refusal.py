@@ -13,7 +13,7 @@ KIND = "refused"
 
 @contextmanager
 def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
-    """Keep the reason of what is not tried again, for the report of the run that ends by it."""
+    """Store the reason of a failure that is not retried, for the report of the run."""
     try:
         yield
     except Permanent as error:
@@ -23,7 +23,7 @@ def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
 
 
 def refusal(run: IngestRun, objects: ObjectStore) -> str:
-    """Give the reason that was kept last; "" where none was."""
+    """Return the reason that was stored last, "" for none."""
     there = max(objects.list(run.key(KIND)), key=lambda entry: entry.modified, default=None)
     if there is None:
         return ""

@@ -1,9 +1,7 @@
-"""What a run's `read` leaves for its other stages: shards of rows, the same bytes every time."""
+"""Shards of rows, which a run's `read` writes for its other stages."""
 
-import base64
 import gzip
 import hashlib
-import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,15 +10,7 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestObject, IngestRun
 from docstokg.errors import WrongAnswer
-from docstokg.loading.read.raw_input import (
-    RawChunk,
-    RawDocument,
-    RawEntity,
-    RawRecord,
-    RawRelation,
-    RawTriple,
-    record_of,
-)
+from docstokg.loading.read.raw_input import ROW, RawChunk, RawRecord
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
 from docstokg.ports import ObjectStore, StoredObject
@@ -29,14 +19,6 @@ SHARD_BYTES = 8_000_000
 """Of rows as text, after which a shard is written and another one begun."""
 
 ENDING = ".jsonl.gz"
-KINDS: dict[str, type[RawRecord]] = {
-    "chunk": RawChunk,
-    "entity": RawEntity,
-    "relation": RawRelation,
-    "triple": RawTriple,
-    "document": RawDocument,
-}
-NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,7 @@ class Part:
 
 
 def shard_name(items: Sequence[IngestObject]) -> str:
-    """Name a batch's shards after what it holds, so that reading it again writes over them."""
+    """Return the name of a batch's shards, by its content: reading it again overwrites them."""
     lines = "\n".join(f"{item.key} {item.etag}" for item in items)
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -76,7 +58,8 @@ class ShardWriter:
         begin = len(self._lines)
         for line, record in rows:
             chunks += isinstance(record, RawChunk)
-            text = json.dumps(row_of(line, record), separators=(",", ":"))
+            value = str(record) if isinstance(record, Rejected) else record
+            text = ROW.dump_json((line, value)).decode()
             self._lines.append(text)
             self._size += len(text)
             if self._size >= SHARD_BYTES:
@@ -91,89 +74,58 @@ class ShardWriter:
         self._parts.append(Part(inner, etag, 0, 0, True, reason))
 
     def flush(self) -> None:
-        """Write what is there as a shard."""
+        """Write the rows so far as a shard."""
         if self._parts:
             name = f"{self._name}-{len(self.shards):05}"
             head = json.dumps([asdict(part) for part in self._parts], separators=(",", ":"))
-            body = packed_lines([head, *self._lines])
+            body = packed([head, *self._lines])
             self._objects.put(self._run.key("rows", name + ENDING), body)
             self.shards.append(name)
         self._parts, self._lines, self._size = [], [], 0
 
 
-def read_shard(run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
-    """Fetch one shard; `KeyError` when it is not there."""
-    return Shard(objects.get(run.key("rows", name + ENDING)))
-
-
 class Shard:
-    """A shard's rows, parsed as they are taken."""
+    """Rows of a shard, parsed when they are read. `output`: a line of model output for each."""
 
     def __init__(self, body: bytes) -> None:
-        self._lines = list(each_line(body))
+        self._lines = unpacked(body)
         self.parts = tuple(Part(**part) for part in json.loads(self._lines[0]))
+        self.output: Sequence[str] = ["null"] * len(self._lines)
 
-    def rows(self, position: int) -> Iterator[Row]:
-        """Yield the rows of the part that stands at `position`."""
+    @classmethod
+    def fetched(cls, run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
+        """Fetch a shard; `KeyError` if it is missing."""
+        return cls(objects.get(run.key("rows", name + ENDING)))
+
+    def rows(self, position: int) -> Iterator[tuple[int, RawRecord | Rejected, Any]]:
+        """Yield (line, record, its model output) for the part at `position`."""
         begin = 1 + sum(part.rows for part in self.parts[:position])
-        for line in self._lines[begin : begin + self.parts[position].rows]:
-            yield row_from(json.loads(line))
+        for at in range(begin, begin + self.parts[position].rows):
+            yield *row_of(self._lines[at]), json.loads(self.output[at])
 
-    def chunks(self) -> Iterator[RawChunk]:
-        """Yield every chunk."""
-        for position in range(len(self.parts)):
-            for _, record in self.rows(position):
-                if isinstance(record, RawChunk):
-                    yield record
+    def every(self) -> Iterator[RawRecord | Rejected]:
+        """Yield every record."""
+        for line in self._lines[1:]:
+            yield row_of(line)[1]
 
 
-def row_of(line: int, record: RawRecord | Rejected) -> list[Any]:
-    """Write a row as JSON can hold it."""
-    if isinstance(record, Rejected):
-        return [line, "rejected", str(record)]
-    fields = asdict(record)
-    fields.pop("original", None)  # it is in the bucket already
-    if fields.get("embedding") is not None:
-        fields["embedding"] = base64.b64encode(fields["embedding"]).decode()
-    return [line, NAMES[type(record)], fields]
+def row_of(line: str) -> Row:
+    """Parse a line of a shard."""
+    number, record = ROW.validate_json(line)
+    return number, Rejected(record) if isinstance(record, str) else record
 
 
-def row_from(row: Sequence[Any]) -> Row:
-    """Read a row as `row_of` writes it."""
-    line, kind, fields = row
-    if kind == "rejected":
-        return line, Rejected(fields)
-    if fields.get("embedding") is not None:
-        fields["embedding"] = base64.b64decode(fields["embedding"])
-    return line, record_of(KINDS[kind], fields)
+def packed(lines: Iterable[str]) -> bytes:
+    """Compress lines; the same lines give the same bytes."""
+    return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
 
 
-def packed_lines(lines: Iterable[str]) -> bytes:
-    """Compress lines, none empty, as they come; see `compressed`."""
-    texts = (f"\n{line}" if number else line for number, line in enumerate(lines))
-    return compressed(text.encode("utf-8", "surrogatepass") for text in texts)
-
-
-def compressed(pieces: Iterable[bytes]) -> bytes:
-    """Compress a piece at a time, without a time: the same content, the same bytes."""
-    body = io.BytesIO()
-    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as file:
-        for piece in pieces:
-            file.write(piece)
-    return body.getvalue()
-
-
-def each_line(body: bytes) -> Iterator[str]:
-    """Yield the lines that `packed_lines` wrote; `WrongAnswer` for anything else."""
+def unpacked(body: bytes) -> list[str]:
+    """Return the lines that `packed` compressed; `WrongAnswer` for anything else."""
     try:
-        with (
-            gzip.GzipFile(fileobj=io.BytesIO(body)) as packed,
-            io.TextIOWrapper(packed, "utf-8", "surrogatepass", newline="\n") as text,
-        ):
-            for line in text:
-                yield line.removesuffix("\n")
+        return gzip.decompress(body).decode().split("\n")
     except (OSError, EOFError, ValueError, zlib.error) as broken:
-        raise WrongAnswer("an object of this run is cut short or is none of ours") from broken
+        raise WrongAnswer("run object is truncated or has an unknown format") from broken
 
 
 def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
@@ -192,5 +144,5 @@ def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
 
 
 def shard_of(key: str) -> str:
-    """Name the shard that an object's key is of."""
+    """Return the name of the shard in an object's key."""
     return key.rpartition("/")[2].removesuffix(ENDING)

@@ -1,20 +1,9 @@
-"""The manifest of a run: what its shards hold and its prefix lists, on disk for any number."""
+"""The manifest of a run: the objects that its prefix lists, and the shards that hold their rows."""
 
-import json
-import sqlite3
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import NamedTuple
 
-from docstokg.contracts.records import FoundName
 from docstokg.loading.run.rows import Part
-
-_SCHEMA = """
-CREATE TABLE listed (inner TEXT PRIMARY KEY, etag TEXT) WITHOUT ROWID;
-CREATE TABLE part (inner TEXT, number INTEGER, etag TEXT, shard TEXT, position INTEGER,
-    last INTEGER, unread TEXT, PRIMARY KEY (inner, etag, number, shard, position)) WITHOUT ROWID;
-CREATE TABLE name (key TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
-"""
 
 NOT_READ = "it was not read to its end: run the load again"
 
@@ -26,8 +15,12 @@ class PartRef(NamedTuple):
     position: int
 
 
+type _Read = tuple[int, PartRef, bool, str]
+"""A part of an object: see `Part`."""
+
+
 class Entry(NamedTuple):
-    """An object as it is listed now: where its rows stand, or why it was not read."""
+    """An object as it is listed now: the places of its rows, or the reason why it was not read."""
 
     inner: str
     parts: tuple[PartRef, ...]
@@ -35,70 +28,37 @@ class Entry(NamedTuple):
 
 
 class ShardManifest:
-    """A temporary file of parts, and of the names found in each text."""
+    """Listed objects, by path below the prefix, with their etag and the parts that were read."""
 
-    def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        self._db.executescript(_SCHEMA)
-        self._db.execute("BEGIN")
-
-    def close(self) -> None:
-        """Close and remove the file."""
-        self._db.close()
-
-    def list(self, objects: Iterable[tuple[str, str]]) -> None:
-        """Note the objects that are there now: (path below the prefix, etag)."""
-        self._db.executemany("INSERT OR REPLACE INTO listed VALUES (?, ?)", objects)
+    def __init__(self, listed: Iterable[tuple[str, str]]) -> None:
+        self._objects: dict[str, tuple[str, list[_Read]]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
-        """Note what a shard holds."""
-        self._db.executemany(
-            "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (part.inner, part.number, part.etag, shard, position, part.last, part.unread)
-                for position, part in enumerate(parts)
-            ),
-        )
-
-    def add_names(self, rows: Iterable[tuple[str, tuple[FoundName, ...]]]) -> None:
-        """Note which names were found in texts."""
-        self._db.executemany(
-            "INSERT OR IGNORE INTO name VALUES (?, ?)",
-            ((key, json.dumps([list(name) for name in names])) for key, names in rows),
-        )
+        """Note the parts of a shard; rows that were read before an object changed are ignored."""
+        for position, part in enumerate(parts):
+            etag, read = self._objects.get(part.inner, ("", []))
+            if etag == part.etag:
+                read.append((part.number, PartRef(shard, position), part.last, part.unread))
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every object that is listed, by path, as it is now.
+        """Yield every listed object, by path, as it is now.
 
-        Read twice, in two batches, it stands in two shards with equal rows; one of them is taken.
-        What was read of it before it changed is passed over.
+        An object that was read twice, in two batches, has equal rows in two shards; the first
+        shard is taken.
         """
-        rows = self._db.execute(
-            "SELECT l.inner, p.number, p.shard, p.position, p.last, p.unread FROM listed l"
-            " LEFT JOIN part p ON p.inner = l.inner AND p.etag = l.etag"
-            " ORDER BY l.inner, p.number, p.shard, p.position"
-        )
-        for inner, some in groupby(rows, key=lambda row: row[0]):
-            yield _entry(inner, list(some))
-
-    def get(self, key: str, /) -> tuple[FoundName, ...] | None:
-        """Give the names found in a text, None where nobody has read it."""
-        row = self._db.execute("SELECT names FROM name WHERE key = ?", (key,)).fetchone()
-        return None if row is None else tuple(FoundName(*name) for name in json.loads(row[0]))
+        for inner, (_, read) in sorted(self._objects.items()):
+            yield _entry(inner, sorted(read))
 
 
-def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -> Entry:
+def _entry(inner: str, read: list[_Read]) -> Entry:
     parts: dict[int, PartRef] = {}
     complete, unread = False, ""
-    for _, number, shard, position, last, reason in rows:
-        if number is None:
-            continue
+    for number, place, last, reason in read:
         if reason:
             unread = reason
             continue
-        parts.setdefault(number, PartRef(shard, position))
-        complete = complete or bool(last)
+        parts.setdefault(number, place)
+        complete = complete or last
     if complete and len(parts) == max(parts) + 1:
         return Entry(inner, tuple(parts[number] for number in sorted(parts)), "")
     return Entry(inner, (), unread or NOT_READ)

@@ -1,4 +1,4 @@
-"""What a run loads: its objects as source files, posted ones with what was said of them."""
+"""The objects of a run as source files, posted ones with their statements."""
 
 import json
 from collections.abc import Mapping
@@ -16,20 +16,20 @@ from docstokg.loading.read.sources import (
     kind_of,
     no_reader,
 )
-from docstokg.loading.run.posted import posted_file
+from docstokg.loading.run.document_job import posted_file
 from docstokg.ports import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
 class RunSources:
-    """The objects below a run's prefix. `statements`: what was said of posted documents, by id."""
+    """The objects below a run's prefix. `statements`: fields of posted documents, by id."""
 
     run: IngestRun
     statements: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
-        """Fetch what was said of the documents of a run that were sent."""
+        """Fetch the statements of a run's posted documents."""
         statements: Mapping[str, Any] = {}
         if run.posted:
             with suppress(KeyError):
@@ -39,7 +39,7 @@ class RunSources:
 
     @property
     def prefix(self) -> str:
-        """Below which the run's objects lie."""
+        """Return the prefix of the run's objects."""
         return self.run.prefix or self.run.sources
 
     @property
@@ -48,16 +48,16 @@ class RunSources:
         return Path("/bucket", self.run.bucket, self.run.sources)
 
     def inner(self, key: str) -> str:
-        """Give an object's path in its folder: its document's id."""
+        """Return an object's path in its folder, which is the id of its document."""
         base = self.run.inbox if self.run.posted else self.run.sources
         return key.removeprefix(base)
 
     def counts(self, inner: str) -> bool:
-        """Tell whether an object is a file of the folder that a load speaks of."""
+        """Return whether an object is a file that a load considers."""
         return self.run.posted or not (inner.endswith("/") or is_passed_over(Path(inner)))
 
     def unread(self, inner: str) -> str:
-        """Say why an object is of no kind that is read, or ""."""
+        """Return the reason why an object is not read, or ""."""
         if self.run.posted:
             return "" if inner in self.statements else "nothing was said of it when it was sent"
         if NO_NAME.search(inner):

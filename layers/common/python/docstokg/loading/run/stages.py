@@ -1,36 +1,36 @@
 """The six stages of a load over a bucket: each may run twice, in any number of processes.
 
-They end in the content that `pipeline.load` gives of the same files, because they call what it
-calls: `read` takes each object's rows, `encode` and `names` ask the models about them, `resolve`
-stages all rows in the order of their paths and decides, `write` writes one shard's documents,
-`close` does the rest.
+They call the functions that `pipeline.load` calls, so both end in the same content. `read` writes
+each object's rows into shards, `encode` and `names` add the output of the models, `resolve` stages
+all rows in the order of their paths and makes the plan, `write` writes the documents of one shard,
+and `close` does the last steps.
 """
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import batched
 from pathlib import Path, PurePath
 from typing import Any
 
 from docstokg.contracts.file_types import skipped
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
-from docstokg.domain.visibility import may_see
+from docstokg.contracts.records import FoundName
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import LoadError, Unavailable, WrongAnswer
-from docstokg.loading.ahead import ahead
 from docstokg.loading.context import (
-    CHUNK_BATCH,
     Context,
+    Encoding,
     LoadOptions,
     LoadReport,
     Progress,
     Readers,
     Stores,
 )
-from docstokg.loading.names.candidates import find_names, has_own_mentions
+from docstokg.loading.names.candidates import found_names
 from docstokg.loading.pipeline import (
     Mark,
     begin,
@@ -38,7 +38,9 @@ from docstokg.loading.pipeline import (
     gone_documents,
     plan,
     read_files,
+    removals,
 )
+from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.rejects import RejectLog
@@ -47,31 +49,30 @@ from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
 from docstokg.loading.run.erasure import erase
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
-from docstokg.loading.run.readings import (
-    Answers,
-    RecordedEmbedder,
-    RecordedNames,
-    RecordedSparse,
-    answers_of,
-    put_names,
-    put_readings,
+from docstokg.loading.run.model_output import (
+    AbsentNames,
+    Models,
+    encoding_of,
+    models_of,
+    put_output,
+    shard_with,
+    written,
 )
 from docstokg.loading.run.refusal import reason_kept, refusal
-from docstokg.loading.run.resolved import DECISIONS, ResolvedRun, ResolverCache, put_resolved
+from docstokg.loading.run.resolved import RESOLVED, ResolvedRun, ResolverCache, put_resolved
 from docstokg.loading.run.rows import (
     Part,
     Shard,
     ShardWriter,
     every_object,
-    read_shard,
     shard_name,
     shard_names,
     shard_of,
 )
 from docstokg.loading.run.shard_manifest import Entry, ShardManifest
 from docstokg.loading.run.sources import RunSources
-from docstokg.loading.run.task_time import InTime, TaskTime
-from docstokg.loading.write.chunk_writing import encoder_input, vectors_of, weights_of, write_chunks
+from docstokg.loading.run.task_time import TaskTime
+from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 LARGEST_OBJECT = 500_000_000
@@ -80,9 +81,10 @@ LARGEST_OBJECT = 500_000_000
 MOST_NAMED = 1000
 """Rejections that a run's report names; all of them are in `rejects/resolve.jsonl`."""
 
-UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 SHARDS_AT_HAND = 4
+AHEAD = 8
 CLOSING = "closing.json"
+VECTORS, NAMES = "vectors", "names"
 LOST = "lost"
 """Where the machine notes the shards that ended who read them."""
 
@@ -90,38 +92,27 @@ Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Take the rows of some objects into a shard; what cannot be read is noted with its reason."""
+    """Write the rows of some objects into shards, with a reason for each that cannot be read."""
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
-    chunks, reasons = 0, []
+    chunks = rejected = 0
     for item in task.items:
         inner = sources.inner(item.key)
         if not sources.counts(inner):
             continue
-        reason = sources.unread(inner)
-        if task.crashed is not None:
-            reason = f"reading it ended with {task.crashed.get('Error', 'a crash')}"
-        elif item.size > LARGEST_OBJECT:
-            reason = f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}"
-        if not reason:
-            try:
-                chunks += _read_object(sources, item, objects, readers, writer)
-            except KeyError:  # it is gone since it was listed, and so is its document
-                continue
-            except LoadError as refused:
-                reason = str(refused)
-        if reason:
-            writer.refuse(inner, item.etag, reason)
-            reasons.append(f"{inner}: {reason}"[:300])
+        try:
+            if task.crashed is not None:
+                error = task.crashed.get("Error", "a crash")
+                raise LoadError(f"reading it ended with {error}")
+            chunks += _read_object(sources, item, objects, readers, writer)
+        except KeyError:  # deleted since it was listed, like its document
+            continue
+        except LoadError as refused:
+            writer.refuse(inner, item.etag, str(refused))
+            rejected += 1
     writer.flush()
-    return {
-        "shard": shard_name(task.items),
-        "documents": len(task.items) - len(reasons),
-        "chunks": chunks,
-        "rejected": len(reasons),
-        "reasons": reasons[:5],
-    }
+    return {"chunks": chunks, "rejected": rejected}
 
 
 def _read_object(
@@ -133,6 +124,10 @@ def _read_object(
 ) -> int:
     """Write one object's rows; `LoadError` when it holds none that could be read."""
     inner = sources.inner(item.key)
+    if item.size > LARGEST_OBJECT:
+        raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
+    if reason := sources.unread(inner):
+        raise LoadError(reason)
     raw = objects.get(item.key)
     file = sources.file(inner, raw)
     if file.posted is not None:
@@ -157,47 +152,44 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Ask the encoders about the chunks of some shards."""
-    count = 0
-    with reason_kept(task, objects):
-        for shard, rows in _shards(task, objects):
-            dense_notes = RecordedEmbedder(embedder) if embedder is not None else None
-            sparse_notes = RecordedSparse(sparse.model, sparse) if sparse is not None else None
-            for chunks in batched(rows.chunks(), CHUNK_BATCH, strict=False):
-                texts, borders = encoder_input(chunks)
-                vectors_of(dense_notes, chunks, texts, borders)
-                weights_of(sparse_notes, chunks, texts)
-                count += len(chunks)
-            put_readings(task.run, objects, shard, dense_notes, sparse_notes)
-    return {"chunks": count}
+    """Encode the chunks of some shards."""
+    models = {
+        "dense": embedder.model if embedder else None,
+        "sparse": sparse.model if sparse else None,
+    }
+
+    def ask(chunks: Sequence[RawChunk]) -> Iterator[Any]:
+        sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
+        made = encodings(embedder, sparse, chunks, sentences, [""] * len(chunks))
+        return map(written, made)
+
+    return _put_output(task, objects, VECTORS, models, ask)
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Ask the recogniser about the chunks of some shards."""
-    count = 0
+    """Find the names in the chunks of some shards."""
+    models = {"names": finder.model if finder else None}
+    return _put_output(task, objects, NAMES, models, partial(found_names, finder))
+
+
+def _put_output(
+    task: IngestTask,
+    objects: ObjectStore,
+    kind: str,
+    models: Models,
+    ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
+) -> Answer:
     with reason_kept(task, objects):
-        for shard, rows in _shards(task, objects):
-            notes = RecordedNames(finder.model, finder) if finder is not None else None
-            linked = (chunk for chunk in rows.chunks() if not has_own_mentions(chunk))
-            for chunks in batched(linked, CHUNK_BATCH, strict=False):
-                find_names(notes, [chunk.text for chunk in chunks])
-                count += len(chunks)
-            put_names(task.run, objects, shard, notes)
-    return {"chunks": count}
-
-
-def _shards(task: IngestTask, objects: ObjectStore) -> Iterator[tuple[str, Shard]]:
-    for item in task.items:
-        shard = shard_of(item.key)
-        yield shard, read_shard(task.run, objects, shard)
+        shards = [shard_of(item.key) for item in task.items]
+        return {"chunks": sum(put_output(task.run, objects, kind, s, models, ask) for s in shards)}
 
 
 def resolve(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Stage every row, in the order of the paths, decide who is named, and keep that.
+    """Stage every row, in the order of the paths, and write the plan of the load.
 
-    Killed, it begins anew; `LoadError` when it does not end in its `time`.
+    Killed, it starts again; `LoadError` if it does not end in its `time`.
     """
     run = task.run
     if is_closed(run, objects):
@@ -205,12 +197,10 @@ def resolve(
     with (
         turn(run, objects, stores.index_writer),
         tempfile.TemporaryDirectory(prefix="docstokg-resolve-") as folder,
-        closing(ShardManifest()) as manifest,
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
-            progress = InTime(time or TaskTime())
-            maker = _Resolution(run, objects, manifest, staging, rejects, progress)
+            maker = _Resolution(run, objects, staging, rejects, time or TaskTime())
             summary = maker.make(stores, Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "resolve.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
@@ -218,11 +208,10 @@ def resolve(
 
 @dataclass
 class _Resolution:
-    """What `resolve` works with, and what it does."""
+    """One execution of `resolve`."""
 
     run: IngestRun
     objects: ObjectStore
-    manifest: ShardManifest
     staging: Staging
     rejects: RejectLog
     progress: Progress
@@ -230,12 +219,13 @@ class _Resolution:
     def __post_init__(self) -> None:
         self.sources = RunSources.of(self.run, self.objects)
         self.files = 0
+        self.models: Models | None = None
         self.paths: dict[str, str] = {}
         # An object that filled several shards may need one again.
-        self._shard = lru_cache(SHARDS_AT_HAND)(partial(read_shard, self.run, self.objects))
+        self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Decide, and keep that with the staging's `file`; give what the report will say."""
+        """Write the plan with the staging's `file`; return the summary for the report."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -243,14 +233,19 @@ class _Resolution:
             sync=run.sync,
             agree=lambda gone: len(gone) <= run.max_removed,
             run_id=run.run_id,
+            remove=run.remove,
+            groups=run.groups,
+            again=_is_there(self.objects, run.key("resolved", RESOLVED)),
         )
         stores, report = self._survey(stores), LoadReport(run_id=run.run_id)
         context, before, registry = begin(
             options, stores, self.staging, self.rejects, self.progress, report
         )
+        if self.models is not None:
+            report.sparse_model = self.models["sparse"]
         registry.write_key()
         context = read_files(context, self._files(), None, registry)
-        removed, refused = self._removals(registry)
+        removed = removals(options, context, registry)
         gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
         load_plan = plan(context, before.unfinished_load, gone)
         documents = sum(1 for _ in self.staging.origins())
@@ -259,59 +254,54 @@ class _Resolution:
             "removed": len(gone),
             "kept_back": report.kept_back[:MOST_NAMED],
             "warnings": report.warnings,
-            "rejected_count": self.rejects.count + len(refused),
-            "rejected": [*refused, *self._rejected()],
+            "rejected_count": self.rejects.count,
+            "rejected": self._rejected(),
             "notes": self.rejects.notes[:MOST_NAMED],
         }
         put_resolved(run, self.objects, context, load_plan, file, summary)
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
-        """Note what is listed and what was read, and let the models' answers be recalled."""
-        run, objects, manifest = self.run, self.objects, self.manifest
-        manifest.list(
+        """Note the objects that are listed and read; return the stores with the run's models."""
+        run, objects = self.run, self.objects
+        self.manifest = ShardManifest(
             (inner, entry.etag)
             for entry in every_object(objects, self.sources.prefix)
             if self.sources.counts(inner := self.sources.inner(entry.key))
         )
-        models: dict[str, str | None] | None = None
         self._lost = {shard_of(e.key): e.key for e in every_object(objects, run.key(LOST))}
-        with self.progress.stage("shards", None) as advance:
-            for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
-                manifest.add(shard, parts)
+        shards = shard_names(run, objects)
+        with self.progress.stage("shards", None) as advance, ThreadPoolExecutor(AHEAD) as pool:
+            for shard, (parts, models) in prefetched(pool, self._read, shards, AHEAD):
+                self.manifest.add(shard, parts)
                 advance(1)
-                if not answers.models:
-                    continue
-                manifest.add_names(answers.names)
-                models = models or answers.models
-                if answers.models != models:
+                self.models = self.models or models
+                if models not in (None, self.models):
                     raise LoadError("two models have read this run's chunks: begin it again")
-        if models is None:
+        if self.models is None:
             return stores
-        dense, sparse, recogniser = models["dense"], models["sparse"], models["model"]
-        return replace(
-            stores,
-            embedder=stores.embedder if dense is not None else None,
-            sparse_encoder=None if sparse is None else RecordedSparse(sparse, None, {}),
-            names=RecordedNames(recogniser, stores.names, manifest) if recogniser else None,
-        )
+        embedder = stores.embedder if self.models["dense"] is not None else None
+        recogniser, names = self.models["names"], stores.names
+        if recogniser is None or names is None or names.model != recogniser:
+            names = None if recogniser is None else AbsentNames(recogniser)
+        return replace(stores, embedder=embedder, names=names)
 
-    def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
-        """Give what a shard holds and what models said of it: no model, if it was lost."""
-        answers = answers_of(self.run, self.objects, shard)
-        if {"dense", "model"} <= answers.models.keys():
-            return read_shard(self.run, self.objects, shard).parts, answers
+    def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
+        """Return the parts of a shard and the models that read it, None if the shard was lost."""
+        models = models_of(self.run, self.objects, shard)
+        if {"dense", "names"} <= models.keys():
+            return Shard.fetched(self.run, self.objects, shard).parts, models
         if shard not in self._lost:
             raise Unavailable("some chunks were not encoded or read for names yet")
         crash = json.loads(self.objects.get(self._lost[shard]))
         reason = f"encoding its passages ended with {crash['Error']}: run the load again"
         parts: Sequence[Part] = ()
-        with suppress(WrongAnswer):  # of a shard that is broken itself nobody knows what it held
-            parts = read_shard(self.run, self.objects, shard).parts
-        return [replace(part, rows=0, unread=reason) for part in parts], Answers({}, [])
+        with suppress(WrongAnswer):  # the content of a broken shard is unknown
+            parts = Shard.fetched(self.run, self.objects, shard).parts
+        return [replace(part, rows=0, unread=reason) for part in parts], None
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        """Yield the objects with their rows; note which of them was not read as it is."""
+        """Yield the objects with their rows; record those that were not read completely."""
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -327,9 +317,13 @@ class _Resolution:
 
     def _rows(self, entry: Entry) -> Iterator[Row]:
         for part in entry.parts:
-            for line, record in self._shard(part.shard).rows(part.position):
+            for line, record, found in self._shard(part.shard).rows(part.position):
                 self.staging.place = Place(part.shard, part.position, line)
-                yield line, record
+                if isinstance(record, RawChunk):
+                    names = tuple(FoundName(*name) for name in found)
+                    yield line, replace(record, found=names)
+                else:
+                    yield line, record
 
     def _gone(self, options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
         root = self.sources.root
@@ -341,20 +335,8 @@ class _Resolution:
         rejected = {(registry.root(root), inner) for inner in self.paths.values()}
         return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
-    def _removals(self, registry: SourceRegistry) -> tuple[list[str], list[dict[str, str]]]:
-        """Tell which of the named documents go, and why others do not."""
-        again = _is_there(self.objects, self.run.key("resolved", DECISIONS))
-        gone, refused = [], []
-        for doc_id in sorted(self.run.remove):
-            record = registry.stored.get(doc_id)
-            if record is not None and may_see(record.acl, self.run.groups):
-                gone.append(doc_id)
-            elif record is not None or not again:
-                refused.append({"doc_id": doc_id, "reason": UNKNOWN_DOCUMENT})
-        return gone, refused
-
     def _rejected(self) -> list[dict[str, str]]:
-        """Give the first reason of each object that was rejected, or had a row that was."""
+        """Return the first reason of each object that was rejected, or had a rejected row."""
         reasons: dict[str, str] = {}
         for rejection in self.rejects.first:
             reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
@@ -364,7 +346,7 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in some shards, with what they mention.
+    """Write the documents that begin in some shards, with their mentions.
 
     Any number of tasks may do so at once, each for other shards. `resolvers`: of this process.
     """
@@ -388,14 +370,15 @@ def _write_shard(
     staging = resolved.staging
     documents = staging.documents_beginning(shard)
     shards = staging.shards_of(documents)
+    recorded: dict[str, Encoding] = {}
     for name in shards:
-        rows = read_shard(run, objects, name)
+        rows = shard_with(run, objects, VECTORS, name)
         for position in range(len(rows.parts)):
-            for line, record in rows.rows(position):
+            for line, record, encoding in rows.rows(position):
                 staging.place = Place(name, position, line)
-                if isinstance(record, RawChunk):
-                    staging.fill(record)
-    context = resolved.context(stores, tuple(shards))
+                if isinstance(record, RawChunk) and staging.fill(record):
+                    recorded[record.id] = encoding_of(encoding)
+    context = resolved.context(stores, recorded)
     load_plan = resolved.plan(context)
     write_chunks(load_plan.resolver, load_plan.finder, shard)
     staging.empty(documents)
@@ -405,9 +388,9 @@ def _write_shard(
 def close(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Write edges, remove what is gone, link earlier chunks, end the load and report.
+    """Write edges, remove documents, link earlier chunks again, end the load and report.
 
-    What does not fit into its `time` the next task does, from the `cursor` of the answer.
+    If its `time` ends first, the next task goes on from the `cursor` of the answer.
     """
     run = task.run
     if task.failed:
@@ -421,14 +404,14 @@ def close(
         check_turn(run, stores.search_index, closing_before)
         with closing(ResolvedRun(run, objects)) as resolved:
             objects.put(run.key("resolved", CLOSING), b"{}")
-            context = resolved.context(stores)
+            context = resolved.context(stores, {})
             stopped = _finish(task, context, resolved, time or TaskTime())
             if stopped is not None:
                 return {"done": False, "cursor": stopped.model_dump()}
             report = {
                 "run_id": run.run_id,
                 "namespace": run.namespace,
-                **resolved.head["said"],
+                **resolved.head["summary"],
                 "relations": context.report.relations,
                 "relinked": context.report.relinked,
             }
@@ -440,7 +423,7 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete what nobody wants any more of a run that has ended, as its report has it."""
+    """Delete the objects of a run that has ended, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -449,7 +432,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Go on with a load's end; where it stopped, None when all is done."""
+    """Do the last steps of a load; return where they stopped, None if all is done."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -464,7 +447,7 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report why, and let others begin; the load stays unfinished, to be gone on with."""
+    """Report the reason and release the leases; the load stays unfinished and can be run again."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

@@ -1,4 +1,4 @@
-"""How long a task of a run may go on: a function is ended when its time is over, not asked."""
+"""Time limit of a task of a run: Lambda ends a function without a warning."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from docstokg.errors import LoadError
 
 KEPT_S = 180.0
-"""Of a function's time, for what follows the word to stop: a batch under way, and the answer."""
+"""Seconds of a function's time that are kept for the batch under way and the answer."""
 
 
 class TaskTime:
@@ -20,28 +20,24 @@ class TaskTime:
 
     @classmethod
     def of(cls, context: object) -> "TaskTime":
-        """Give the time that Lambda's context of an invocation tells."""
+        """Return the remaining time in Lambda's context of an invocation."""
         left: Callable[[], int] | None = getattr(context, "get_remaining_time_in_millis", None)
         return cls() if left is None else cls(left() / 1000 - KEPT_S)
 
     def is_over(self) -> bool:
-        """Tell whether the task has to stop."""
+        """Return whether the task has to stop."""
         return time.monotonic() >= self._end
-
-
-class InTime:
-    """Progress that ends a load which cannot stop half way, when its time is over."""
-
-    def __init__(self, time: TaskTime) -> None:
-        self._time = time
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Begin a stage; each advance may raise `LoadError`: tried again, it would take as long."""
+        """Begin a stage of a task that cannot stop half way, as of `Progress`.
+
+        Each advance may raise `LoadError`: tried again, it would take as long.
+        """
         yield self._advance
 
     def _advance(self, steps: int) -> None:
-        if self._time.is_over():
+        if self.is_over():
             raise LoadError(
                 "deciding who is named in these documents takes longer than one task of `resolve`"
                 " may: load them into several namespaces, or once with `docstokg load`"

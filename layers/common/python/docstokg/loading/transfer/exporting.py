@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from docstokg.contracts.records import ChunkRecord, FactRecord, RelationRecord
+from docstokg.contracts.records import FactRecord, RelationRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
 from docstokg.loading.read.source_registry import every_document
@@ -78,7 +78,7 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
 
 
 def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
-    """Give the rows of each part; those of the chunks come first, the others name them."""
+    """Return the rows of PARTS; those of the chunks come first, since the others refer to them."""
     index, graph = stores.index_writer, stores.graph_writer
     chunk_ids: dict[str, str] = {}
 
@@ -90,7 +90,7 @@ def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]
             yield record.model_dump(mode="json", include=fields) | {"evidence": evidence}
 
     fact = {"text", "source", "type", "target"}
-    parts = {
+    return {
         "chunks": _chunks(stores, namespace, chunk_ids),
         "documents": _documents(stores, namespace),
         "entities": (
@@ -109,21 +109,15 @@ def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]
             for mention in graph.stored_mentions(namespace)
         ),
     }
-    return {name: parts[name] for name in PARTS}
 
 
 def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
     for chunk, fingerprint in stores.index_writer.stored_chunks(namespace):
         chunk_ids[chunk.uuid] = chunk.chunk_id
-        yield chunk_row(chunk) | {"fingerprint": fingerprint}
-
-
-def chunk_row(chunk: ChunkRecord) -> dict[str, Any]:
-    """Write a chunk; vectors are base64."""
-    row = chunk.model_dump(mode="json", exclude=UNSAID | {"vector", "sentence_vectors"})
-    row["vector"] = _text(chunk.vector)
-    row["sentence_vectors"] = _text(chunk.sentence_vectors)
-    return row
+        row = chunk.model_dump(mode="json", exclude=UNSAID | {"vector", "sentence_vectors"})
+        row["vector"] = _text(chunk.vector)
+        row["sentence_vectors"] = _text(chunk.sentence_vectors)
+        yield row | {"fingerprint": fingerprint}
 
 
 def _documents(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:

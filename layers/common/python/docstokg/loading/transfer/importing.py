@@ -128,41 +128,41 @@ def load_export(
     """
     shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, shown):
-        report = _loaded(path, namespace, stores, rejects, only, shown)
-    report.rejected, report.seconds = rejects.count, time.monotonic() - started
-    return report
-
-
-def _loaded(
-    path: Path, namespace: str, stores: Stores, rejects: RejectLog, only: bool, shown: Progress
-) -> LoadReport:
-    manifest = manifest_of(path)
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
-    report = LoadReport(run_id=run.run_id, files=1)
-    report.embedding_model, report.sparse_model = manifest.embedding_model, manifest.sparse_model
-    report.names_by = manifest.recogniser or None
-    others = _others(path, run)
-    if others and not only:
-        raise LoadError(
-            f"namespace {namespace!r} holds {len(others):,} chunks that {path.name} does not:"
-            " choose another with --namespace, or --replace-docs"
+        manifest = manifest_of(path)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
+        report = LoadReport(run_id=run.run_id, files=1)
+        report.embedding_model, report.sparse_model = (
+            manifest.embedding_model,
+            manifest.sparse_model,
         )
-    stores.index_writer.open_load(
-        run.run_id, manifest.embedding_model, manifest.dimension, manifest.sparse_model, namespace
-    )
-    stores.graph_writer.note_recogniser(namespace, "")
-    if others:
-        report.removed = remove(stores, namespace, others)
-    with zipfile.ZipFile(path) as file:
-        for name in PARTS:
-            with shown.stage(name, manifest.counts.get(name)) as advance:
-                for batch in _batches(_rows(file, path, name, rejects)):
-                    _put(run, report, name, batch)
-                    advance(len(batch))
-    stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
-    stores.graph_writer.close_load()
-    stores.index_writer.close_load()
+        report.names_by = manifest.recogniser or None
+        others = _others(path, run)
+        if others and not only:
+            raise LoadError(
+                f"namespace {namespace!r} holds {len(others):,} chunks that {path.name} does not:"
+                " choose another with --namespace, or --replace-docs"
+            )
+        stores.index_writer.open_load(
+            run.run_id,
+            manifest.embedding_model,
+            manifest.dimension,
+            manifest.sparse_model,
+            namespace,
+        )
+        stores.graph_writer.note_recogniser(namespace, "")
+        if others:
+            report.removed = remove(stores, namespace, others)
+        with zipfile.ZipFile(path) as file:
+            for name in PARTS:
+                with shown.stage(name, manifest.counts.get(name)) as advance:
+                    for batch in _batches(_rows(file, path, name, rejects)):
+                        _put(run, report, name, batch)
+                        advance(len(batch))
+        stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
+        stores.graph_writer.close_load()
+        stores.index_writer.close_load()
+    report.rejected, report.seconds = rejects.count, time.monotonic() - started
     return report
 
 

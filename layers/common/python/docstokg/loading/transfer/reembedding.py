@@ -11,13 +11,14 @@ from itertools import batched
 from docstokg.contracts.records import ChunkRecord, VectorRow
 from docstokg.errors import LoadError
 from docstokg.loading.context import CHUNK_BATCH, Progress, Stores
-from docstokg.loading.read.records import encoder_text, made_fingerprints
+from docstokg.loading.read.records import made_fingerprints
+from docstokg.loading.write.chunk_writing import embedded
 from docstokg.loading.write.removal import exclusive_load
 from docstokg.ports import Embedder
 
 
 def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress) -> int:
-    """Give a namespace the vectors of `dense`; count its chunks.
+    """Replace the vectors of a namespace by those of `dense`; return its number of chunks.
 
     `LoadError` where it holds none, or a load did not finish.
     """
@@ -51,13 +52,8 @@ def _rows(
     stored: Iterable[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
 ) -> Iterator[VectorRow]:
     for some in batched(stored, CHUNK_BATCH, strict=False):
-        texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in some]
-        offsets = [len(text) - len(row[0].text) for text, row in zip(texts, some, strict=True)]
-        parts = [
-            [(a + offset, b + offset) for a, b in chunk.sentences]
-            for offset, (chunk, _) in zip(offsets, some, strict=True)
-        ]
-        made = dense.embed_parts(texts, parts)
+        chunks = [chunk for chunk, _ in some]
+        made = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
         for (chunk, mark), (vector, packed) in zip(some, made, strict=True):
             old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
             # The same mark of another encoder; that of a vector that came with its file is new.

@@ -1,16 +1,17 @@
-"""Chunks go into the index with their vectors and into the graph with what they mention."""
+"""Write chunks to the index with their vectors, and to the graph with their mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.text.sentences import Span, sentence_spans
-from docstokg.loading.ahead import ahead
-from docstokg.loading.context import CHUNK_BATCH, Context
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.loading.context import CHUNK_BATCH, Context, Encoding
 from docstokg.loading.names.mentions import MentionFinder
+from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import (
     chunk_node,
@@ -22,7 +23,6 @@ from docstokg.loading.read.records import (
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
-Fresh = Sequence[tuple[RawChunk, str]]
 Records = list[tuple[ChunkRecord, str]]
 
 AHEAD = 2
@@ -38,7 +38,7 @@ class _Batch(NamedTuple):
 
 
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
-    """Write what is new or changed, encoded; the graph's side is written anew always.
+    """Encode and write new and changed chunks; nodes and mentions of all are written.
 
     A stored document changes in one step. What a changed chunk invalidates goes before its new
     fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
@@ -46,9 +46,12 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
     """
     context = resolver.context
     batches = _batches(context, shard)
-    encoding = ahead(lambda batch: encoded(context, batch.fresh), batches, AHEAD + 1, threads=1)
-    with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
-        for batch, records in encoding:
+    with (
+        ThreadPoolExecutor(1) as pool,
+        context.progress.stage("chunks", context.staging.count("chunk")) as advance,
+    ):
+        encode = partial(encoded, context)
+        for batch, records in prefetched(pool, encode, batches, AHEAD + 1):
             advance(_write(resolver, finder, batch, records))
 
 
@@ -74,7 +77,7 @@ def _compare(
     `doc_id`: of a document of which these are all chunks; None for one that is new.
     """
     dense = context.model if context.dense is not None and context.model else ""
-    sparse = context.sparse.model if context.sparse is not None else ""
+    sparse = context.report.sparse_model or ""
     writer, namespace = context.stores.index_writer, context.namespace
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
     stored = writer.fingerprints(namespace, uuids)
@@ -129,72 +132,84 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
     return len(batch.chunks)
 
 
-def encoded(context: Context, fresh: Fresh) -> Records:
+def encoded(context: Context, batch: _Batch) -> Records:
     """Make records with vectors and weights; those that came with a chunk are kept."""
-    texts, borders = encoder_input([chunk for chunk, _ in fresh])
-    with ThreadPoolExecutor(1) as beside:
-        chunks = [chunk for chunk, _ in fresh]
-        languages = [language_of(context.stores.languages, text) for text in texts]
-        # The sparse encoder knows English pieces: of another language it would weigh letters.
-        english = [i for i, other in enumerate(languages) if not other]
-        weighing = beside.submit(
-            weights_of, context.sparse, [chunks[i] for i in english], [texts[i] for i in english]
+    chunks = [chunk for chunk, _ in batch.fresh]
+    finder = context.stores.languages
+    # Encoders read title and headings too; so does the finder of languages.
+    languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
+    sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
+    if context.recorded is not None:
+        made = [context.recorded[chunk.id] for chunk in chunks]
+    else:
+        made = encodings(context.dense, context.sparse, chunks, sentences, languages)
+    rows = zip(batch.fresh, made, sentences, languages, strict=True)
+    return [
+        (
+            chunk_record(
+                chunk,
+                context.namespace,
+                context.report.run_id,
+                sentences=spans,
+                sparse=chunk.sparse or {} if language else encoding.weights,
+                language=language,
+                vector=encoding.vector,
+                sentence_vectors=encoding.sentences,
+            ),
+            mark,
         )
-        read = vectors_of(context.dense, chunks, texts, borders)
-        weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
-        weights |= zip(english, weighing.result().values(), strict=True)
-    records = []
-    for i, (chunk, mark) in enumerate(fresh):
-        vector, packed = read.get(i, (chunk.embedding, b""))
-        record = chunk_record(
-            chunk,
-            context.namespace,
-            context.report.run_id,
-            sentences=tuple(borders[i]),
-            sparse=weights[i],
-            language=languages[i],
-            vector=vector,
-            sentence_vectors=packed,
-        )
-        records.append((record, mark))
-    return records
+        for (chunk, mark), encoding, spans, language in rows
+    ]
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
-    """Name a chunk's language, as `ChunkText` has it."""
+    """Return the language of a text, as `ChunkText` has it."""
     return "" if finder is None else finder.language(text)
 
 
-def encoder_input(chunks: Sequence[RawChunk]) -> tuple[list[str], list[list[Span]]]:
-    """Give what the encoders read of each chunk, and its sentences in its own text."""
-    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
-    return texts, [list(sentence_spans(chunk.text)) for chunk in chunks]
+def _encoder_text(chunk: RawChunk | ChunkRecord) -> str:
+    return encoder_text(chunk.title, chunk.text, chunk.headings)
 
 
-def weights_of(
-    sparse: SparseEncoder | None, chunks: Sequence[RawChunk], texts: Sequence[str]
-) -> dict[int, dict[str, float]]:
-    """Give every chunk its sparse weights: its own, else encoded ones, else none."""
-    weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
-    todo = [i for i, chunk in enumerate(chunks) if chunk.sparse is None]
-    if sparse is not None and todo:
-        maps = sparse.encode([texts[i] for i in todo], None)
-        weights.update(zip(todo, maps, strict=True))
-    return weights
+def embedded(
+    dense: Embedder,
+    chunks: Sequence[RawChunk | ChunkRecord],
+    sentences: Sequence[Sequence[tuple[int, int]]],
+) -> Sequence[Parts]:
+    """Return the vector of each chunk, with its title and headings, and those of its sentences."""
+    texts = [_encoder_text(chunk) for chunk in chunks]
+    # Sentences count in the chunk's own text, which title and headings precede.
+    before = [len(text) - len(chunk.text) for text, chunk in zip(texts, chunks, strict=True)]
+    parts = [[(a + n, b + n) for a, b in spans] for n, spans in zip(before, sentences, strict=True)]
+    return dense.embed_parts(texts, parts)
 
 
-def vectors_of(
+def encodings(
     dense: Embedder | None,
+    sparse: SparseEncoder | None,
     chunks: Sequence[RawChunk],
-    texts: Sequence[str],
-    borders: Sequence[Sequence[Span]],
-) -> dict[int, Parts]:
-    """Embed the chunks that came without a vector, and their sentences in the same reading."""
+    sentences: Sequence[Sequence[tuple[int, int]]],
+    languages: Sequence[str],
+) -> list[Encoding]:
+    """Encode chunks with their sentences, except for vectors and weights that came with them.
+
+    `languages`: "" for English. The sparse encoder reads only English: its units are word pieces.
+    """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
-    if dense is None or not todo:
-        return {}
-    # The encoder's text begins with title and headings; sentences count in the chunk's own text.
-    before = {i: len(texts[i]) - len(chunks[i].text) for i in todo}
-    parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
-    made = dense.embed_parts([texts[i] for i in todo], parts)
-    return dict(zip(todo, made, strict=True))
+    weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]
+    made: dict[int, Parts] = {}
+    weights: dict[int, dict[str, float]] = {}
+    with ThreadPoolExecutor(1) as second:
+        weighing = None
+        if sparse is not None and weighed:
+            texts = [_encoder_text(chunks[i]) for i in weighed]
+            weighing = second.submit(sparse.encode, texts, None)
+        if dense is not None and todo:
+            vectors = embedded(dense, [chunks[i] for i in todo], [sentences[i] for i in todo])
+            made = dict(zip(todo, vectors, strict=True))
+        if weighing is not None:
+            weights = dict(zip(weighed, weighing.result(), strict=True))
+    return [
+        Encoding(*made.get(i, (chunk.embedding, b"")), weights.get(i, chunk.sparse or {}))
+        for i, chunk in enumerate(chunks)
+    ]

@@ -10,7 +10,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Names
-from docstokg.loading.read.raw_input import RawChunk, RawRelation, RawTriple
+from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 
@@ -22,14 +22,11 @@ Gone = frozenset[str]
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
+    """Replace names by ids and chunk ids by uuids; reject statements without evidence."""
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
-                if isinstance(edge, RawRelation):
-                    _resolve_relation(context, names, edge, gone)
-                else:
-                    _resolve_triple(context, names, edge, gone)
+                _resolve(context, names, edge, gone)
             except Rejected as rejected:
                 context.rejects.add(file, line, str(rejected))
             advance(1)
@@ -79,7 +76,7 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
 
 
 def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
-    """Name a fact by what it states and where: UUIDv5 like a chunk's."""
+    """Return the id of a fact: the UUIDv5 of its edge and its evidence."""
     return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
 
 
@@ -95,60 +92,51 @@ def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] |
     return None
 
 
-def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
+def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation]]:
     yield from context.staging.statements()
     for chunk in context.staging.chunks():
         for number, same in enumerate(same_names(chunk.text, chunk.title), 1):
-            triple = RawTriple(
-                subject=same.name,
-                relation=SAME_AS,
-                object=same.other,
-                chunk_id=chunk.id,
+            triple = RawRelation(
+                source=same.name,
+                type=SAME_AS,
+                target=same.other,
+                evidence=chunk.id,
                 start=same.start,
                 end=same.end,
                 properties={"reason": same.reason},
+                from_text=True,
             )
             yield f"chunk {chunk.id}", number, triple
 
 
-def _resolve_relation(context: Context, names: Names, relation: RawRelation, gone: Gone) -> None:
+def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> None:
+    payload: dict[str, Any] = {"properties": edge.properties, "weight": edge.weight}
     evidence = None
-    payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
-    if relation.evidence is not None:
-        evidence, place = _place(context, relation.evidence, gone)
-        if relation.end is not None and relation.end > len(place.text):
-            raise Rejected(
-                f"evidence: {relation.start}..{relation.end} is no stretch of the chunk's text"
-            )
-        payload |= _owned(place, relation.start, relation.end)
-    source, target = names.resolve(relation.source), names.resolve(relation.target)
-    context.staging.add_edge((source, relation.type, target, evidence), payload, "")
-
-
-def _resolve_triple(context: Context, names: Names, triple: RawTriple, gone: Gone) -> None:
-    uuid, place = _stating_place(context, triple, gone)
-    start, end = triple.start, triple.end
-    if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
-        start, end = span
-    payload = {"properties": triple.properties, "weight": 1.0, **_owned(place, start, end)}
-    source, target = names.id_of_name(triple.subject), names.id_of_name(triple.object)
-    if triple.relation == SAME_AS and (source == target or are_distinct(source, target)):
+    if edge.evidence is not None or edge.doc_id is not None:
+        evidence, chunk = _stating_place(context, edge, gone)
+        start, end = edge.start, edge.end
+        if edge.from_text and end is None:
+            start, end = stating_sentence(chunk.text, edge.source, edge.target) or (None, None)
+        if end is not None and end > len(chunk.text):
+            raise Rejected(f"evidence: {start}..{end} is no stretch of the chunk's text")
+        # A fact has the owner and the readers of its chunk.
+        payload |= {"start": start, "end": end, "doc_id": chunk.doc_id, "acl": list(chunk.acl)}
+    resolve = names.id_of_name if edge.from_text else names.resolve
+    source, target = resolve(edge.source), resolve(edge.target)
+    if not edge.from_text:
+        fact = ""
+    elif edge.type == SAME_AS and (source == target or are_distinct(source, target)):
         return
-    key = (source, triple.relation, target, uuid)
-    fact = f"{triple.subject} {triple.relation} {triple.object}"
-    context.staging.add_edge(key, payload, fact)
+    else:
+        fact = f"{edge.source} {edge.type} {edge.target}"
+    context.staging.add_edge((source, edge.type, target, evidence), payload, fact)
 
 
-def _owned(chunk: RawChunk | StoredChunk, start: int | None, end: int | None) -> dict[str, Any]:
-    """Give the stretch that is evidence, and what a fact needs to know of its chunk."""
-    return {"start": start, "end": end, "doc_id": chunk.doc_id, "acl": list(chunk.acl)}
-
-
-def _stating_place(context: Context, triple: RawTriple, gone: Gone) -> Place:
+def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
     """Choose the chunk of the document that holds both ends, else one end, else the first."""
-    if triple.chunk_id is not None:
-        return _place(context, triple.chunk_id, gone)
-    doc_id = triple.doc_id or ""
+    if edge.evidence is not None:
+        return _place(context, edge.evidence, gone)
+    doc_id = edge.doc_id or ""
     parts = context.staging.document_chunks(doc_id)
     candidates = [(chunk.id, chunk.text) for part in parts for chunk in part]
     if not candidates and doc_id not in gone:
@@ -157,7 +145,7 @@ def _stating_place(context: Context, triple: RawTriple, gone: Gone) -> Place:
         candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
     if not candidates:
         raise Rejected(f"document {doc_id!r} has no loaded chunk")
-    ends = [part.casefold() for part in (triple.subject, triple.object)]
+    ends = [part.casefold() for part in (edge.source, edge.target)]
     chunk_id, _ = max(
         candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
     )

@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
-from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import Timeout
 from docstokg.loading.context import Context, NullProgress, Progress, Stores
 from docstokg.ports import IndexWriter
@@ -23,42 +22,41 @@ def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
     return stores.index_writer.delete(namespace, uuids)
 
 
-def remove_stale(context: Context, every_document: bool, after: str = "") -> Iterator[str]:
-    """Remove what documents read whole (or every document of the load) no longer hold.
+def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
+    """Remove the chunks of documents that are stored and were read without any chunk.
 
-    Each is yielded when it is done, in order; `after`: of those, the last one that was.
+    Each document is yielded when it is done, in order; `after`: the last one that was.
     """
-    documents = [d for d in context.staging.documents(every=every_document) if d > after]
-    with context.progress.stage("replaced documents", len(documents)) as advance:
+    earlier = context.earlier
+    documents = [
+        doc_id
+        for doc_id in context.staging.emptied()
+        if doc_id > after and (earlier is None or doc_id in earlier)
+    ]
+    with context.progress.stage("emptied documents", len(documents)) as advance:
         for doc_id in documents:
-            if context.earlier is None or doc_id in context.earlier:
-                _remove_stale_chunks(context, doc_id)
+            _remove_chunks(context, doc_id)
             advance(1)
             yield doc_id
-
-
-def _remove_stale_chunks(context: Context, doc_id: str) -> None:
-    stored = set(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
-    current = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
-    if stale := sorted(stored - current):
-        context.report.removed += remove(context.stores, context.namespace, stale)
 
 
 def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
-    """Remove documents whose files are gone; the register remembers them until the last.
+    """Remove documents; the register has them until their chunks are removed.
 
-    Each is yielded when it is done, in order; `after`: of those, the last one that was.
+    Each document is yielded when it is done, in order; `after`: the last one that was.
     """
-    stores = context.stores
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
         for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
-            uuids = stores.index_writer.doc_uuids(context.namespace, doc_id)
-            if uuids:
-                context.report.removed += remove(stores, context.namespace, uuids)
-            stores.register.forget(context.namespace, [doc_id])
+            _remove_chunks(context, doc_id)
+            context.stores.register.forget(context.namespace, [doc_id])
             context.report.gone += 1
             advance(1)
             yield doc_id
+
+
+def _remove_chunks(context: Context, doc_id: str) -> None:
+    if uuids := context.stores.index_writer.doc_uuids(context.namespace, doc_id):
+        context.report.removed += remove(context.stores, context.namespace, uuids)
 
 
 @contextmanager

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 SYNTHESIS_TOKENS = 512
 AUTO = "auto"
+INFO_S = 5.0
 Shown = Literal["all", "answer", "json"]
-NAMES_SHOWN = 5
-"""How many namespaces an empty one is told apart from."""
 
 
 class Outcome(NamedTuple):
-    """What came back: a RAGResponse when `status` is 200, else a problem."""
+    """Result of a request: a RAGResponse if `status` is 200, else a problem."""
 
     status: int
     body: dict[str, Any]
@@ -59,7 +58,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
 def request_of(
     fields: dict[str, Any], given: dict[str, Any], filters: Sequence[str], graph: bool
 ) -> dict[str, Any]:
-    """Give the RAGRequest: the file's fields, over them the options; None says nothing.
+    """Return the RAGRequest: the file's fields, over them the options; None says nothing.
 
     Wrong usage is `typer.BadParameter`.
     """
@@ -81,7 +80,7 @@ def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
-    """Give a model that is not built in all the time this machine allows; one here may need it."""
+    """Return a request that gives a model other than the built-in one the longest time."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
@@ -130,6 +129,7 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     Everything but the result itself is said on standard error, each fault with its cause and cure.
     """
     from docstokg_local.cli.display import print_json, show_answer, show_problem
+    from docstokg_local.cli.doctor import examine
     from docstokg_local.engine.workflow import LocalWorkflow
 
     if shown != "json" and (missing := _no_store(wiring)):
@@ -143,15 +143,23 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         print_json(outcome.body)
         return outcome.status == 200
     if outcome.status != 200:
-        if outcome.status in (503, 504):
-            _show_causes(wiring, outcome.body)
-        else:
+        parts = examine(wiring) if outcome.status == 503 else []
+        faults = [part for part in parts if part.state == "missing"]
+        for part in faults:
+            say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
+        if not faults:
             show_problem(outcome.body)
         return False
     if shown == "all":
         show_answer(outcome.body, most)
     if not outcome.body["citations"]:
-        _say_what_is_loaded(wiring, request)
+        namespace = request.get("namespace", "default")
+        loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
+        if namespace not in loaded and not request.get("namespaces"):
+            say(f"namespace {namespace} is empty; there is {', '.join(loaded)}", err=True)
+        elif request.get("filter"):
+            hint = "nothing fits the filter; `docstokg list --documents` names what is there"
+            say(hint, err=True)
     return shown == "all" or _say_answer(outcome.body)
 
 
@@ -169,7 +177,7 @@ def _say_answer(body: dict[str, Any]) -> bool:
 
 
 def _no_store(wiring: "Wiring") -> str | None:
-    """Say that the store's file is not there, and what makes one."""
+    """Return a message if the store's file is missing, with the commands that make one."""
     from docstokg.wiring import sqlite_path
 
     path = sqlite_path(wiring.settings.index_url)
@@ -179,38 +187,6 @@ def _no_store(wiring: "Wiring") -> str | None:
         f"nothing is loaded: {path} is not there. Load something with `docstokg load FOLDER` or "
         "`docstokg demo`, or name another store with --index"
     )
-
-
-def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
-    """Say which part is missing and how to get it, as `doctor` does, instead of a list of codes."""
-    from docstokg_local.cli.doctor import examine
-
-    late = problem.get("status") == 504
-    say("The time for this question ran out." if late else "No passage could be read.", err=True)
-    missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
-    for diagnosis in missing:
-        say(f"  {diagnosis.part}: {diagnosis.message}", err=True)
-        if diagnosis.remedy:
-            say(f"    -> {diagnosis.remedy}", err=True)
-    if not missing:
-        cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
-        say(f"  every part answers now: {cure}", err=True)
-    say(f"  ({problem.get('code')}, request {problem.get('request_id')})", err=True)
-
-
-def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
-    """After an empty result: where there would have been something to find."""
-    namespace = request.get("namespace", "default")
-    info = wiring.search_index().info(5.0)
-    if namespace in info.namespaces or request.get("namespaces"):
-        if request.get("filter"):
-            hint = "nothing fits the filter; `docstokg list --documents` names what is there"
-            say(hint, err=True)
-        return
-    others = sorted(info.namespaces)
-    names = ", ".join(others[:NAMES_SHOWN]) + (", ..." if len(others) > NAMES_SHOWN else "")
-    there = f"there is {names}: add --namespace NAME" if others else "load something first"
-    say(f"namespace {namespace} is empty; {there}", err=True)
 
 
 def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:

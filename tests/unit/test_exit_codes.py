@@ -8,7 +8,7 @@ import pytest
 # What a native library does whose thread is still at work when the interpreter is taken apart.
 LEFT_BEHIND = """
 import atexit, os, sys, threading, time
-from docstokg_local.cli.ending import leave
+from docstokg_local.cli.exit_codes import leave
 class Native:
     def __del__(self):
         if threading.active_count() > {others}:

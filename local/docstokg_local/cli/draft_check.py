@@ -9,11 +9,11 @@ from docstokg.contracts.reason_words import VERDICT_REASONS
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
-from docstokg_local.cli.asking import envelope_of
-from docstokg_local.cli.causes import in_words, summary
 from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
+from docstokg_local.cli.question import envelope_of
+from docstokg_local.cli.reasons import in_words, summary
 
 Body = dict[str, Any]
 

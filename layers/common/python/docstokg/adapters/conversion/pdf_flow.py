@@ -1,0 +1,150 @@
+"""The text of a PDF as it flows over its pages: repeated headers and footers, cut sentences."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from docstokg.adapters.conversion.convert_lines import GOES_ON
+from docstokg.adapters.conversion.pdf_page import Box, Word
+from docstokg.adapters.conversion.pdf_scan import Reading
+from docstokg.adapters.conversion.pdf_tables import Table, tables_of
+
+SAMPLE = 12
+"""Consecutive pages, from the middle, that show what is repeated."""
+
+FEWEST = 3
+SHARE = 0.4
+"""Of the sampled pages that have a line: left and right pages may have different ones."""
+
+MARGIN = 0.12
+"""Of a page's height, at its top and at its bottom."""
+
+SAME_PLACE = 60
+"""Tenths of a point by which the place of a repeated line may differ."""
+
+LONGEST_REST = 80
+"""Words of a sentence that are moved to the page where it begins."""
+
+_NUMBER = re.compile(r"\d+|\b[ivxlc]{1,7}\b")
+_END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\Z")
+
+Line = Sequence[Word]
+Mark = tuple[str, bool]
+"""A line's text without its numbers, and whether it is at the top."""
+
+
+@dataclass
+class PageParts:
+    """A page: paragraphs (lines of words) and tables in reading order; `height` of the page."""
+
+    number: int
+    height: int
+    parts: list[Table | list[Line]]
+    reading: Reading = field(default_factory=list)
+    rest: str = ""
+
+
+def parts_of(
+    lines: Sequence[Line], level: list[Box], upright: list[Box]
+) -> Iterator[Table | list[Line]]:
+    """Yield a page's paragraphs and tables in the order of their first words."""
+    words = [word for line in lines for word in line]
+    first = {min(table.words): table for table in tables_of(words, level, upright)}
+    inside = frozenset(at for table in first.values() for at in table.words)
+    paragraph: list[Line] = []
+    at = 0
+    for line in lines:
+        places = range(at, at + len(line))
+        at += len(line)
+        rest = [words[place] for place in places if place not in inside]
+        tables = [first[place] for place in places if place in first]
+        if paragraph and (tables or not rest or _begins(paragraph, rest)):
+            yield paragraph
+            paragraph = []
+        yield from tables
+        if rest:
+            paragraph.append(rest)
+    if paragraph:
+        yield paragraph
+
+
+def _begins(above: Sequence[Line], line: Line) -> bool:
+    """Tell whether a line begins a paragraph: further below than lines are, or of other size."""
+    last, here = above[-1][0].box, line[0].box
+    high, before = here[3] - here[1], last[3] - last[1]
+    return not 0 <= here[1] - last[1] <= 1.7 * high or not 0.8 < high / max(before, 1) < 1.25
+
+
+class Furniture:
+    """Headers, footers and page numbers: lines at one place of most pages."""
+
+    def __init__(self, pages: Iterable[PageParts]) -> None:
+        sample = list(pages)
+        found = Counter(mark for page in sample for mark in {*_marks(page)})
+        places: dict[Mark, list[int]] = {}
+        for page in sample:
+            for mark, line in _marks(page).items():
+                places.setdefault(mark, []).append(line[0].box[1])
+        self._marks = {
+            mark
+            for mark, times in found.items()
+            if times >= max(FEWEST, SHARE * len(sample))
+            and max(places[mark]) - min(places[mark]) <= SAME_PLACE
+        }
+        self._kept: set[Mark] = set()
+        self.texts: list[str] = []
+
+    def remove(self, page: PageParts) -> None:
+        """Take repeated lines out of a page; each one's first is a paragraph at the page's end."""
+        repeated = {id(line): mark for mark, line in _marks(page).items() if mark in self._marks}
+        if not repeated:
+            return
+        parts: list[Table | list[Line]] = []
+        kept: list[Line] = []
+        for part in page.parts:
+            if isinstance(part, Table):
+                parts.append(part)
+                continue
+            if left := [line for line in part if id(line) not in repeated]:
+                parts.append(left)
+            for line in part:
+                if id(line) in repeated and repeated[id(line)] not in self._kept:
+                    self._kept.add(repeated[id(line)])
+                    self.texts.append(" ".join(word.text for word in line))
+                    kept.append(line)
+        page.parts = [*parts, *([line] for line in kept)]
+
+
+def _marks(page: PageParts) -> dict[Mark, Line]:
+    """Map the marks of the lines in a page's margins to the lines."""
+    top, bottom = page.height * MARGIN, page.height * (1 - MARGIN)
+    return {
+        (_NUMBER.sub("#", " ".join(word.text for word in line)), line[0].box[3] < top): line
+        for part in page.parts
+        if not isinstance(part, Table)
+        for line in part
+        if line[0].box[3] < top or line[0].box[1] > bottom
+    }
+
+
+def move_rest(page: PageParts, following: PageParts) -> None:
+    """Move the rest of a sentence that `page` begins from the top of the page after it."""
+    if not page.parts or not following.parts:
+        return
+    last, first = page.parts[-1], following.parts[0]
+    if isinstance(last, Table) or isinstance(first, Table):
+        return
+    end, begin = last[-1][-1].text, first[0][0].text
+    if _END.search(end) or not begin[:1].islower():
+        return
+    words = [word for line in first for word in line]
+    stop = next((at for at, word in enumerate(words, 1) if _END.search(word.text)), len(words))
+    if stop > LONGEST_REST:
+        return
+    text = " ".join(word.text for word in words[:stop]).replace(f"{GOES_ON} ", "")
+    page.rest = ("" if end.endswith(GOES_ON) else " ") + text.replace(GOES_ON, "-")
+    moved = {id(word) for word in words[:stop]}
+    left = [[word for word in line if id(word) not in moved] for line in first]
+    kept: list[Line] = [line for line in left if line]
+    following.parts[:1] = [kept] if kept else []

@@ -1,0 +1,277 @@
+"""The parts of a text that are quoted or checked by themselves: sentences, items, rows, code.
+
+An answer and a passage are read by the same rules.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal
+
+from docstokg.domain.answer.citations import code_ranges, strip_markers
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.words import WORD, in_pairs
+
+Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "list"]
+Borders = tuple[tuple[int, int], ...]
+
+LONGEST: Final = 450
+"""Characters of the longest unit."""
+LEAST_WORDS: Final = 3
+_LONGEST_TITLE: Final = 90
+FENCES: Final = ("```", "~~~")
+_LINE: Final = re.compile(r"[^\s](?:[^\n]*[^\s])?")
+_STRETCH: Final = re.compile(r"\S(?:.*\S)?", re.DOTALL)
+_HEADING: Final = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
+_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n\s*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
+_ITEM: Final = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
+AT_ITEM: Final = re.compile(rf"([^\S\n]*){_MARK}")
+_ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
+_BORDER: Final = re.compile(r"(?<!\\)\|")
+_CELLS: Final = re.compile(r"\s\|\s")
+_FIELD: Final = re.compile(r"[\w][\w .()/-]{0,40}: \S")
+_PROMPT: Final = re.compile(r"(?:[$%>] |>>> )\S")
+_ENDS: Final = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
+_STOPPED: Final = re.compile(
+    r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z"
+)
+_LONGEST_STOP: Final = 80
+_NEAR: Final = 99
+"""Characters before a sentence that are looked at for its place in the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch `text[start:end]`.
+
+    `shown`: it without markers and without the mark of an item or heading; a row with the names of
+    its columns. `above`: the heading and the announcement above it. `before`: the sentence before
+    it under the same heading. `lead`: the line with a colon that announces its list or code.
+    `cells`, `columns`: those of a row.
+    """
+
+    start: int
+    end: int
+    kind: Kind
+    shown: str
+    above: str = ""
+    before: str = ""
+    lead: str = ""
+    cells: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+# The passages of a question are read by the reader and by the check of each sentence.
+@lru_cache(maxsize=256)
+def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
+    """Return the parts of a text in order; each line of code and each row of a table is one.
+
+    `borders`: spans of its sentences; found here if empty.
+    """
+    made: list[Part] = []
+    heading = lead = before = ""
+    columns: tuple[str, ...] = ()
+    for start, end, known in _stretches(text, borders):
+        shown = strip_markers(text[start:end]).strip()
+        kind = known or _kind(text, start, end, shown)
+        if kind in ("heading", "title"):
+            shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")
+            heading, lead, before = shown, "", ""
+            made.append(Part(start, end, kind, shown))
+            continue
+        row = cells(shown.split("\n")[0]) if known in ("head", "row") else ()
+        columns = row if kind == "head" else columns if row else ()
+        if kind == "item":
+            shown = _ITEM.sub("", shown)
+        elif kind == "row":
+            shown = read_row(row, columns) if row else in_one_line(shown)
+        if made and made[-1].kind == "code" != kind:
+            lead = ""
+        above = f"{heading} {lead}".strip()
+        made.append(Part(start, end, kind, shown, above, before, lead, row, columns))
+        if shown.endswith(":"):
+            lead = shown
+        elif kind == "sentence":
+            lead = ""
+        if kind == "sentence":
+            before = " ".join(shown.split())
+    return tuple(made)
+
+
+def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | None]]:
+    """Yield the span of each sentence, row and line of code, with the kind of rows and code."""
+    at = 0
+    for begin, stop in (*fences(text), (len(text), len(text))):
+        own = borders or [(at + a, at + b) for a, b in sentence_spans(text[at:begin])]
+        for a, b in own:
+            inside = _STRETCH.search(text, max(a, at), max(at, min(b, begin)))
+            if inside is not None:
+                yield from _lines(text, *inside.span())
+        for line in _LINE.finditer(text, begin, stop):
+            if not line[0].startswith(FENCES):
+                yield (*line.span(), "code")
+        at = stop
+
+
+def fences(text: str) -> list[tuple[int, int]]:
+    """Return the ranges of fenced blocks of code."""
+    return [one for one in code_ranges(text) if text[slice(*one)].lstrip().startswith(FENCES)]
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | None]]:
+    """Yield a sentence as it is, but a table and code without a fence line by line."""
+    lines = [line.span() for line in _LINE.finditer(text, start, end)]
+    is_drawn = all(text[a] == "|" and cells(text[a:b]) for a, b in lines)
+    if is_drawn or (len(lines) > 1 and all(cells(text[a:b]) for a, b in lines)):
+        for place, (a, b) in enumerate(lines):
+            if _is_rule(text[a:b]):
+                continue
+            is_ruled = place + 1 < len(lines) and _is_rule(text[slice(*lines[place + 1])])
+            is_head = is_ruled or (place == 0 and not is_drawn)
+            yield a, lines[place + 1][1] if is_ruled else b, "head" if is_head else "row"
+    elif _is_code(text, start, lines[-1]):
+        yield from ((*line, "code") for line in lines)
+    else:
+        yield start, end, None
+
+
+def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
+    """Return whether text without a fence is code: after a prompt, or indented below a colon."""
+    before = text[max(0, start - _NEAR) : start]
+    depth = len(before) - (before.rfind("\n") + 1)
+    is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)
+    is_announced = depth >= 4 and before.rstrip().endswith(":")
+    return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
+
+
+def _kind(text: str, start: int, end: int, shown: str) -> Kind:
+    if _HEADING.match(shown) or _UNDERLINED.match(shown):
+        return "heading"
+    lines = shown.splitlines()
+    if len(lines) > 1 and all(_FIELD.match(line) for line in lines):
+        return "row"
+    if _ITEM.match(shown):
+        return "item"
+    before = text[max(0, start - _NEAR) : start].rstrip(" \t")
+    is_alone = before[-2:] in ("", "\n\n") and text[end : end + 2] == "\n\n" and len(lines) == 1
+    if is_alone and len(shown) <= _LONGEST_TITLE and end + 2 < len(text):
+        return "title" if shown.endswith("?") or not _ENDS.search(shown) else "sentence"
+    return "sentence"
+
+
+def cells(line: str) -> tuple[str, ...]:
+    """Return the cells of a line of a table; () for no row."""
+    line = line.strip()
+    if not line.startswith("|"):
+        found = _CELLS.split(line)
+        return tuple(found) if len(found) > 1 else ()
+    inner = _BORDER.split(line)[1:]
+    if len(inner) < 2:
+        return ()
+    if not inner[-1].strip():
+        inner = inner[:-1]
+    return tuple(cell.replace("\\|", "|").strip() for cell in inner)
+
+
+def _is_rule(line: str) -> bool:
+    """Return whether a line is the rule between head and rows: `|---|:--:|`."""
+    return "-" in line and "|" in line and not line.strip(":- |")
+
+
+def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
+    """Return a row as text: the row's key, then each column name before its value."""
+    named = columns if len(columns) == len(row) else [""] * len(row)
+    pairs = zip(named[1:], row[1:], strict=True)
+    values = [f"{name}: {cell}" if name else cell for name, cell in pairs if cell]
+    return f"{row[0]}: {'; '.join(values)}" if values else row[0]
+
+
+def in_one_line(text: str) -> str:
+    """Return lines as one, with semicolons after those that do not end a sentence."""
+    first, *rest = text.splitlines() or [""]
+    for line in rest:
+        first += (" " if first.rstrip().endswith((".", "!", "?", "\u3002")) else "; ") + line
+    return first
+
+
+@lru_cache(maxsize=256)
+def units(text: str, borders: Borders = ()) -> tuple[Part, ...]:
+    """Return the parts that can be quoted to a reader, with each list and block of code as a whole.
+
+    Headings, questions, announcements of lists and comments are none.
+    """
+    found = parts(text, borders)
+    made: list[Part] = []
+    at = 0
+    while at < len(found):
+        run = _run(text, found[at:])
+        if run[0].kind == "code":
+            made.append(_block(text, run))
+        else:
+            if run[0].kind == "item" and (whole := _list(run)) is not None:
+                made.append(whole)
+            made += (replace(one, shown=" ".join(one.shown.split())) for one in run)
+        at += len(run)
+    return tuple(one for one in made if _is_unit(text, one))
+
+
+def _run(text: str, found: Sequence[Part]) -> Sequence[Part]:
+    """Return the first part with those that belong to the same list or block of code."""
+    size = 1
+    while size < len(found) and found[0].kind == found[size].kind in ("item", "code"):
+        between = text[found[size - 1].end : found[size].start]
+        if any(fence in between for fence in FENCES) or "\n\n" in between:
+            break
+        size += 1
+    return found[:size]
+
+
+def _block(text: str, lines: Sequence[Part]) -> Part:
+    begin = text.rfind("\n", 0, lines[0].start) + 1
+    shown = textwrap.dedent(text[begin : lines[-1].end]).strip("\n")
+    return replace(lines[0], end=lines[-1].end, shown=shown)
+
+
+def _list(run: Sequence[Part]) -> Part | None:
+    """Return a list as one text with the line that announces it; None for one item, or without."""
+    first = run[0]
+    lead = first.lead or (first.above and not first.before and f"{first.above}:")
+    if not lead or len(run) < 2:
+        return None
+    texts = "; ".join(" ".join(one.shown.split()).rstrip(".;,") for one in run)
+    return replace(first, end=run[-1].end, kind="list", shown=f"{lead} {texts}.")
+
+
+def _is_unit(text: str, one: Part) -> bool:
+    if one.kind in ("heading", "title", "head") or one.shown.startswith("<!--"):
+        return False
+    if len(one.shown) > LONGEST or one.shown.endswith(("?", "\uff1f")):
+        return False
+    if one.kind not in ("sentence", "item"):
+        return bool(one.shown)
+    return not (is_short(one.shown) or announces(text, one.start, one.end))
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text has fewer than three words."""
+    return sum(1 for word in WORD.findall(text) for _ in in_pairs(word)) < LEAST_WORDS
+
+
+def announces(text: str, start: int, end: int) -> bool:
+    """Return whether `text[start:end]` has no stop and a list follows, deeper than an item."""
+    own = text[start:end].rstrip()
+    if own.endswith((":", "\uff1a")):
+        return True
+    below = _ITEM_BELOW.match(text, end)
+    if below is None or is_stopped(own):
+        return False
+    item = AT_ITEM.match(text, text.rfind("\n", 0, start) + 1)
+    return item is None or len(item[1]) < len(below[1])
+
+
+def is_stopped(text: str) -> bool:
+    """Return whether a text ends with a stop, with closing marks and citation markers after it."""
+    return _STOPPED.search(text[-_LONGEST_STOP:]) is not None

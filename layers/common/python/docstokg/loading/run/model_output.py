@@ -1,0 +1,80 @@
+"""The output of a run's models: for each shard of rows, an object with one line per row."""
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import batched
+from typing import Any
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.contracts.records import FoundName
+from docstokg.errors import Unavailable
+from docstokg.loading.context import CHUNK_BATCH, Encoding
+from docstokg.loading.read.raw_input import RawChunk
+from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
+from docstokg.ports import ObjectStore
+
+type Models = dict[str, str | None]
+"""Names of the models that read a shard: `dense`, `sparse` and `names`, each only once it did."""
+
+
+def put_output(
+    run: IngestRun,
+    objects: ObjectStore,
+    kind: str,
+    shard: str,
+    models: Models,
+    ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
+) -> int:
+    """Write the JSON value that `ask` returns for each chunk of a shard; return their number."""
+    rows, count = Shard.fetched(run, objects, shard), 0
+    lines = [json.dumps(models)]
+    for batch in batched(rows.every(), CHUNK_BATCH, strict=False):
+        chunks = [record for record in batch if isinstance(record, RawChunk)]
+        values = iter(ask(chunks))
+        lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for r in batch]
+        count += len(chunks)
+    objects.put(run.key(kind, shard + ENDING), packed(lines))
+    objects.put(run.key("models", f"{shard}-{kind}.json"), lines[0].encode())
+    return count
+
+
+def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
+    """Return the models that have read a shard."""
+    models: Models = {}
+    for entry in objects.list(run.key("models", f"{shard}-")):
+        models |= json.loads(objects.get(entry.key))
+    return models
+
+
+def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
+    """Fetch a shard with one kind of model output; `KeyError` if either is missing."""
+    rows = Shard.fetched(run, objects, shard)
+    rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
+    return rows
+
+
+def written(encoding: Encoding) -> list[Any]:
+    """Return an encoding as a JSON value."""
+    vector, sentences = (base64.b64encode(raw or b"").decode() for raw in encoding[:2])
+    return [vector, sentences, encoding.weights]
+
+
+def encoding_of(value: Sequence[Any]) -> Encoding:
+    """Read what `written` returned."""
+    vector, sentences = map(base64.b64decode, value[:2])
+    return Encoding(vector or None, sentences, value[2])
+
+
+class AbsentNames:
+    """A recogniser that is not installed here: its output for this run's chunks is recorded."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        """Raise `Unavailable`."""
+        raise Unavailable(
+            f"texts of earlier loads have to be read by {self.model!r}, which is not"
+            " installed here: load once with `docstokg load`"
+        )

@@ -1,0 +1,291 @@
+"""Office files, tables and PDFs as people make them: nothing is lost without a note."""
+
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.conversion.formats import convert
+from docstokg.adapters.conversion.number_format import EPOCH, shown
+from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
+from docstokg.contracts.outline import Outline
+from tests.strange_inputs import paged, table_row
+from tests.unit.test_office_formats import links, packed, xlsx
+
+W = "xmlns:w='w' xmlns:wp='wp' xmlns:mc='mc' xmlns:v='v' xmlns:r='r'"
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def paragraph(*runs: str) -> str:
+    return f"<w:p>{''.join(runs)}</w:p>"
+
+
+def word(body: str, **parts: str) -> Outline:
+    """Convert a Word document; `parts`: further parts by their kind in the package."""
+    named = {f"p{at}": f"{kind} {kind}.xml" for at, kind in enumerate(parts)}
+    files = {
+        "_rels/.rels": links(a="officeDocument word/document.xml"),
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/_rels/document.xml.rels": links(**named),
+    }
+    files |= {
+        f"word/{kind}.xml": f"<w:{kind} {W}>{text}</w:{kind}>" for kind, text in parts.items()
+    }
+    (outline,) = convert(".docx", packed(files))
+    return outline
+
+
+def lines(outline: Outline) -> list[str]:
+    return [line for line in outline.text.split("\n") if line]
+
+
+def test_word_boxes_notes_hyphens_and_symbols_are_read_and_hidden_text_is_noted() -> None:
+    box = f"<w:txbxContent>{paragraph(run('Drain it below minus 5 degrees.'))}</w:txbxContent>"
+    old = f"<w:txbxContent>{paragraph(run('The lid weighs 80 kg.'))}</w:txbxContent>"
+    body = [
+        paragraph(
+            run("Goods in the "),
+            "<w:r><w:t>In</w:t><w:noBreakHyphen/><w:t>Transit</w:t></w:r>",
+            run(" area"),
+            "<w:r><w:footnoteReference w:id='2'/></w:r>",
+            "<w:r><w:sym w:font='Arial' w:char='00B0'/></w:r>",
+            "<w:r><w:sym w:font='Wingdings' w:char='F0FC'/></w:r>",
+        ),
+        paragraph(
+            run("The pump."),
+            f"<w:r><mc:AlternateContent><mc:Choice>{box}</mc:Choice>"
+            f"<mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r>",
+        ),
+        paragraph(f"<w:r><w:pict><v:textbox>{old}</v:textbox></w:pict></w:r>"),
+        paragraph(run("Seen."), run("Never shown.", "<w:vanish/>")),
+        paragraph(run("Again shown.", "<w:vanish w:val='0'/>")),
+    ]
+    outline = word(
+        "".join(body),
+        footnotes="<w:footnote w:id='0' w:type='separator'><w:p/></w:footnote>"
+        f"<w:footnote w:id='2'>{paragraph(run('Rule by Okoro.'))}</w:footnote>",
+        header=paragraph(run("Draft")),
+    )
+    assert lines(outline) == [
+        "Goods in the In-Transit area\u00b0",
+        "Rule by Okoro.",
+        "The pump.",
+        "Drain it below minus 5 degrees.",
+        "The lid weighs 80 kg.",
+        "Seen.",
+        "Again shown.",
+    ]
+    assert sorted(outline.notes) == [
+        "headers or footers not read: 1",
+        "hidden texts not read: 1",
+        "symbols of a font not read: 1",
+    ]
+
+
+def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
+    def points(tag: str, *values: str) -> str:
+        told = "".join(
+            f"<c:pt idx='{n}'><c:v>{value}</c:v></c:pt>" for n, value in enumerate(values)
+        )
+        code = "<c:formatCode>0.0%</c:formatCode>" if tag == "val" else ""
+        return f"<c:{tag}><c:cache>{code}{told}</c:cache></c:{tag}>"
+
+    chart = (
+        "<c:chartSpace xmlns:c='c' xmlns:a='a'><c:title><a:t>Visitors</a:t></c:title>"
+        f"<c:ser>{points('tx', 'Spring')}{points('cat', 'Oslo', 'Graz')}"
+        f"{points('val', '0.977', '0.412')}"
+        f"</c:ser><c:ser>{points('tx', 'Autumn')}{points('val', '0.81', '0.66')}</c:ser>"
+        "</c:chartSpace>"
+    )
+    files = {
+        "_rels/.rels": links(a="officeDocument ppt/presentation.xml"),
+        "ppt/presentation.xml": "<p xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/"
+        "relationships'><sldId r:id='s'/></p>",
+        "ppt/_rels/presentation.xml.rels": links(s="slide slides/one.xml"),
+        "ppt/slides/one.xml": "<s><sp><p><r><t>Hello</t></r></p></sp></s>",
+        "ppt/slides/_rels/one.xml.rels": links(c="chart ../charts/chart1.xml"),
+        "ppt/charts/chart1.xml": chart,
+        "ppt/diagrams/data1.xml": "<d><t>Step one</t></d>",
+    }
+    (outline,) = convert(".pptx", packed(files))
+    assert lines(outline) == [
+        "Hello",
+        "Visitors",
+        "Oslo; Spring: 97.7%; Autumn: 81.0%.",
+        "Graz; Spring: 41.2%; Autumn: 66.0%.",
+    ]
+    assert outline.notes == ("diagrams not read: 1",)
+
+
+def table(*rows: str) -> list[list[Cell]]:
+    """Read rows of cells between bars; `*` makes a cell bold."""
+    cells = [[one.strip() for one in row.split("|")] for row in rows]
+    return [[Cell(one.strip("*"), strong=one.startswith("*")) for one in row] for row in cells]
+
+
+HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
+    "years": (
+        table("Club | 2021 | 2022", "Juniors | 31 | 35", "Seniors | 52 | 49"),
+        ["Club", "2021", "2022"],
+    ),
+    "periods": (
+        table("Shop | Q1 2023 | Q2 2023", "Oak | 1.2 | 3", "Elm | 4 | 5.5"),
+        ["Shop", "Q1 2023", "Q2 2023"],
+    ),
+    "seasons": (table("| 2021/22 | 2022/23", "Rain | 41 mm | 63 mm"), ["", "2021/22", "2022/23"]),
+    "codes": (table("Bolt | M4 | M6", "Torque | 2.8 Nm | 9.5 Nm"), ["Bolt", "M4", "M6"]),
+    "sizes": (table("Size | 36 | 38", "Length | 70.5 cm | 72 cm"), ["Size", "36", "38"]),
+    "corner": (table("| 10 | 20", "Beech | 4 | 9", "Larch | 5 | 11"), ["", "10", "20"]),
+    "bold": (table("*Dose | *5 | *10", "Adult | 1 | 2", "Child | 3 | 4"), ["Dose", "5", "10"]),
+    "words": (table("Name | Room", "Mara | B 204", "Ilse | C 11"), ["Name", "Room"]),
+    "two rows": (
+        table("Plant | Winter | | Summer |", "| Min | Max | Min | Max", "Fern | 3 | 9 | 14 | 26"),
+        ["Plant", "Winter Min", "Winter Max", "Summer Min", "Summer Max"],
+    ),
+    "two rows of years": (
+        table("Town | Rain | | Snow |", "| 2022 | 2023 | 2022 | 2023", "Oslo | 4 | 5 | 6 | 7"),
+        ["Town", "Rain 2022", "Rain 2023", "Snow 2022", "Snow 2023"],
+    ),
+    "data": (table("Anna | 31 | 35", "Ben | 52 | 49"), []),
+    "birth years": (table("Anna | 1990 | 2001", "Ben | 1985 | 1999"), []),
+    "facts": (table("Founded | 1990", "Seats | 240"), []),
+    "marks": (table("Anna | A1 | B2", "Ben | C3 | A2"), []),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_is_found_by_what_it_is_and_not_by_having_no_figures(name: str) -> None:
+    rows, names = HEADERS[name]
+    assert column_names(rows[: header_rows(rows)]) == names
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        ("0.25", "0%", "25%"),
+        ("0.3333", "0.0%", "33.3%"),
+        ("-0.25", "0%;[Red]-0%", "-25%"),
+        ("1.09375", "[h]:mm", "26:15"),
+        ("0.5", "[h]:mm:ss", "12:00:00"),
+        ("421", "00000", "00421"),
+        ("1234.5", "#,##0.00", "1,234.50"),
+        ("80000", '#,##0\\ "EUR"', "80,000 EUR"),
+        ("12", "[$€-407] 0.00", "€ 12.00"),
+        ("-3", "0;(0)", "(3)"),
+        ("45292", "dd/mm/yyyy", "2024-01-01"),
+        ("45292.5", "d.m.yy h:mm", "2024-01-01 12:00"),
+        ("0.2708333", "h:mm", "06:30"),
+        ("21.800000000000001", "", "21.8"),
+        ("21.8", "General", "21.8"),
+        ("1E-3", "0.00E+00", "0.001"),
+        ("0.5", "# ?/?", "0.5"),
+        ("12.50", "0.##", "12.5"),
+        ("abc", "0.00", "abc"),
+        ("1", "@", "1"),
+        ("1234567", '0,," M"', "1 M"),
+        ("0", "#", "0"),
+        ("1e400", "yyyy", "1e400"),
+    ],
+)
+def test_a_number_is_read_as_the_file_shows_it(value: str, code: str, text: str) -> None:
+    assert shown(value, code, EPOCH) == text
+
+
+def test_merged_cells_of_a_sheet_name_their_columns_and_fill_their_rows() -> None:
+    def cell(place: str, text: str) -> str:
+        return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
+
+    sheet = (
+        f"<row>{cell('A1', 'Plant')}{cell('B1', 'Winter')}{cell('D1', 'Note')}</row>"
+        f"<row>{cell('B2', 'Min')}{cell('C2', 'Max')}</row>"
+        f"<row>{cell('A3', 'Fern')}{cell('B3', '3')}{cell('C3', '9')}{cell('D3', 'shade')}</row>"
+        f"<row>{cell('B4', '4')}{cell('C4', '8')}</row>"
+        "<row><c r='A5'><f>SUM(B3)</f></c></row>"
+    )
+    merged = "".join(f'<mergeCell ref="{ref}"/>' for ref in ("A1:A2", "B1:C1", "D1:D2", "A3:A4"))
+    raw = xlsx(f"{sheet}</sheetData><mergeCells>{merged}</mergeCells><sheetData>")
+    (outline,) = convert(".xlsx", raw)
+    text = " ".join(lines(outline))
+    assert "Plant: Fern Winter Min: 3 Winter Max: 9 Note: shade" in text
+    assert "Plant: Fern Winter Min: 4 Winter Max: 8" in text
+    assert set(outline.notes) == {
+        "formulas without a value not read: 1",
+        "hidden sheets not read: 1",
+    }
+
+
+def test_a_separator_line_names_no_column_and_an_open_quote_spoils_one_row() -> None:
+    (named,) = convert(".csv", b"sep=;\r\nName;Beds\r\nBirch;52\r\n")
+    assert lines(named) == ["Name: Birch", "Beds: 52"]
+    raw = b'id\tmemo\n77\t"never closed\n78\tprinter, floor 3\n79\t"two\nlines"\n80\t"a ""b"""\n'
+    (torn,) = convert(".tsv", raw)
+    assert lines(torn) == [
+        "id: 77",
+        'memo: "never closed',
+        "id: 78",
+        "memo: printer, floor 3",
+        "id: 79",
+        "memo: two lines",
+        "id: 80",
+        'memo: a "b"',
+    ]
+
+
+def read(*given: Any) -> Outline:
+    (outline,) = convert(".pdf", paged(*given))
+    return outline
+
+
+def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> None:
+    said = [
+        "The mill opens at dawn.",
+        "Whoever comes late asks the",
+        "keeper, who has a key. Dogs stay out.",
+        "The weir closes in March.",
+        "Boats turn below it.",
+    ]
+    pages = [
+        [(60, 810, "Mill rules"), (60, 700, text), (280, 30, f"Page {n} of 5")]
+        for n, text in enumerate(said, 1)
+    ]
+    outline = read(pages)
+    assert lines(outline) == [
+        "The mill opens at dawn.",
+        "Mill rules",
+        "Page 1 of 5",
+        "Whoever comes late asks the keeper, who has a key.",
+        "Dogs stay out.",
+        "The weir closes in March.",
+        "Boats turn below it.",
+    ]
+    assert outline.metadata == {"page_furniture": ["Mill rules", "Page 1 of 5"]}
+
+
+def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
+    first = [table_row(700, "School", "Pupils", "Fee")]
+    first += [table_row(680 - 20 * n, f"Oak {n}", f"{101 + n}", f"{11 + n} EUR") for n in range(4)]
+    second = [table_row(780 - 20 * n, f"Elm {n}", f"{201 + n}", f"{31 + n} EUR") for n in range(4)]
+    third = [table_row(780, "School", "Pupils", "Fee")]
+    third += [table_row(760 - 20 * n, f"Ash {n}", f"{301 + n}", f"{41 + n} EUR") for n in range(4)]
+    fourth = [table_row(780, "Branch", "Staff", "Since")]
+    fourth += [table_row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
+    pages = [[piece for line in page for piece in line] for page in (first, second, third, fourth)]
+    found = lines(read(pages))
+    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in found
+    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in found
+    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in found
+    assert "Branch: Turku 0; Staff: 5; Since: 1990." in found
+    assert len(found) == 16
+
+
+def test_the_values_of_a_form_are_read_at_their_labels() -> None:
+    fields = [
+        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(applicant)/V(Mara Stone)/Rect[150 695 400 715]>>",
+        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(plate)/TU(Licence plate)/V(KL 77)"
+        b"/Rect[150 300 400 320]>>",
+    ]
+    form = "/AcroForm<</Fields[5 0 R 6 0 R]>>"
+    outline = read([[(60, 700, "Applicant:")]], fields, form)
+    assert lines(outline) == ["Applicant: Mara Stone.", "Licence plate: KL 77."]
