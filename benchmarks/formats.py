@@ -16,7 +16,6 @@ import argparse
 import json
 import shutil
 from collections import Counter
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of
-from docstokg_local.cli.verify import check_response, stored_chunks
+from docstokg_local.cli.verify import check_response, stored_chunks, uuids_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
 FILES = Path(__file__).with_name("formats_files.tsv")
@@ -71,7 +70,6 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
     flow = LocalWorkflow(wiring)
     first = three = proven = findings = 0
     questions = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
-    stored = partial(stored_chunks, wiring.search_index(), wiring.register(), [namespace])
     for question in questions:
         body = ask(
             flow,
@@ -81,7 +79,10 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
         ranks = [documents.index(gold) + 1 for gold in question["gold"] if gold in documents]
         rank = min(ranks, default=0)
         first, three = first + (rank == 1), three + (1 <= rank <= 3)
-        wrong, right = check_response(RAGResponse.model_validate_json(json.dumps(body)), stored)
+        response = RAGResponse.model_validate_json(json.dumps(body))
+        store = wiring.search_index(), wiring.register()
+        chunks = stored_chunks(*store, [namespace], uuids_of(response))
+        wrong, right = check_response(response, chunks)
         findings, proven = findings + len(wrong), proven + right
         print(f"{rank or '-':>3}  {question['gold'][0]:<60} {question['question']}")
     print(f"{first} first, {three} among three, of {len(questions)}")

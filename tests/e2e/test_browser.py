@@ -259,3 +259,27 @@ def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, ser
         assert page.locator("#thread li").count() == 0
         assert page.locator("#result").is_hidden()
         page.close()
+
+
+def test_an_export_has_no_active_parts(browser: Browser, url: str) -> None:
+    page = browser.new_page()
+    page.goto(url)
+    hostile = (
+        "See [the manual](javascript:alert(1)), [it](java&#115;cript:x), ![p](data:text/html,x),"
+        " [site](https://a.b/c) and <script>alert(1)</script>; `<b>` is code, 3 < 4."
+    )
+    citation = {"rank": 1, "doc_id": "<img src=x>", "snippet": hostile, "uuid": "u"}
+    response = {
+        **{"query": "What?", "answer": hostile, "citations": [citation]},
+        **{"grounding": None, "metadata": {"namespace": "default"}},
+    }
+    made = page.evaluate(
+        "async (response) => (await import('./keeping.js')).markdownOf(response, 'http://x/')",
+        response,
+    )
+    plain = (
+        "See the manual, it, p, [site](https://a.b/c) and &lt;script>alert(1)&lt;/script>;"
+        " `<b>` is code, 3 < 4."
+    )
+    assert made.count(plain) == 2
+    assert "javascript:" not in made and "<img" not in made and "data:" not in made

@@ -1,14 +1,14 @@
 """Office files, tables and PDFs as people make them: nothing is lost without a note."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from benchmarks.hostile_files import pdf
 from docstokg.adapters.conversion.formats import convert
 from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
 from docstokg.contracts.outline import Outline
+from tests.strange_inputs import paged, table_row
 from tests.unit.test_office_formats import links, packed, xlsx
 
 W = "xmlns:w='w' xmlns:wp='wp' xmlns:mc='mc' xmlns:v='v' xmlns:r='r'"
@@ -233,30 +233,8 @@ def test_a_separator_line_names_no_column_and_an_open_quote_spoils_one_row() -> 
     ]
 
 
-Piece = tuple[int, int, str]
-"""Where a text begins on a page, in points from the lower left, and the text."""
-
-
-def paged(pages: Sequence[Sequence[Piece]], more: Sequence[bytes] = (), form: str = "") -> Outline:
-    """Convert a PDF of these pages; `more`: further objects, from number 3 + 2 x pages."""
-    count = len(pages)
-    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(count))
-    objects = [
-        f"<</Type/Catalog/Pages 2 0 R{form}>>".encode(),
-        f"<</Type/Pages/Kids[{kids}]/Count {count}>>".encode(),
-    ]
-    annots = "".join(f"{3 + 2 * count + n} 0 R " for n in range(len(more)))
-    for number, pieces in enumerate(pages):
-        drawn = "".join(
-            f"BT /F1 11 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in pieces
-        ).encode()
-        objects += [
-            b"<</Length %d>>stream\n%s\nendstream" % (len(drawn), drawn),
-            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {3 + 2 * number} 0 R/Annots"
-            f"[{annots}]/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>".encode(),
-        ]
-    size = len(objects) + len(more) + 1
-    (outline,) = convert(".pdf", pdf([*objects, *more], b"<</Size %d/Root 1 0 R>>" % size))
+def read(*given: Any) -> Outline:
+    (outline,) = convert(".pdf", paged(*given))
     return outline
 
 
@@ -272,7 +250,7 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
         [(60, 810, "Mill rules"), (60, 700, text), (280, 30, f"Page {n} of 5")]
         for n, text in enumerate(said, 1)
     ]
-    outline = paged(pages)
+    outline = read(pages)
     assert lines(outline) == [
         "The mill opens at dawn.",
         "Mill rules",
@@ -285,20 +263,16 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
     assert outline.metadata == {"page_furniture": ["Mill rules", "Page 1 of 5"]}
 
 
-def row(y: int, *cells: str) -> list[Piece]:
-    return [(60 + 130 * at, y, cell) for at, cell in enumerate(cells)]
-
-
 def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
-    first = [row(700, "School", "Pupils", "Fee")]
-    first += [row(680 - 20 * n, f"Oak {n}", f"{101 + n}", f"{11 + n} EUR") for n in range(4)]
-    second = [row(780 - 20 * n, f"Elm {n}", f"{201 + n}", f"{31 + n} EUR") for n in range(4)]
-    third = [row(780, "School", "Pupils", "Fee")]
-    third += [row(760 - 20 * n, f"Ash {n}", f"{301 + n}", f"{41 + n} EUR") for n in range(4)]
-    fourth = [row(780, "Branch", "Staff", "Since")]
-    fourth += [row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
+    first = [table_row(700, "School", "Pupils", "Fee")]
+    first += [table_row(680 - 20 * n, f"Oak {n}", f"{101 + n}", f"{11 + n} EUR") for n in range(4)]
+    second = [table_row(780 - 20 * n, f"Elm {n}", f"{201 + n}", f"{31 + n} EUR") for n in range(4)]
+    third = [table_row(780, "School", "Pupils", "Fee")]
+    third += [table_row(760 - 20 * n, f"Ash {n}", f"{301 + n}", f"{41 + n} EUR") for n in range(4)]
+    fourth = [table_row(780, "Branch", "Staff", "Since")]
+    fourth += [table_row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
     pages = [[piece for line in page for piece in line] for page in (first, second, third, fourth)]
-    found = lines(paged(pages))
+    found = lines(read(pages))
     assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in found
     assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in found
     assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in found
@@ -313,5 +287,5 @@ def test_the_values_of_a_form_are_read_at_their_labels() -> None:
         b"/Rect[150 300 400 320]>>",
     ]
     form = "/AcroForm<</Fields[5 0 R 6 0 R]>>"
-    outline = paged([[(60, 700, "Applicant:")]], fields, form)
+    outline = read([[(60, 700, "Applicant:")]], fields, form)
     assert lines(outline) == ["Applicant: Mara Stone", "Licence plate: KL 77"]

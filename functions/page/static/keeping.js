@@ -1,12 +1,22 @@
 // What a reader takes along: an answer with its citations as a file, a passage as an address.
+// Text of a document without active parts, for readers that show Markdown: tags are escaped outside
+// code, and links with a scheme other than http(s) and mailto lose their target.
+export function inactive(text) {
+  const link = /!?\[([^\]\n]*)\]\(\s*<?([^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)[^()\n]*\)/g;
+  const escaped = (part) => part
+    .replace(link, (whole, words, target) => (/^(?:https?:|mailto:|[^:&]*$)/i.test(target) ? whole : words))
+    .replace(/<(?=[A-Za-z/!?])/g, "&lt;");
+  return text.split(/(```[^]*?(?:```|$)|`[^`\n]+`)/).map((part, at) => (at % 2 ? part : escaped(part))).join("");
+}
+
 export function markdownOf(response, address) {
   const place = (one) => [one.document_name ?? one.doc_id, one.section, one.page ? `page ${one.page}` : null].filter(Boolean).join(", ");
   const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}), ${groundedIn(response.grounding)}.`, ""] : [];
   const sources = response.citations.map((one) => {
-    const quoted = one.snippet.split("\n").map((line) => `> ${line}`).join("\n");
-    return `**[${one.rank}] ${place(one)}** ${address}${linkTo(response.metadata.namespace, one)}\n\n${quoted}\n`;
+    const quoted = inactive(one.snippet).split("\n").map((line) => `> ${line}`).join("\n");
+    return `**[${one.rank}] ${inactive(place(one))}** ${address}${linkTo(response.metadata.namespace, one)}\n\n${quoted}\n`;
   });
-  return [`# ${response.query}`, "", response.answer || "No answer was written.", "", ...told, "## Sources", "", ...sources].join("\n");
+  return [`# ${inactive(response.query)}`, "", inactive(response.answer) || "No answer was written.", "", ...told, "## Sources", "", ...sources].join("\n");
 }
 
 // Whether an answer is grounded, or how many of its sentences are verified.

@@ -37,10 +37,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
-    help="Questions become cited evidence: hybrid search, a knowledge graph, proofs.\n\n"
+    help="Answer questions with cited evidence.\n\n"
     "Start with: docstokg demo. Then: docstokg load FOLDER, docstokg ask 'QUESTION'.\n\n"
-    "Exit codes: 0 done and good; 1 what was asked about is not good (a rejected line, an "
-    "unproven citation, a problem); 2 wrong usage or an unreadable file.",
+    "Exit codes: 0 success; 1 a rejected line, an unproven citation or a problem; 2 wrong usage "
+    "or an unreadable file.",
 )
 
 
@@ -54,7 +54,9 @@ def _version(is_set: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = flag("--version", "Say which this is.", callback=_version, is_eager=True),
+    version: bool = flag(
+        "--version", "Show the version and exit.", callback=_version, is_eager=True
+    ),
 ) -> None:
     pass
 
@@ -62,32 +64,30 @@ def _root(
 @app.command()
 def load(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
-    sources: Annotated[list[Path], argument("SOURCE...", "Files or folders, folders whole.")],
+    sources: Annotated[list[Path], argument("SOURCE...", "Files or folders.")],
     namespace: Namespace = "default",
     no_embed: bool = flag("--no-embed", "Run no encoder: words and graph only."),
     replace_docs: bool = flag(
-        "--replace-docs", "Remove what the loaded documents held before and no longer do."
+        "--replace-docs", "Remove chunks that the loaded documents no longer contain."
     ),
-    sync: bool = flag("--sync", "Also remove documents whose files are gone from the folder."),
+    sync: bool = flag("--sync", "Also remove documents whose files were deleted from the folder."),
     rebuild: bool = flag(
         "--rebuild", "Compute the names and mentions of every stored chunk again."
     ),
     extract: str | None = option(
         "--extract",
-        "Let a language model read relations; asks first, with what it sends and costs.",
+        "Language model that extracts relations; shows data and cost, and asks first.",
         "MODEL",
     ),
     include_restricted: bool = flag(
         "--include-restricted", "With --extract: also passages with an acl."
     ),
     yes: bool = flag(
-        "--yes", "Ask nothing: --sync removes however many are gone, --extract sends."
+        "--yes", "Skip all prompts: allow any number of --sync removals and --extract uploads."
     ),
-    prefix: str = option(
-        "--prefix", "Put NAME/ before ids that are made from paths.", "NAME/", default=""
-    ),
+    prefix: str = option("--prefix", "Prefix of ids made from paths.", "NAME/", default=""),
     rejects: Path | None = option(
-        "--rejects", "Write what is not read there, as JSON lines.", "FILE"
+        "--rejects", "Write rejected lines to FILE as JSON lines.", "FILE"
     ),
     workers: int | None = option(
         "--workers",
@@ -95,7 +95,9 @@ def load(  # noqa: PLR0913 - one parameter an option
         "N",
         min=1,
     ),
-    watch: bool = flag("--watch", "Stay, and load what changes; with --sync, remove what goes."),
+    watch: bool = flag(
+        "--watch", "Keep running and reload changed files; with --sync, also remove deleted ones."
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -104,8 +106,8 @@ def load(  # noqa: PLR0913 - one parameter an option
     Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
     triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
     *.csv, *.ipynb, *.json; alone, a file that `docstokg export` wrote. Loading again changes
-    nothing; a killed load is simply run again. Every file that is not read is named with its
-    reason, and the exit code is 1 (the good ones are loaded). --extract sends the passages to the
+    nothing; run a killed load again. Every file that cannot be read is listed with its
+    reason, and the exit code is 1 (the others are loaded). --extract sends the passages to the
     model of DOCSTOKG_LLM_BASE_URL and adds the relations it reads in each; what was paid for is
     kept.
     """
@@ -149,7 +151,7 @@ def load(  # noqa: PLR0913 - one parameter an option
 @app.command()
 def export(
     namespace: NamespaceNamed,
-    target: Annotated[Path, argument("FILE", "A new file, best named .zip.")],
+    target: Annotated[Path, argument("FILE", "New file, preferably .zip.")],
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -165,7 +167,7 @@ def export(
 @app.command()
 def reembed(
     namespace: NamespaceNamed,
-    model: str | None = option("--model", "The encoder; default: the configured one.", "NAME"),
+    model: str | None = option("--model", "Encoder; default: the configured one.", "NAME"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -180,7 +182,7 @@ def reembed(
     wiring = wiring_of(index, graph)
     dense = wiring.encoder(model) if model else wiring.embedder()
     if dense is None:
-        raise Misconfigured("that encoder is not installed: `docstokg doctor` says what is missing")
+        raise Misconfigured("the encoder is not installed; `docstokg doctor` shows what is missing")
     count = move(stores_of(wiring), namespace, dense, TerminalProgress())
     say(f"{namespace}: {counted(count, 'chunk')} embedded by {dense.model}")
 
@@ -188,15 +190,15 @@ def reembed(
 @app.command(name="list")
 def list_(
     namespace: str | None = option(
-        "--namespace", "Only this one.", "NS", "-n", callback=check_namespace
+        "--namespace", "Only this namespace.", "NS", "-n", callback=check_namespace
     ),
-    documents: bool = flag("--documents", "Every document."),
-    entities: bool = flag("--entities", "The thirty most mentioned entities."),
+    documents: bool = flag("--documents", "List every document."),
+    entities: bool = flag("--entities", "List the thirty most mentioned entities."),
     as_json: bool = flag("--json", "As JSON."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say what is loaded.
+    """List what is loaded.
 
     Each namespace with its documents, chunks and last load.
     """
@@ -215,12 +217,12 @@ def delete(
     doc_id: str | None = option("--doc-id", "Remove one document.", "ID"),
     namespace: str | None = option(
         "--namespace",
-        "Where; without --doc-id, all of it goes.",
+        "Namespace; without --doc-id it is removed whole.",
         "NS",
         "-n",
         callback=check_namespace,
     ),
-    yes: bool = flag("--yes", "Do not ask before a namespace goes."),
+    yes: bool = flag("--yes", "Remove a namespace without asking."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -233,7 +235,7 @@ def delete(
     from docstokg_local.loading.stores import stores_of
 
     if doc_id is None and namespace is None:
-        raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
+        raise typer.BadParameter("give --doc-id ID or --namespace NS")
     stores = stores_of(wiring_of(index, graph))
     if doc_id is not None:
         count = delete_document(stores, namespace or "default", doc_id)
@@ -253,37 +255,37 @@ def delete(
 def ask(  # noqa: PLR0913 - one parameter an option
     words: Annotated[list[str] | None, argument("QUESTION")] = None,
     namespace: str | None = option(
-        "--namespace", "Tenant; default, where nothing names one.", "NS", "-n", show_default=False
+        "--namespace", "Tenant; default: default.", "NS", "-n", show_default=False
     ),
     synthesize: str | None = option(
         "--synthesize",
-        "Write the answer with this model; `extractive` needs no network, `auto` takes "
-        "one that is configured or runs here.",
+        "Model that writes the answer; `extractive` needs no network, `auto` takes a "
+        "configured model or one on this machine.",
         "MODEL",
         show_default="extractive, but nothing with --json or --request",
     ),
-    top_k: int | None = option("--top-k", "How many passages search selects, 1 to 100.", "N"),
+    top_k: int | None = option("--top-k", "Number of passages that search selects, 1 to 100.", "N"),
     filters: list[str] | None = option(
         "--filter",
-        "Only passages with this doc_id, document_name, section, topic or metadata key; "
-        "repeatable: one key may have several values, all keys must fit.",
+        "doc_id, document_name, section, topic or metadata key, repeatable; values of one key are "
+        "ORed, different keys are ANDed.",
         "KEY=VALUE",
     ),
-    no_graph: bool = flag("--no-graph", "Search alone, without the knowledge graph."),
+    no_graph: bool = flag("--no-graph", "Search without the knowledge graph."),
     citations: int = option(
-        "--citations", "How many to print.", "N", min=0, default=CITATIONS_SHOWN
+        "--citations", "Number of citations to print.", "N", min=0, default=CITATIONS_SHOWN
     ),
-    answer_only: bool = flag("--answer-only", "Print the answer and nothing else."),
+    answer_only: bool = flag("--answer-only", "Print only the answer."),
     as_json: bool = flag("--json", "Print the RAGResponse (or the problem) as JSON."),
     request: Path | None = option(
-        "--request", "A RAGRequest as JSON; what is given beside it wins.", "FILE"
+        "--request", "Read the request from a JSON file; other options override it.", "FILE"
     ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
     """Ask a question: citations, and an answer made of them.
 
-    In what is printed `*` stands before the citations that the answer rests on.
+    `*` marks the citations that the answer uses.
     """
     from docstokg.contracts.language_models import EXTRACTIVE
     from docstokg_local.cli.question import (
@@ -353,23 +355,21 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
         Path, argument("FOLDER", "Holds questions*.jsonl, answers*.jsonl or claims*.jsonl.")
     ],
     namespace: Namespace = "default",
-    limit: int | None = option("--limit", "Only the first N questions.", "N", min=1),
+    limit: int | None = option("--limit", "Use only the first N questions.", "N", min=1),
     ablate: str | None = option(
         "--ablate",
         "More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
         "down:embedder, down:sparse.",
         "NAME,...",
     ),
-    answers: bool = flag("--answers", "Judge answers by those in answers*.jsonl."),
-    model: str = option(
-        "--model", "Which model answers, for --answers.", "MODEL", default="extractive"
-    ),
+    answers: bool = flag("--answers", "Compare answers with answers*.jsonl."),
+    model: str = option("--model", "Model for --answers.", "MODEL", default="extractive"),
     verifier: str | None = option(
         "--verifier",
         "Measure a verifier (`support` or a value of DOCSTOKG_VERIFIER) on claims*.jsonl.",
         "NAME",
     ),
-    json_file: Path | None = option("--json", "Write the report there.", "FILE"),
+    json_file: Path | None = option("--json", "Write the report to FILE.", "FILE"),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -410,7 +410,9 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
 @app.command()
 def verify(
     response: Annotated[Path, argument("RESPONSE.json", "A RAGResponse; `-` reads a pipe.")],
-    source: Path | None = option("--source", "Check against these files, not the store.", "FOLDER"),
+    source: Path | None = option(
+        "--source", "Check against these files instead of the store.", "FOLDER"
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -435,12 +437,12 @@ def check(  # noqa: PLR0913 - the command line is the signature
     draft: Annotated[Path, argument("DRAFT.txt", "A text; `-` reads a pipe.")],
     namespace: NamespaceOrNone = None,
     citations: Path | None = option(
-        "--citations", "The RAGResponse whose citations its markers mean.", "RESPONSE.json"
+        "--citations", "RAGResponse that contains the cited passages.", "RESPONSE.json"
     ),
     source: list[Path] | None = option(
-        "--source", "Check against this text file, not the store; repeatable.", "FILE"
+        "--source", "Text file to check against instead of the store; repeatable.", "FILE"
     ),
-    json_output: bool = flag("--json", "The CheckResponse."),
+    json_output: bool = flag("--json", "Print the CheckResponse."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -469,16 +471,16 @@ def check(  # noqa: PLR0913 - the command line is the signature
 
 @app.command()
 def doctor(
-    settings: bool = flag("--settings", "All settings and values."),
-    digest: bool = flag("--digest", "A digest of what both stores hold."),
+    settings: bool = flag("--settings", "Show all settings and values."),
+    digest: bool = flag("--digest", "Show a digest of both stores' content."),
     check: bool = flag("--check", "Make one small real call to each language model."),
     namespace: list[str] | None = option(
-        "--namespace", "Digest only this; repeatable.", "NS", "-n"
+        "--namespace", "Namespaces of the digest; repeatable.", "NS", "-n"
     ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say what is there, what is missing, how to get it.
+    """Check the installation and the stores, and show how to fix problems.
 
     Exit code 1 when something configured is missing or not reachable.
     """
@@ -514,27 +516,30 @@ def own_models(context: typer.Context) -> None:
     if (where := model_files.present()) is None:
         model_files.fetch()
         where = model_files.present()
-    say(f"both model files are {where}, and are the right ones")
+    say(f"Both model files are present {where}; checksums match.")
 
 
 @models.command("fetch")
 def fetch_model(
-    url: Annotated[str, argument("URL", "Of one file of an encoder's folder.")],
-    to: Annotated[Path, argument("FOLDER", "Where the encoder's files lie together.")],
-    sha256: str = option("--sha256", "What the file must be.", "HASH", default=...),
+    url: Annotated[str, argument("URL", "Address of one file of an encoder.")],
+    to: Annotated[Path, argument("FOLDER", "Folder of the encoder's files.")],
+    sha256: str = option("--sha256", "SHA-256 of the file.", "HASH", default=...),
 ) -> None:
     """Fetch a file of another encoder, checked by hash.
 
-    Broken off, run it again: it goes on where it was.
+    If interrupted, run it again: it continues.
     """
     from docstokg_local.cli.model_fetching import fetch_file
 
-    say(f"{fetch_file(url, sha256, to)} is that file; DOCSTOKG_EMBED_MODEL={to} when all are there")
+    say(
+        f"Downloaded {fetch_file(url, sha256, to)}, checksum OK. When all files are present, set "
+        f"DOCSTOKG_EMBED_MODEL={to}."
+    )
 
 
 @app.command()
 def demo(
-    full: bool = flag("--full", "The whole ontology and all annotated diseases."),
+    full: bool = flag("--full", "Load the whole ontology and all annotated diseases."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:

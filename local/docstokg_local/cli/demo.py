@@ -34,7 +34,7 @@ SECOND = "What is associated with loss of bladder control?"
 """No page of the corpus calls it that: a name in the graph leads to the pages that say it."""
 
 THIRD = "Which abnormalities does Angelman syndrome show?"
-"""What a user is told to ask next."""
+"""Question that is suggested next."""
 
 SHOWN = 5
 MODEL_READS = 5
@@ -108,7 +108,7 @@ def _show_second(workflow: Workflow, out: Console) -> None:
 
 
 def program() -> str:
-    """Name this program as a shell finds it: by its name alone only where that leads here."""
+    """Return this program's name if the shell finds it by name, else its path."""
     place = Path(sys.argv[0])
     program = shutil.which(place.name)
     if program is not None and Path(program).resolve() == place.resolve():

@@ -1,4 +1,4 @@
-"""What people see in a terminal: colours and bars there, plain lines in a pipe."""
+"""Output for people: colours and progress bars on a terminal, plain lines in a pipe."""
 
 import errno
 import sys
@@ -49,7 +49,7 @@ OPTIONS = {
     "$.top_k": "--top-k",
     "$.filter": "--filter",
 }
-"""What `ask` calls the fields of a request."""
+"""Options of `ask` by the request fields that they set."""
 FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
@@ -78,12 +78,12 @@ class SafeConsole(Console):
 
 
 def notes() -> Console:
-    """Give standard error, for progress and remarks."""
+    """Return standard error, for progress and remarks."""
     return screen(sys.stderr)
 
 
 def screen(stream: Any = None) -> Console:
-    """Give standard output, or another stream: styled on a terminal only."""
+    """Return standard output, or another stream: styled on a terminal only."""
     stream = stream or sys.stdout
     terminal = stream.isatty()
     return SafeConsole(
@@ -170,7 +170,7 @@ def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _how_far(title: str, done: int, total: int | None, seconds: float) -> str:
-    """Say how far it is; without a first step nobody knows how fast it goes."""
+    """Return a line of progress, with the rate and the time left after the first step."""
     line = f"{title}: {done:,}" + ("" if total is None else f" of {total:,}")
     if total is None or not done:
         return line
@@ -260,7 +260,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         out.print("no citations")
     if response["answer"]:
         _show_written(out, response)
-    for note in response["notes"]:
+    for note in response.get("notes", ()):
         out.print(escape(note))
     for warning in without_general(response["warnings"]):
         out.print(f"[yellow]warning:[/] {escape(warning)}")
@@ -330,7 +330,7 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: dict[str, Any]) -> str:
-    """Give a citation's snippet on one line, its end left out where it is long."""
+    """Return a citation's snippet on one line, its end left out where it is long."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
@@ -355,7 +355,7 @@ def path_line(citation: dict[str, Any]) -> str:
 
 
 def _shown(identifier: str, names: dict[str, str | None]) -> str:
-    """Give an id, or the name that a made-up one stands for where the citation says it."""
+    """Return an id, or the name that a made-up one stands for where the citation says it."""
     return (_is_made_up(identifier) and names.get(identifier)) or identifier
 
 
@@ -366,7 +366,7 @@ def _is_made_up(identifier: str) -> bool:
 def _show_diagnostics(
     out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
 ) -> None:
-    """Say how long each step took, and which way of searching found how many citations."""
+    """Print the time of each step and the number of citations per way of searching."""
     timings = diagnostics["timings_ms"]
     out.print()
     steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)

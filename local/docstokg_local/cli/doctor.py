@@ -188,7 +188,7 @@ def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
 
 
 def _models(wiring: Wiring) -> Verdict:
-    """Say which models can be asked, where, and what the others lack."""
+    """Return which models can be asked and where, and the settings that the others lack."""
     settings, access = wiring.settings, wiring.model_access()
     names = _models_in_use(wiring)
     at = [f"{model} ({access.route(model).provider})" for model in names]
@@ -208,7 +208,7 @@ def _models(wiring: Wiring) -> Verdict:
 
 
 def _running(server: LocalServer) -> Diagnosis:
-    """Name a model server of this machine; whether it is used is a person's choice."""
+    """Return a model server of this machine and the settings that use it."""
     names = ", ".join(server.models[:MODELS_SHOWN])
     message = f"{server.name} answers at {server.base_url}: {names}"
     remedy = (

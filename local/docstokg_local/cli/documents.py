@@ -1,4 +1,4 @@
-"""What is loaded, as lists; and whether documents may go, as a question."""
+"""Lists of loaded documents, and the prompt before documents are removed."""
 
 import sys
 from collections.abc import Iterable, Sequence

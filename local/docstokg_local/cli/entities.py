@@ -19,7 +19,7 @@ entities = typer.Typer(help="One thing under two names.", no_args_is_help=True)
 
 @entities.command("list")
 def list_names(namespace: Namespace = "default", index: Index = None, graph: Graph = None) -> None:
-    """List the pairs of names that texts or decisions tie, each with who says so."""
+    """List pairs of names that texts or decisions equate, each with its source."""
     show(_stores(namespace, index, graph), namespace)
 
 
@@ -27,7 +27,7 @@ def list_names(namespace: Namespace = "default", index: Index = None, graph: Gra
 def merge(
     one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
 ) -> None:
-    """Let two names stand for one thing in every question; `split` takes it back."""
+    """Merge two names of one thing in every question; `split` reverts it."""
     decide(_stores(namespace, index, graph), namespace, (one, two), same=True)
 
 
@@ -35,7 +35,7 @@ def merge(
 def split(
     one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
 ) -> None:
-    """Keep two names apart, whatever texts say; `merge` takes it back."""
+    """Keep two names apart, even if texts equate them; `merge` reverts it."""
     decide(_stores(namespace, index, graph), namespace, (one, two), same=False)
 
 
@@ -76,7 +76,7 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
 
 
 def show(stores: "Stores", namespace: str) -> None:
-    """Print every pair of names with who says so: a passage and its span, or a decision."""
+    """Print every pair of names with its source: a passage and its span, or a decision."""
     from docstokg.domain.graph.same_names import SAME_AS
 
     names = {entity.id: entity.name for entity in stores.graph_writer.stored_entities(namespace)}
@@ -89,7 +89,7 @@ def show(stores: "Stores", namespace: str) -> None:
 
 
 def _identity(stores: "Stores", namespace: str, name: str) -> str:
-    """Find the one entity of a name or id."""
+    """Return the only entity of a name or id."""
     from docstokg.domain.text.words import fold
 
     found = [

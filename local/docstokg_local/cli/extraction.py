@@ -15,7 +15,7 @@ from docstokg_local.cli.printing import agreed, say
 def extractor_of(
     wiring: Wiring, model: str, restricted: bool, yes: bool
 ) -> Callable[[Context], ExtractionReport]:
-    """Give what reads the triples of a load's chunks; `Misconfigured` when nobody can."""
+    """Return the function that extracts a load's triples; `Misconfigured` without a model."""
     if model == EXTRACTIVE:
         raise Misconfigured(f"{EXTRACTIVE!r} copies sentences and reads no relations: name a model")
     route = wiring.model_access().route(model)
@@ -33,7 +33,7 @@ def extractor_of(
 
 
 def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
-    """Say what would be sent and what it may cost, and ask; no, where nobody can answer."""
+    """Print the data to be sent and its cost, and ask; False without a terminal."""
     say(f"{estimate.model} at {where} would be sent", err=True)
     size = f"{estimate.chunks:,} passages, {estimate.characters:,} characters"
     tokens = f"{estimate.tokens_in:,} tokens with the instructions"

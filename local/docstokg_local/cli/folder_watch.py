@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
 QUIET_MS = 1000
-"""Of nothing new before a load: an editor saves in several steps, a copy takes its time."""
+"""Quiet time before a load: editors save in several steps, copies take time."""
 
 LONGEST_MS = 30_000
-"""Of changes without a rest, before those so far are loaded."""
+"""Longest time of continuous changes before a load."""
 
 
 def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:

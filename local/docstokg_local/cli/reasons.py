@@ -1,4 +1,4 @@
-"""What went wrong, in words, and what to do about it; a reader never sees a list of codes."""
+"""Degraded reasons and verdicts as sentences with remedies."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -36,11 +36,11 @@ CURES: Final = {
     "embedding_unavailable": "`docstokg doctor` says which encoder the index needs",
     "payload_trimmed": "ask for less: --top-k, or budget.max_chunks in --request FILE",
 }
-"""What helps against each; anything else is a matter of what can be reached."""
+"""Remedies by reason; for other reasons `docstokg doctor` helps."""
 
 
 def in_words(reasons: Iterable[str]) -> str:
-    """Say degraded reasons in one line, what helps behind them."""
+    """Return degraded reasons in one line, each with its remedy."""
     names = list(reasons)
     causes = "; ".join(REASONS.get(reason, reason) for reason in names)
     cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in names)

@@ -16,7 +16,7 @@ Manager (`DOCSTOKG_SECRETS`). Flags can be changed without a deploy. This page i
 
 
 def page() -> str:
-    """Give the page as Markdown."""
+    """Return the page as Markdown."""
     parts = []
     for part in PARTS:
         rows = [

@@ -40,7 +40,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
 
 
 def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
-    """Give the store that nobody named, and whose it is.
+    """Return the default store and whose it is.
 
     `.docstokg/` in the current folder wins, so that a project can have its own; else it is in
     the user's data folder, so that the same command finds the same store everywhere.
@@ -52,7 +52,7 @@ def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """Give the folder where this system keeps a user's data."""
+    """Return the folder where this system keeps a user's data."""
     if chosen := environment.get("XDG_DATA_HOME"):
         return Path(chosen)
     if sys.platform == "darwin":

@@ -9,14 +9,16 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docstokg.contracts.state import TraceMessage
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.contracts.state import TraceMessage
 
 Line = dict[str, Any]
 TOLD = ("level", "event", "time_ms", "request_id", "function")
@@ -25,7 +27,7 @@ BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
 READ_S = 20.0
 type Clients = Callable[[str], Any]
-"""Name of a service -> boto3's client of it."""
+"""Maps a service's name to its boto3 client."""
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
@@ -43,13 +45,13 @@ def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
 
 
 def in_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Give the lines that a server on this machine printed."""
+    """Yield the lines that a server on this machine printed."""
     with path.open(encoding="utf-8", errors="replace") as log:
         yield from (("server", line) for line in log)
 
 
 def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
-    """Give the lines of an environment's functions that name a request."""
+    """Yield the log lines of an environment's functions that contain a request id."""
     pages = clients("cloudformation").get_paginator("list_stack_resources")
     logs = clients("logs").get_paginator("filter_log_events")
     resources = pages.paginate(StackName=f"docstokg-{environment}")
@@ -82,7 +84,7 @@ def told(lines: list[Line]) -> Iterator[str]:
         yield "nothing went wrong that a function saw"
 
 
-def stored(trace: TraceMessage) -> Iterator[str]:
+def stored(trace: "TraceMessage") -> Iterator[str]:
     """Write a stored trace as text: one line per chunk and entity."""
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(trace.created_ms / 1000))
     yield f"{trace.request_id}, namespace {trace.namespace}, {at}"

@@ -25,7 +25,7 @@ def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
 
 
 def is_export(sources: Sequence[Path]) -> bool:
-    """Tell whether this is one file that `write_export` wrote, by what it is, not by its name."""
+    """Return whether this is one file that `write_export` wrote, by what it is, not by its name."""
     if len(sources) != 1 or sources[0].suffix != ".zip" or not zipfile.is_zipfile(sources[0]):
         return False
     with zipfile.ZipFile(sources[0]) as file:

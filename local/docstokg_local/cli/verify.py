@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -51,7 +50,7 @@ class Finding(NamedTuple):
     what: str
 
     def __str__(self) -> str:
-        """Give `where: what`."""
+        """Return `where: what`."""
         return f"{self.where}: {self.what}"
 
 
@@ -73,16 +72,16 @@ class SourceChunk:
         )
 
 
-Store = tuple[SearchIndex, DocumentRegister]
-Sources = Callable[[Sequence[str]], dict[str, SourceChunk]]
-"""Reads chunks again, by uuid: those that are there."""
+type Store = tuple[SearchIndex, DocumentRegister]
+type Chunks = dict[str, SourceChunk]
+"""Chunks as read again, by uuid."""
 
 
 def stored_chunks(
     index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
-) -> dict[str, SourceChunk]:
+) -> Chunks:
     """Read the index the response came from; every acl is visible on this machine."""
-    found: dict[str, SourceChunk] = {}
+    found: Chunks = {}
     for namespace in namespaces:
         chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
         texts = {
@@ -92,16 +91,20 @@ def stored_chunks(
     return found
 
 
-def file_sources(
-    folder: Path, namespace: str, readers: Readers, store: Store | None, tell: Callable[[str], None]
-) -> Sources:
-    """Read the files that were loaded once more, by the loader's own readers.
+def file_chunks(
+    folder: Path,
+    namespace: str,
+    uuids: Sequence[str],
+    readers: Readers,
+    store: Store | None,
+    tell: Callable[[str], None],
+) -> Chunks:
+    """Read the loaded files again by the loader's own readers.
 
-    Where another version of a converter makes another text of a file today, what counts is the
-    text that was kept when it was loaded, and `tell` is told. `store`: where that is kept.
+    Documents of which another version of a converter makes another text today are read from
+    `store` instead, and `tell` gets a note.
     """
     differing: set[str] = set()
-    chunks: dict[str, SourceChunk] = {}
     documents: dict[str, str] = {}
     with closing(Staging()) as staging:
         for file in find_files([folder], RejectLog()):
@@ -114,26 +117,21 @@ def file_sources(
                     for doc_id, why in _made_otherwise(read, namespace, store):
                         differing.add(doc_id)
                         tell(why)
-        for chunk in staging.chunks():
-            one = SourceChunk(chunk.id, chunk, documents.get(chunk.doc_id))
-            chunks[chunk_uuid(namespace, chunk.id)] = one
-
-    def again(uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        found = {u: chunks[u] for u in uuids if u in chunks}
-        found = {u: chunk for u, chunk in found.items() if chunk.of.doc_id not in differing}
-        if store is not None and differing:
-            rest = [uuid for uuid in uuids if uuid not in found]
-            kept = stored_chunks(*store, [namespace], rest)
-            found |= {u: chunk for u, chunk in kept.items() if chunk.of.doc_id in differing}
-        return found
-
-    return again
+        chunks = {
+            chunk_uuid(namespace, one.id): SourceChunk(one.id, one, documents.get(one.doc_id))
+            for one in staging.chunks()
+            if one.doc_id not in differing
+        }
+    if store is not None and differing:
+        kept = stored_chunks(*store, [namespace], [one for one in uuids if one not in chunks])
+        chunks |= {uuid: one for uuid, one in kept.items() if one.of.doc_id in differing}
+    return chunks
 
 
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Name the documents of which another converter was made another text, and say so.
+    """Yield documents whose text another converter version made, each with a note.
 
     The same converter makes another text only of another file: that is a finding.
     """
@@ -168,38 +166,34 @@ def verify_response(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
-    namespace, ports = response.metadata.namespace, wiring()
+    namespace, ports, uuids = response.metadata.namespace, wiring(), uuids_of(response)
     if source is None:
         store = ports.search_index(), ports.register()
-        asked = response.metadata.namespaces or [namespace]
-        return check_response(response, partial(stored_chunks, *store, asked))
-    files = file_sources(source, namespace, readers_of(ports), _stored(ports), tell)
-    return check_response(response, files)
+        chunks = stored_chunks(*store, response.metadata.namespaces or [namespace], uuids)
+    else:
+        readers = readers_of(ports)
+        chunks = file_chunks(source, namespace, uuids, readers, _stored(ports), tell)
+    return check_response(response, chunks)
 
 
-def _of_today(body: dict[str, object]) -> dict[str, object]:
+def _of_today(body: dict[str, object]) -> Any:
     """Return a response saved by 0.x releases in today's contract.
 
     Their verdict `weak` is `unverified`; conflicts found by wording are left out.
     """
-    grounding, conflicts = body.get("grounding"), body.get("conflicts")
-    if isinstance(grounding, dict) and isinstance(grounding.get("sentences"), list):
-        sentences = [
-            {**one, "verdict": "unverified"}
-            if isinstance(one, dict) and one.get("verdict") == "weak"
-            else one
-            for one in grounding["sentences"]
-        ]
-        body = {**body, "grounding": {**grounding, "sentences": sentences}}
-    if isinstance(conflicts, list):
-        kinds = (one.get("kind") if isinstance(one, dict) else None for one in conflicts)
-        kept = [one for one, kind in zip(conflicts, kinds, strict=True) if kind not in _OLD]
-        body = {**body, "conflicts": kept}
-    return body
+    made: Any = json.loads(json.dumps(body))
+    # Other shapes are refused by the contract.
+    with suppress(TypeError, KeyError):
+        made["conflicts"] = [one for one in made["conflicts"] if one["kind"] not in _OLD]
+    with suppress(TypeError, KeyError):
+        for sentence in made["grounding"]["sentences"]:
+            if sentence["verdict"] == "weak":
+                sentence["verdict"] = "unverified"
+    return made
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Give the configured store, where one is: files can be compared without any."""
+    """Return the configured store, where one is: files can be compared without any."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()
@@ -207,9 +201,8 @@ def _stored(ports: Wiring) -> Store | None:
         return None
 
 
-def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:
-    """Give what is wrong with a response and the number of citations proven."""
-    chunks = sources(sorted(_uuids(response)))
+def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding], int]:
+    """Return the findings on a response, and the number of proven citations."""
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):
@@ -227,14 +220,15 @@ def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Findin
     return findings, proven
 
 
-def _uuids(response: RAGResponse) -> set[str]:
+def uuids_of(response: RAGResponse) -> list[str]:
+    """Return the uuids of cited chunks and of the chunks that state graph edges."""
     paths = (one.kg_evidence.path for one in response.citations if one.kg_evidence)
     stated = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
-    return stated | {citation.uuid for citation in response.citations}
+    return sorted(stated | {citation.uuid for citation in response.citations})
 
 
 def _check_citation(
-    citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
+    citation: Citation, place: int, chunks: Chunks, namespace: str
 ) -> Iterable[tuple[str, str]]:
     """Yield the fields of a citation that differ from its source, each with the difference."""
     expected = {"rank": place + 1, "uuid": chunk_uuid(namespace, citation.chunk_id)}
@@ -265,7 +259,7 @@ def _check_citation(
 
 
 def _check_path(
-    evidence: KgEvidence, stations: Sequence[str], chunks: dict[str, SourceChunk]
+    evidence: KgEvidence, stations: Sequence[str], chunks: Chunks
 ) -> Iterable[tuple[str, str]]:
     """Hold a path to its ends, and every edge to the stretch that states it."""
     if (evidence.match_type == "direct_mention") is bool(evidence.path):
@@ -314,7 +308,7 @@ def _check_markers(response: RAGResponse) -> Iterable[Finding]:
             yield Finding(f"$.citations[{place}].cited", f"says {mark}, the answer disagrees")
 
 
-def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Iterable[Finding]:
+def _check_grounding(response: RAGResponse, chunks: Chunks) -> Iterable[Finding]:
     grounding = response.grounding
     if grounding is None:
         return
@@ -339,7 +333,7 @@ def _check_sentence(
     sentence: SentenceVerdict,
     statement: Statement,
     cited: Sequence[Citation],
-    chunks: dict[str, SourceChunk],
+    chunks: Chunks,
 ) -> Iterable[tuple[str, str]]:
     """Compare the span and the quotation of a sentence with the passages that it cites."""
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]

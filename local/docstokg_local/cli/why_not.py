@@ -17,7 +17,7 @@ def why_not(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say at which stage an expected document fell out of a question, and by how much."""
+    """Show at which stage an expected document was lost, and by how much."""
     from docstokg_local.cli.display import print_json
     from docstokg_local.cli.question import ask
     from docstokg_local.engine.workflow import LocalWorkflow

@@ -63,7 +63,7 @@ class Listener(Protocol):
 
 
 def never() -> bool:
-    """Say that whoever asked still waits."""
+    """Return False: the client still waits."""
     return False
 
 
@@ -183,6 +183,6 @@ def read_definition(
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Name an exception as the Lambda runtime would."""
+    """Return an exception as the Lambda runtime reports it."""
     cause = {"errorMessage": str(error), "errorType": type(error).__name__}
     return Failure(type(error).__name__, json.dumps(cause))

@@ -16,7 +16,7 @@ class DataLimitExceeded(BaseException):
 
 
 def measured(value: Any, what: str) -> bytes:
-    """Give JSON as text in UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
+    """Return JSON as text in UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
 
     It is counted as Step Functions does: no spaces, no ASCII escapes, and half a surrogate pair,
     which JSON allows, as three bytes.
@@ -32,7 +32,7 @@ def measured(value: Any, what: str) -> bytes:
 
 
 def transferred(value: Any, what: str) -> tuple[Any, int]:
-    """Give JSON as it arrives after having been text, and the bytes of that text."""
+    """Return JSON as it arrives after having been text, and the bytes of that text."""
     data = measured(value, what)
     try:
         return from_json(data), len(data)

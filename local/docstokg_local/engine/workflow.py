@@ -74,7 +74,7 @@ class LocalWorkflow:
 
     @contextmanager
     def telling(self, request_id: str, listener: Listener) -> Iterator[None]:
-        """Let somebody listen to the execution of a request, whoever begins it."""
+        """Send the events of a request's execution to a listener."""
         self._listeners[request_id] = listener
         try:
             yield

@@ -14,17 +14,17 @@ from docstokg.loading.stores import stores_of as ports_of
 from docstokg.wiring import Wiring
 
 THREADS = 2
-"""Of the local encoder in a load that has the machine to itself: batches are worth sharing."""
+"""Threads of the local encoder in a load that has the machine to itself."""
 SMALL_LOAD_BYTES = 1_000_000
-"""Of files: below, a second process's start takes as long as it saves."""
+"""Size of files from which a second process saves time."""
 MOST_WORKERS = 4
 WORKER_BYTES = 1_000_000_000
-"""Of memory a process is given: it takes some 600 MB, and the one that writes as much."""
+"""Memory per process; measured: 600 MB, and as much for the one that writes."""
 CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
-    """Give a load's ports, as the stages have them; the encoder shares this machine's threads."""
+    """Return a load's ports, as the stages have them; the encoder shares this machine's threads."""
     stores = ports_of(wiring, embed)
     cached = stores.embedder
     if not (isinstance(cached, CachedEmbedder) and isinstance(cached.inner, OnnxMiniLm)):
@@ -35,14 +35,14 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 
 
 def workers_for(sources: Sequence[Path]) -> int:
-    """Say how many processes a load of these files is worth: one a core, where there is memory."""
+    """Return the number of processes for a load: one per core, limited by memory."""
     if not _has_bytes(sources, SMALL_LOAD_BYTES):
         return 1
     return max(1, min(os.cpu_count() or 1, MOST_WORKERS, _memory_bytes() // WORKER_BYTES))
 
 
 def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
-    """Tell whether the files are at least so large together; looks no further than needed."""
+    """Return whether the files are at least so large together; looks no further than needed."""
     size = 0
     for path in chain(sources, *(source.rglob("*") for source in sources)):
         size += path.stat().st_size if path.is_file() else 0
@@ -52,7 +52,7 @@ def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
 
 
 def _memory_bytes() -> int:
-    """Give this machine's memory, or its container's limit where that is less."""
+    """Return this machine's memory, or its container's limit where that is less."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = CONTAINER_MEMORY.read_text("ascii").strip()
@@ -63,7 +63,7 @@ def _memory_bytes() -> int:
 
 @contextmanager
 def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
-    """Give a load's ports, of which `workers` processes read, encode and find names."""
+    """Return a load's ports, of which `workers` processes read, encode and find names."""
     if workers <= 1:
         yield stores_of(wiring, embed)
         return

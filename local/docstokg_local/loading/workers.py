@@ -43,7 +43,7 @@ class LoadProcesses:
         self._pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (settings,))
 
     def give_to(self, wiring: Wiring) -> None:
-        """Let the local models of a wiring run in the processes, behind the same cache."""
+        """Run the local models of a wiring in the processes, with the same cache."""
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
@@ -113,7 +113,7 @@ def _read(file: SourceFile) -> list[Row]:
 
 @cache
 def _model(port: str) -> Any:
-    """Give the model itself: the parent keeps the cache."""
+    """Return the model itself: the parent keeps the cache."""
     made = getattr(_process["wiring"], port)()
     inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner

@@ -23,7 +23,7 @@ LATE_ANSWER_S = 0.2
 """After its deadline a request is answered without its work, which may still run."""
 
 STEP_MARGIN_S = 0.35
-"""What the steps of an answer keep back for each other; with less an answer is degraded."""
+"""Time that the steps of an answer reserve; with less, an answer is degraded."""
 
 CALLER_SHARE = 0.5
 """Share of its time that a request may wait when its caller has others in the queue.
@@ -95,7 +95,7 @@ class Admission:
             gone.cancel()
 
     def _admit(self, caller: str, ends: float) -> tuple[float, float]:
-        """Give the expected wait in seconds and when the work must begin; or `Overloaded`."""
+        """Return the expected wait in seconds and when the work must begin; or `Overloaded`."""
         now = time.monotonic()
         with self._lock:
             ahead = self._admitted.total() - self._slots + 1
@@ -138,7 +138,7 @@ class CoalescedCall:
         self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
-        """Give the result of a run that began at most `fresh_s` ago, or is still under way."""
+        """Return the result of a run that began at most `fresh_s` ago, or is still under way."""
         running, now = self._running, time.monotonic()
         if running is None or (running.done() and now - self._begun > self._fresh_s):
             self._begun = now

@@ -1,4 +1,4 @@
-"""Who calls the local server: everybody (`off`), or whoever holds a key of the keys file."""
+"""Authentication of the local server: nobody (`off`), or by keys of the keys file."""
 
 import hmac
 import json
@@ -32,7 +32,7 @@ class Authentication:
             self._keys = _read(self._file)
 
     def caller(self, key: str | None) -> Caller | None:
-        """Give the caller, or None when a key is needed and this one is not known."""
+        """Return the caller, or None when a key is needed and this one is not known."""
         if self._open:
             return EVERYBODY
         owner = None
@@ -59,7 +59,7 @@ class Authentication:
 
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
-    """Tell one state of the file from another; None when there is none."""
+    """Return a mark of the file's state; None if there is no file."""
     try:
         status = Path(keys_file or "").stat()
     except OSError:

@@ -66,7 +66,7 @@ Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
 
 
 class Endpoints:
-    """What answers each route of the contract: who asks, whether there is room, and the work."""
+    """Endpoints of the contract's routes: authentication, admission and the call."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ async def hang_up(request: Request) -> None:
 
 
 def caller_of(request: Request, authentication: Authentication) -> Caller:
-    """Give who asks; `Refused` (401) where a key is needed and none that is known came."""
+    """Return the caller; `Refused` (401) if a known key is required and missing."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else None
     caller = authentication.caller(request.headers.get("x-api-key", bearer))
@@ -164,7 +164,7 @@ def response(reply: Reply) -> Response:
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Give a problem as the route's callers read it: OpenAI's clients in their own shape."""
+    """Return a problem as the route's callers read it: OpenAI's clients in their own shape."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
 

@@ -23,7 +23,7 @@ FOREIGN_HOST = (
 
 
 def is_own(name: str | None, listed: Collection[str]) -> bool:
-    """Tell whether a host name is this machine's loopback, or a listed one."""
+    """Return whether a host name is this machine's loopback, or a listed one."""
     if not name:
         return False
     name = name.lower().rstrip(".")
@@ -36,7 +36,7 @@ def is_own(name: str | None, listed: Collection[str]) -> bool:
 
 
 def host_of(value: str | None) -> str | None:
-    """Give the name in a Host header or an Origin, without port; None when there is none."""
+    """Return the name in a Host header or an Origin, without port; None when there is none."""
     if not value:
         return None
     try:

@@ -29,13 +29,13 @@ IDLE_S = 20.0
 """How long the process keeps its models for the next job."""
 
 CONVERSION_CPU_S = 8
-"""Of one document, while others wait; `docstokg load` gives a file a minute."""
+"""Conversion time of one document while others wait; `docstokg load` allows a minute."""
 
 SCANNED_PAGES = 2
-"""Of one document that are read: 10 s; `docstokg load` reads all."""
+"""Scanned pages that are read per document: 10 s; `docstokg load` reads 500."""
 
 MEMORY_BYTES = 4 << 30
-"""What the process may allocate: a job that needs more fails, and not the machine."""
+"""Memory limit of the process, so that a large job fails instead of the machine."""
 
 TURN_S = 2.0
 FASTER = 4

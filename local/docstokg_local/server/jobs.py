@@ -86,12 +86,12 @@ def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
 
 
 def lock_of(queue: Path) -> Path:
-    """Name the file that whoever works on a queue has locked."""
+    """Return the lock file of a queue's worker."""
     return queue.with_name(f"{queue.name}.lock")
 
 
 def is_taken(lock: Path) -> bool:
-    """Tell whether a process works on the queue; the look itself keeps nobody out for long."""
+    """Return whether a process works on the queue."""
     lease = Lease(lock)
     free = lease.held()
     lease.close()

@@ -13,7 +13,7 @@ class Lease:
         self._file: IO[bytes] | None = None
 
     def held(self) -> bool:
-        """Tell whether this process has the lease, taking it when it is free."""
+        """Return whether this process has the lease, taking it when it is free."""
         if self._file is None:
             file = self._path.open("ab")
             try:
@@ -25,7 +25,7 @@ class Lease:
         return True
 
     def close(self) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         if self._file is not None:
             self._file.close()
             self._file = None

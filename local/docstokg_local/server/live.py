@@ -1,4 +1,4 @@
-"""What is told of an answer goes to the clients of this server, in the form each of them reads."""
+"""Events of an answer for the clients of this server, each in its format."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ EVENTS_WAITING = 8
 
 
 def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
-    """Give what makes a listener of one question."""
+    """Return a function that makes the listener of one question."""
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
     return lambda tell: LiveReply(checks, wiring.telemetry, tell)
 
@@ -60,7 +60,7 @@ class Events:
         return await self._frames.get()
 
     async def stream(self, frame: str | None) -> AsyncIterator[str]:
-        """Give that frame and all that follow."""
+        """Yield this frame and all later ones."""
         while frame is not None:
             yield frame
             self._room.release()
@@ -105,7 +105,7 @@ class Progress:
         self._token, self._count = token, 0
 
     def of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Give the notification of an event, None for those that have none."""
+        """Return the notification of an event, None for those that have none."""
         if name == "citations":
             words = f"{len(value['citations'])} passages found"
         elif name == "sentence":

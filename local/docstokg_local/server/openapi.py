@@ -61,7 +61,7 @@ EXAMPLE: Json = {
 
 
 class Described(NamedTuple):
-    """What is said of a route whose models its row does not name: reply, problems, body."""
+    """Reply, problems and body of a route whose models are not in the table of routes."""
 
     status: int
     model: str
@@ -227,5 +227,5 @@ def _of(model: str = "", kind: str = "json") -> Json:
 
 
 def document_text() -> str:
-    """Give the OpenAPI document as a file holds it."""
+    """Return the OpenAPI document as a file holds it."""
     return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -10,7 +10,7 @@ from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 
 
 def page_routes() -> list[Route]:
-    """Give the routes of the page; no key is needed, everything they call asks for it."""
+    """Return the routes of the page; no key is needed, everything they call asks for it."""
     return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER, SIGN_IN)]
 
 

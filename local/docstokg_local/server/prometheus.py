@@ -52,7 +52,7 @@ class PrometheusSink:
         """Keep everything: a scraper comes when it likes."""
 
     def text(self) -> bytes:
-        """Give the exposition format."""
+        """Return the exposition format."""
         if self._shared is None:
             return generate_latest(self._registry)
         everybody = CollectorRegistry()

@@ -32,7 +32,7 @@ def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handle
 
 
 def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Route]:
-    """Give the server's routes, one a path, so that a wrong method is told all that are right."""
+    """Return the server's routes, one a path, so that a wrong method is told all that are right."""
     paths: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for route in routes.ROUTES:
         paths[_IN_PATH.sub(r"{\1:path}", route.path)][route.method] = endpoint_of(route)
@@ -40,7 +40,7 @@ def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Ro
 
 
 def parameters_of(route: routes.Route, request: Request) -> bytes:
-    """Give the parameters of a request as the function's JSON body."""
+    """Return the parameters of a request as the function's JSON body."""
     in_path = _IN_PATH.findall(route.path)
     fields: dict[str, str] = {}
     if set(route.parameters) - set(in_path):

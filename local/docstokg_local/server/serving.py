@@ -151,13 +151,13 @@ def worker_application(settings: Settings, host: str) -> "Starlette":
 
 
 def few_arenas() -> None:
-    """Let all threads share two heaps of glibc: eight a core kept what other threads freed."""
+    """Limit glibc to two malloc arenas; the default of eight per core retains freed memory."""
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
 
 
 def most_connections() -> int:
-    """Give the connections a process may have: well below its open files, which stores need."""
+    """Return the connections a process may have: well below its open files, which stores need."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -165,7 +165,7 @@ def most_connections() -> int:
 
 
 def announce(listener: socket.socket) -> None:
-    """Name the address that answers."""
+    """Print the address of the server."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{port} (Ctrl-C ends)", err=True)
@@ -208,7 +208,7 @@ def _bound(host: str, port: int, kind: type[socket.socket]) -> socket.socket:
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """Give uvicorn's settings for one process."""
+    """Return uvicorn's settings for one process."""
     return {
         "log_level": "warning",
         "access_log": False,

@@ -30,7 +30,6 @@ CALL_MARGIN_S = 2.0
 DRAW_S = 10
 """Of the processor, for the picture of one page."""
 
-
 OTHER_ENCODER = "encoder "
 """Before the names of encoders that namespaces were loaded with, in what is made once."""
 

@@ -107,7 +107,8 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     report = check.report([one.verdict for one in judged], checked.invalid)
     cited = markers.check_markers(text, check.by_rank).cited
     if cited:
-        warnings += _doubts(report.sentences)
+        kinds = Counter(kind for one in report.sentences for kind in (one.verdict, *one.reasons))
+        warnings += notices.statements_doubted(kinds)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
     if checked.invalid or not cited:
@@ -127,9 +128,9 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         if one.statement.factual
     ]
     parts = confidence_parts(per_sentence, documents, similarity)
-    kinds = [verdict.verdict for verdict in report.sentences]
+    verdicts = [verdict.verdict for verdict in report.sentences]
     value = confidence(parts, probability)
-    value = bounded(value, kinds, invalid=bool(checked.invalid), cited=bool(cited))
+    value = bounded(value, verdicts, invalid=bool(checked.invalid), cited=bool(cited))
     return CheckedAnswer(
         answer=text,
         cited=cited,
@@ -139,12 +140,6 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         confidence_parts=parts,
         warnings=tuple(warnings),
     )
-
-
-def _doubts(verdicts: Sequence[SentenceVerdict]) -> list[str]:
-    kinds = Counter(verdict.verdict for verdict in verdicts)
-    unchecked = sum(verdict.reasons == ("too_long",) for verdict in verdicts)
-    return notices.statements_doubted(kinds["uncited"], kinds["unsupported"], unchecked)
 
 
 def ground_text(
@@ -261,8 +256,8 @@ class _Check:
             reasons=(statement.unchecked,) if statement.unchecked else (),
         )
         if not statement.factual or not ranks:
-            verdict = "uncited" if statement.factual else "not_checked"
-            return _Judged(statement, own.model_copy(update={"verdict": verdict}), {})
+            kind = "uncited" if statement.factual else "not_checked"
+            return _Judged(statement, own.model_copy(update={"verdict": kind}), {})
         cited = [self.by_rank[rank] for rank in ranks]
         quoted = _quotation(statement, cited)
         blocks = cited[:_MOST_SCORED]

@@ -48,7 +48,7 @@ class Template:
         object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
-        """Give the map of parameters, or TypeError when a name or type is not the template's."""
+        """Return the map of parameters, or TypeError when a name or type is not the template's."""
         if parameters.keys() != self.examples.keys():
             raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
         for name, value in parameters.items():
@@ -396,4 +396,4 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
 )
 
 READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, INFO)
-"""What a request may run; every one passes the plan guard."""
+"""Templates that a request may run; each passes the plan guard."""

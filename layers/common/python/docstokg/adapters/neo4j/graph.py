@@ -163,14 +163,14 @@ class Neo4jGraph:
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Say what the graph holds, as counted by the last finished load."""
+        """Return the graph's counts, as noted by the last finished load."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
-        """Give the connections back and end the background loop."""
+        """Close the connections and the background loop."""
         self._breaker.close()
         self._server.close()
 
@@ -255,7 +255,7 @@ class Neo4jGraph:
         self._end_check = self._server.begin(self._check_all())
 
     def _finished(self, timeout_s: float) -> str | None:
-        """Name the last finished load."""
+        """Return the id of the last finished load."""
         parameters = cypher.INFO.checked({"name": STORE})
         rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
         return rows[0]["finished"] if rows else None

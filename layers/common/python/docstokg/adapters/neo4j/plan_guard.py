@@ -22,7 +22,7 @@ _RANGE = re.compile(r"\*(\d*)(\.\.)?(\d*)[^\w`]|\{(\d*)(,)?\s*(\d*)\}|([+*])\s*(
 
 @dataclass(frozen=True, slots=True)
 class PlanVerdict:
-    """What the guard says of one template; no reasons = admitted."""
+    """Verdict of the plan guard on one template; without reasons it is admitted."""
 
     template: str
     digest: str

@@ -125,7 +125,7 @@ class Server:
     async def explain(
         self, text: str, parameters: Mapping[str, object]
     ) -> tuple[dict[str, Any] | None, str | None]:
-        """Give the plan of a query and its kind (r, w, rw, s), without running it."""
+        """Return the plan of a query and its kind (r, w, rw, s), without running it."""
         session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
         async with session:
             result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
@@ -193,13 +193,13 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:
-    """Tell whether the server ended a transaction because another one waited for its locks."""
+    """Return whether the server ended a transaction because another one waited for its locks."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
-    """Give the error of our tree that a code of the server stands for."""
+    """Return the error of our tree that a code of the server stands for."""
     code = exc.code or ""
     error_class, message = next(row[1:] for row in _BY_CODE if code.startswith(row[0]))
     return error_class(f"Neo4j {message} ({code})")

@@ -45,7 +45,7 @@ class Neo4jTraces:
         return int(counted["expired"])
 
     def close(self) -> None:
-        """Give the connections back and end the background loop."""
+        """Close the connections and the background loop."""
         self._server.close()
 
     def _run(

@@ -148,12 +148,12 @@ class Neo4jGraphWriter:
         return tuple(SliceEntity(**row.data()) for row in rows)
 
     def recogniser(self, namespace: str) -> str | None:
-        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        """Return the recogniser of a namespace's names; None or "" if unknown."""
         rows = self._read(cypher.RECOGNISER, {"name": f"{STORE}/{namespace}"})
         return rows[0]["recogniser"] if rows else None
 
     def note_recogniser(self, namespace: str, name: str) -> None:
-        """Note what finds the names in a namespace's texts."""
+        """Store the recogniser of a namespace's names."""
         note = {"name": f"{STORE}/{namespace}", "recogniser": name}
         self._write(cypher.NOTE_RECOGNISER, note)
 
@@ -218,7 +218,7 @@ class Neo4jGraphWriter:
             after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
-        """Give the connections back and end the background loop."""
+        """Close the connections and the background loop."""
         self._server.close()
 
     def _tidy(self) -> None:
@@ -295,7 +295,7 @@ class Neo4jGraphWriter:
 
 
 def _section(row: Record) -> dict[str, object]:
-    """Give what a section lacks to be a chunk."""
+    """Return the fields that make a section a chunk."""
     namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
     uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
     return {

@@ -113,7 +113,7 @@ class OpenSearchRegister:
         return tuple(sorted(name for name in names if name))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._server.close()
 
     def _bulk(self, lines: Sequence[str]) -> None:
@@ -141,5 +141,5 @@ def ensure_register(server: Server, path: str) -> None:
 
 
 def _id(namespace: str, doc_id: str) -> str:
-    """Name a record: ids of OpenSearch hold 512 bytes, and ours may be as long."""
+    """Return the id of a record; hashed, because ids of OpenSearch have at most 512 bytes."""
     return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

@@ -260,7 +260,7 @@ class OpenSearchIndex:
         self._rarity = Rarity(load, chunks, holders)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._breaker.close()
         self._server.close()
 
@@ -291,7 +291,7 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Give the tokens of positive weight with weight times `rarity`, heaviest first."""
+        """Return the tokens of positive weight with weight times `rarity`, heaviest first."""
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {
@@ -369,7 +369,7 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
 
 
 def _words(text: str, languages: Sequence[str]) -> str:
-    """Give the words both stores search for, as many as the server's clause limit allows.
+    """Return the words both stores search for, as many as the server's clause limit allows.
 
     Ideographs count one by one, as the server's analyser cuts them.
     """
@@ -392,7 +392,7 @@ def _held(space: Json) -> dict[str, float]:
 
 
 def _kinds(error: object) -> set[str]:
-    """Give the types an error and its causes name; their reasons may quote the question."""
+    """Return the types an error and its causes name; their reasons may quote the question."""
     if isinstance(error, list):
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
@@ -402,7 +402,7 @@ def _kinds(error: object) -> set[str]:
 
 
 def _cause(error: object) -> str:
-    """Name the kinds of an error; its own words may quote the question, which logs never hold."""
+    """Return the types of an error; its text may quote the question, which no log may contain."""
     return ", ".join(sorted(_kinds(error))) or "an error without a type"
 
 
@@ -454,14 +454,14 @@ def _hit(hit: Json, cosine: bool) -> Hit:
 
 
 def _text(value: object) -> str:
-    """Give what must be text; ValueError for what is not: nothing behind this looks again."""
+    """Return a text; ValueError for another type, because later code does not check it."""
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} instead of text")
     return value
 
 
 def _number(value: object) -> float:
-    """Give what must be a finite number; ValueError for what is not."""
+    """Return a finite number; ValueError for another value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"{type(value).__name__} instead of a finite number")
     return float(value)

@@ -19,17 +19,17 @@ LANGUAGE = "language"
 
 
 def facts_alias(name: str) -> str:
-    """Name the alias of the facts that belong to a chunk index."""
+    """Return the alias of the facts of a chunk index."""
     return f"{name}-facts"
 
 
 def index_name(name: str, kind: str, number: int) -> str:
-    """Name the index behind an alias: `number` counts how often it was built anew."""
+    """Return the name of an alias's index; `number` counts its rebuilds."""
     return f"{name}-{kind}-v{TEMPLATE_VERSION}-{number:06d}"
 
 
 def index_behind(mapping: Json) -> str:
-    """Name the one index behind an alias."""
+    """Return the name of an alias's only index."""
     if len(mapping) != 1:
         raise Misconfigured(f"one alias stands for several indices: {', '.join(sorted(mapping))}")
     return str(next(iter(mapping)))
@@ -53,5 +53,5 @@ def token_of(name: str) -> str:
 
 
 def numbers(vector: bytes) -> list[float]:
-    """Give the components with 9 digits: read back, they are the same float32."""
+    """Return the components with 9 digits: read back, they are the same float32."""
     return [float(f"{value:.9g}") for value in unpack(vector).tolist()]

@@ -97,7 +97,7 @@ class LoadLease:
             )
 
     def release(self, more: bool = False) -> None:
-        """Let the next one load; a lease that cannot be given back runs out.
+        """Release the lease; one that cannot be deleted expires.
 
         So does one of a run of which `more` tasks follow, or are under way elsewhere.
         """
@@ -141,7 +141,7 @@ class LoadLease:
             self._stamp = stamp or self._stamp
 
     def _of_our_run(self) -> tuple[int, int] | None:
-        """Give the stamp of a lease that another task of our run has renewed."""
+        """Return the stamp of a lease that another task of our run has renewed."""
         stamp, holder = self._read_lease()
         return stamp if self._run and holder == self._run else None
 
@@ -165,7 +165,7 @@ class LoadLease:
 
 
 def _process(pid: int) -> str:
-    """Name a living process among all machines; "" where the system does not tell, or it is gone.
+    """Return an id of a running process, unique among machines; "" if it is unknown or ended.
 
     Machine since its start, space of process numbers, number, and when it began.
     """
@@ -179,7 +179,7 @@ def _process(pid: int) -> str:
 
 
 def _is_gone(holder: str) -> bool:
-    """Tell whether the named process was one of this machine and is no more."""
+    """Return whether the named process was one of this machine and is no more."""
     mine = _process(os.getpid()).split()
     holder_words = holder.split()
     return (

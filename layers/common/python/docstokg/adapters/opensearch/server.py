@@ -111,7 +111,7 @@ def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
 
 
 def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
-    """Give the answers of a sorted search, a page of `size` at a time."""
+    """Yield the answers of a sorted search, one page of `size` hits each."""
     after: Json = {}
     while True:
         answer = call("POST", path, {**body, **after})
@@ -124,7 +124,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 
 
 def documents_there(answer: Json) -> list[Json]:
-    """Give those of an `_mget` that are stored, each with its `_source`.
+    """Return the stored documents of an `_mget`, each with its `_source`.
 
     A shard that does not answer makes an error of a document: to take it for one that is not
     stored would write it anew and lose what is noted with it. `Unavailable` then.
@@ -175,7 +175,7 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
 
 
 def error_text(error: Json) -> str:
-    """Give the type and the reason of an error object, as the server's answers hold them."""
+    """Return the type and the reason of an error object, as the server's answers hold them."""
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 

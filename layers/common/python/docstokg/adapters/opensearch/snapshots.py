@@ -29,7 +29,7 @@ type Document = tuple[str, str]
 
 
 class Snapshots:
-    """Whole states of one index: chunks, facts, and the register with texts, origins and keys."""
+    """Snapshots of one index: chunks, facts, and the register with texts and origins."""
 
     def __init__(self, server: Server, name: str) -> None:
         """`name`: alias of the chunk index."""
@@ -39,7 +39,7 @@ class Snapshots:
         self._call = functools.partial(server.call, timeout_s=LIMIT_S)
 
     def register(self, repository: Mapping[str, object]) -> None:
-        """Tell the server where snapshots lie: `type` and `settings` of its repository API."""
+        """Register a snapshot repository: `type` and `settings` of the server's API."""
         self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
 
     def take(self, snapshot: str) -> None:
@@ -133,7 +133,7 @@ class Snapshots:
                 self._call("DELETE", f"/{index}")
 
     def digest(self, indices: Mapping[str, str]) -> str:
-        """Of all content of three indices, by alias: ids and sources, in the order of the ids."""
+        """Return a digest of three indices, by alias: ids and sources in the order of the ids."""
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
@@ -173,7 +173,7 @@ class Snapshots:
 
 
 def _stamp() -> str:
-    """Name what is made now; a restore that was killed within the same second has another name."""
+    """Return a time stamp for names, in microseconds so that no two restores share one."""
     return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
 
 

@@ -48,7 +48,7 @@ BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 REMARKED = 100
-"""Whole chunks read at once to be marked: each has kilobytes of vectors."""
+"""Chunks that are read at once to be marked; each has kilobytes of vectors."""
 
 
 class OpenSearchWriter:
@@ -174,7 +174,7 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        """Give chunks as they are stored, under another generation."""
+        """Yield stored chunks with another generation."""
         for start in range(0, len(uuids), REMARKED):
             for document in self._documents(uuids[start : start + REMARKED]):
                 shown = {**json.loads(document["shown"]), "generation": generation}
@@ -249,7 +249,7 @@ class OpenSearchWriter:
         )
 
     def close(self) -> None:
-        """Give the lease and the connections back."""
+        """Release the lease and close the connections."""
         self._lease.release()
         self._server.close()
 
@@ -257,7 +257,7 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Give an index's notes; make it with `first` where it is absent.
+        """Return an index's notes; make it with `first` where it is absent.
 
         The server may still be making what a load asked for that was killed since.
         """
@@ -419,7 +419,7 @@ _SEARCHED = (
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
-    """Give a chunk as it is searched and, in one stored field, as it is read.
+    """Return a chunk as it is searched and, in one stored field, as it is read.
 
     The server would take a chunk's whole source apart to give a part of it: its vector and its
     tokens are ten times what a reader wants.

@@ -45,11 +45,11 @@ from docstokg.domain.visibility import required
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
 MAX_MENTIONS = 20_000
-"""Of the opened chunks that a slice looks at."""
+"""Mentions of opened chunks that a slice reads."""
 
 
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
-"""What a slice reads of an entity, without the vector: that would be half a page of each."""
+"""Columns of an entity that a slice reads; the vector would be half a page each."""
 
 _ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (
@@ -106,7 +106,7 @@ class SqliteGraph:
             return reader.vectors(ids)
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Say what the graph holds, as counted by the last finished load."""
+        """Return the graph's counts, as noted by the last finished load."""
         with self._sessions.use(time.monotonic() + timeout_s) as connection:
             query = "SELECT value FROM graph_meta WHERE key = 'counts'"
             row = connection.execute(query).fetchone()
@@ -363,7 +363,7 @@ class _Reader:
         return chunks[: request.about_per_entity]
 
     def _known_ids(self, request: SliceRequest) -> dict[int, str]:
-        """Give the ids of entities fetched before, by key."""
+        """Return the ids of entities fetched before, by key."""
         return {entity_key(self._space, name): name for name in request.known_ids}
 
     def _places_of(self, request: SliceRequest) -> dict[int, int]:

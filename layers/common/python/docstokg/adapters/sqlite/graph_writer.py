@@ -222,13 +222,13 @@ class SqliteGraphWriter:
         )
 
     def recogniser(self, namespace: str) -> str | None:
-        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        """Return the recogniser of a namespace's names; None or "" if unknown."""
         query = "SELECT value FROM graph_meta WHERE key = ?"
         row = self._connection().execute(query, (_recogniser(namespace),)).fetchone()
         return None if row is None else str(row[0])
 
     def note_recogniser(self, namespace: str, name: str) -> None:
-        """Note what finds the names in a namespace's texts."""
+        """Store the recogniser of a namespace's names."""
         with self._writing() as run:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 

@@ -272,9 +272,9 @@ class SqliteIndex:
         return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
-        """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
+        """Return the namespace's rows, None if it is empty.
 
-        They were loaded without this encoder, or their load was never finished.
+        `Unavailable` for chunks that were loaded without this encoder or by an unfinished load.
         """
         rows = section.rows(ns)
         if rows.start < rows.stop:
@@ -287,7 +287,7 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Tell which rows the scope shows; None when it hides nothing of the namespace."""
+        """Return which rows the scope shows; None if it hides nothing of the namespace."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -394,7 +394,7 @@ class SqliteIndex:
 
 @dataclass(frozen=True)
 class _SearchContext:
-    """What every channel of one search has to know.
+    """Values that all channels of one search share.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
     `dense`: where its vectors are. `languages`: what it holds beside English.

@@ -35,7 +35,7 @@ LOCK_POLL_S = 0.1
 
 
 def arrays_folder(path: Path) -> Path:
-    """Name the folder of an index file's arrays."""
+    """Return the folder of an index file's arrays."""
     return path.with_name(f"{path.name}.d")
 
 
@@ -77,7 +77,7 @@ class LoadLock:
                 return
 
     def release(self) -> None:
-        """Let the next process load."""
+        """Release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -107,12 +107,12 @@ class Section:
     folder: Path
 
     def rows(self, ns: int) -> Rows:
-        """Give the rows of a namespace; none when it has none."""
+        """Return the rows of a namespace; none when it has none."""
         start, stop = self.namespaces.get(str(ns), (0, 0))
         return Rows(start, stop, self.arrays["ids"][start:stop], self.arrays["acl"][start:stop])
 
     def unchanged(self) -> bool:
-        """Tell whether the files are still those that were checked.
+        """Return whether the files are still those that were checked.
 
         Reading a mapped file that was cut short would end the process, so this is asked first.
         """
@@ -131,7 +131,7 @@ class ArrayFiles:
         self._open: dict[str, tuple[str, Section]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
-        """Give a section of the named generation; `Unavailable` when its files are not whole."""
+        """Return a section of the named generation; `Unavailable` when its files are not whole."""
         lock = self._locks.setdefault(name, threading.Lock())
         if not lock.acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
@@ -193,7 +193,7 @@ class GenerationWriter:
         }
 
     def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Give one array to be filled, mapped, so that it may exceed memory."""
+        """Return one array to be filled, mapped, so that it may exceed memory."""
         file = f"{section}-{name}.bin"
         self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -283,7 +283,7 @@ def _save(files: GenerationWriter, section: str, name: str, values: NDArray[Any]
 
 
 def dense_section(size: int, dimension: int) -> str:
-    """Name the arrays of vectors of a size; those of the index's own dimension are `dense`."""
+    """Return the section name of vectors of a size; `dense` for the index's own dimension."""
     return "dense" if size == dimension else f"dense-{size}"
 
 

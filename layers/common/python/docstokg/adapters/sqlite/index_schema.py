@@ -59,12 +59,12 @@ STORED_FIELDS = ChunkText.model_fields.keys() - set(_COLUMNS)
 
 
 def words_table(ns: int) -> str:
-    """Name the word index over the chunks of a namespace."""
+    """Return the table name of a namespace's word index over chunks."""
     return f"index_words_{ns:d}"
 
 
 def fact_words_table(ns: int) -> str:
-    """Name the word index over the facts of a namespace."""
+    """Return the table name of a namespace's word index over facts."""
     return f"index_fact_words_{ns:d}"
 
 
@@ -81,7 +81,7 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
 
 
 def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
-    """Give what a chunk's row of the word index holds, when it is written and when it goes."""
+    """Return the columns of a chunk in the word index, for insertion and deletion."""
     if language:
         return (
             indexed(title, language),

@@ -188,7 +188,7 @@ class SqliteIndexWriter:
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Give a namespace other vectors, in the transaction that names the arrays made of them."""
+        """Replace a namespace's vectors in the transaction that names the new arrays."""
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:
@@ -284,7 +284,7 @@ class SqliteIndexWriter:
                 )
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -294,7 +294,7 @@ class SqliteIndexWriter:
         self.close()
 
     def _generation_is_there(self, generation: str | None) -> bool:
-        """Tell whether the named arrays are whole, so that a repeated load repairs damage."""
+        """Return whether the named arrays are whole, so that a repeated load repairs damage."""
         if generation is None:
             return False
         try:
@@ -508,7 +508,7 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    """Tell whether a namespace has another space than the index; its first load notes it."""
+    """Return whether a namespace has another space than the index; its first load notes it."""
     notes = _notes(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False

@@ -55,12 +55,12 @@ class SqliteJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Say how a job goes."""
+        """Return the state of a job."""
         rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
     def unfinished(self) -> bool:
-        """Tell whether a job waits, or was begun and not ended."""
+        """Return whether a job waits, or was begun and not ended."""
         return bool(self._read("SELECT 1 FROM job WHERE state IN ('queued', 'running') LIMIT 1"))
 
     def take(self) -> tuple[JobOrder, int] | None:
@@ -87,7 +87,7 @@ class SqliteJobs:
         return JobOrder.model_validate_json(row[1]), int(row[2])
 
     def put_back(self, job_id: str) -> None:
-        """Let a job wait that could not be done now."""
+        """Queue a job again that could not be done now."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'queued', changed = ?, "

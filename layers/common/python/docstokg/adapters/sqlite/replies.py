@@ -22,7 +22,7 @@ class SqliteReplies:
         self._path = path
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Find what is kept."""
+        """Return stored replies by key."""
         query = "SELECT key, reply FROM replies WHERE key IN (SELECT value FROM json_each(?))"
         with transaction(self._private(), _TABLE, _BUSY_S) as db:
             return dict(db.execute(query, (json.dumps(list(keys)),)).fetchall())
@@ -34,7 +34,7 @@ class SqliteReplies:
             db.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)
 
     def _private(self) -> Path:
-        """Give the file, made with its mode before anything is in it."""
+        """Return the file; it is created with its mode while it is empty."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(mode=0o600)

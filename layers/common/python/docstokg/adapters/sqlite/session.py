@@ -98,7 +98,7 @@ class _Clock:
         self.deadline = deadline
 
     def late(self) -> bool:
-        """Tell SQLite to stop."""
+        """Return whether SQLite must stop."""
         return time.monotonic() > self.deadline
 
 
@@ -226,7 +226,7 @@ UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Say what a SQLite error means to a caller."""
+    """Return the error of our tree for a SQLite error."""
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_INTERRUPT:

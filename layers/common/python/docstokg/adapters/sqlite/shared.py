@@ -1,4 +1,4 @@
-"""What the processes of one server agree on: counts per caller.
+"""Counts per caller that the processes of one server share.
 
 One small SQLite file that lives as long as the server; its loss costs agreement, never an answer.
 """

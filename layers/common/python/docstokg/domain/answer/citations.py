@@ -11,7 +11,8 @@ MarkerKind = Literal["citation", "footnote", "malformed"]
 
 # The plain hyphen comes last: anywhere else in a character class it would be a range.
 _DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
-_NUMBER: Final = re.compile(rf"\d+|[{_DASH}]|[,;&]")
+_DASHES: Final = re.compile(f"[{_DASH}]")
+_SEPARATOR: Final = re.compile("[,;&]")
 _LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
 _LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}\))?"
 # Brackets of digits, separators and a leading word for "source": meant as markers, well or badly.
@@ -168,26 +169,11 @@ def _closes_gap(text: str, end: int) -> bool:
 def _ranks(body: str) -> tuple[int, ...] | None:
     """Return the ranks of a bracket's body; None for a reversed, endless or over-wide range."""
     ranks: dict[int, None] = {}
-    parts = _NUMBER.findall(body)
-    previous: int | None = None
-    ranged = False
-    for part in parts:
-        if not part.isdigit():
-            if part in _DASH:
-                if ranged:
-                    return None
-                ranged = True
-            else:
-                previous, ranged = None, False
-            continue
-        number = int(part)
-        if ranged:
-            if previous is None or not 0 < number - previous < _WIDEST_RANGE:
-                return None
-            ranks.update(dict.fromkeys(range(previous, number + 1)))
-        else:
-            ranks[number] = None
-        previous = number
+    for part in _SEPARATOR.split(body):
+        first, *rest = (int(number) for number in _DASHES.split(part))
+        if len(rest) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in rest):
+            return None
+        ranks.update(dict.fromkeys(range(first, (rest or [first])[0] + 1)))
     return tuple(ranks)
 
 

@@ -96,9 +96,10 @@ def stated_relations(text: str) -> tuple[Relation, ...]:
     for left, right in pairwise(mentions(text)):
         between = text[left.end : right.start]
         found = list(_RELATION.finditer(between))
-        explicit = [match for match in found if not match["bare"]]
-        match = (explicit[:1] or found[-1:] or [None])[0]
-        if match is None or match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
+        if not found:
+            continue
+        match = next((one for one in found if not one["bare"]), found[-1])
+        if match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
             continue
         label = variant(between[match.end() :]) if match["bare"] else ""
         label = label if any(map(str.isalnum, label)) else ""

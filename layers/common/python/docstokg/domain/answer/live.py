@@ -41,7 +41,7 @@ class LiveAnswer:
             return []
         answer, report = self._check(ended) if ended.startswith(self._read) else ("", None)
         self._read = ended
-        if report is None or not answer.startswith(self._shown):
+        if report is None or not report.sentences or not answer.startswith(self._shown):
             self._is_held = bool(self._shown)
             return []
         self._shown = answer[: report.sentences[-1].end]

@@ -1,6 +1,6 @@
 """The sentences callers see word for word, each written once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 ABSTENTION: Final = "I don't have information about that in the available documents."
@@ -21,6 +21,11 @@ HARM_REMOVED: Final = (
 )
 CUT_SHORT: Final = "The model was cut off before its end: what is shown ends at a whole sentence."
 LEGIBLE: Final = 60
+_DOUBTS: Final = {
+    "uncited": "without a citation",
+    "unsupported": "not supported by the sources cited, says the verifier",
+    "too_long": "not checked: too long",
+}
 KINDS_LISTED: Final = 20
 NO_EMBEDDER: Final = (
     "Confidence was computed without comparing question and answer: no embedder is available."
@@ -55,17 +60,12 @@ def no_room(max_tokens: int) -> str:
     return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); raise it."
 
 
-def statements_doubted(uncited: int, unsupported: int, unchecked: int) -> list[str]:
-    """Return a warning per kind of doubt that names how many statements of an answer have it."""
-    ways = (
-        (uncited, "without a citation"),
-        (unsupported, "not supported by the sources cited, says the verifier"),
-        (unchecked, "not checked: too long"),
-    )
+def statements_doubted(counts: Mapping[str, int]) -> list[str]:
+    """Return a warning per kind of doubt; `counts`: of statements, by verdict or reason."""
     return [
         f"{count} {'statement' if count == 1 else 'statements'} in this answer: {way}."
-        for count, way in ways
-        if count
+        for kind, way in _DOUBTS.items()
+        if (count := counts.get(kind, 0))
     ]
 
 

@@ -248,7 +248,8 @@ def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
     # Same length, so that the places of the sentences are those of the code.
     bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)
     whole = [own for own in sentence_spans(bare) if is_stopped(bare[slice(*own)])]
-    wrapped = [own for own in whole if "\n" in bare[slice(*own)]]
+    ends = {line.end() for line in re.finditer(r"[^\n]+", bare)}
+    wrapped = [own for own in whole if "\n" in bare[slice(*own)] and own.end in ends]
     lines = [Span(*line.span()) for line in _CODE_LINE.finditer(code)]
     free = [one for one in lines if not any(a < one.end and one.start < b for a, b in wrapped)]
     for text, spans in ((bare, whole), (code, free)):

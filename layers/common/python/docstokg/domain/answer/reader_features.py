@@ -91,6 +91,12 @@ def stems(text: str) -> tuple[str, ...]:
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
+def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
+    """Return log(1 + n / (1 + df)) of each stem in n texts."""
+    held = Counter(stem for text in texts for stem in text)
+    return {stem: math.log(1 + len(texts) / (1 + count)) for stem, count in held.items()}
+
+
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     """List every unit of the blocks with its features, in order of the blocks.
 
@@ -115,8 +121,8 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         for words in (stems(unit.shown),)
     ]
     asked = set(stems(query))
-    held = Counter(word for *_, own in rows for word in asked & own)
-    rarity = {word: math.log(1 + len(rows) / (1 + held[word])) for word in asked}
+    weights = rarities([own for *_, own in rows])
+    rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in asked}
     total = sum(rarity.values()) or 1.0
     kinds = [pattern for question, pattern in _ASKED_AND_HELD if question.search(query)]
 

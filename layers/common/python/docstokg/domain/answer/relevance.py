@@ -7,9 +7,10 @@ another field. Fitted by `benchmarks/fit_abstention.py` and committed beside thi
 """
 
 import json
-from bisect import bisect_right
 from functools import cache
 from importlib.resources import files
+
+import numpy as np
 
 GRAPH_ONLY_DISCOUNT = 0.8
 _FILE = "relevance_table.json"
@@ -18,37 +19,29 @@ Table = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @cache
-def committed_table(file: str, kind: str) -> Table:
-    """Read a table of rising points from a file beside this one."""
-    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+def committed_table(kind: str) -> Table:
+    """Read a table of rising points from the file beside this one."""
+    text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     points = json.loads(text)[kind]
     return tuple(point[0] for point in points), tuple(point[1] for point in points)
 
 
 def from_cosine(cosine: float) -> float:
     """Map cosine(question, chunk) in [-1, 1] to [0, 1]."""
-    return interpolated(committed_table(_FILE, "cosine"), cosine)
+    return interpolated(committed_table("cosine"), cosine)
 
 
 def from_coverage(share: float) -> float:
     """Map the share of question words found in [0, 1] to [0, 1]."""
-    return interpolated(committed_table(_FILE, "coverage"), share)
+    return interpolated(committed_table("coverage"), share)
 
 
 def cosine_of(score: float) -> float:
     """Give the least cosine that `from_cosine` maps to a score."""
-    cosines, scores = committed_table(_FILE, "cosine")
+    cosines, scores = committed_table("cosine")
     return interpolated((scores, cosines), score)
 
 
 def interpolated(table: Table, value: float) -> float:
     """Read a table of rising points linearly, constant beyond its ends."""
-    inputs, outputs = table
-    place = bisect_right(inputs, value)
-    if place == 0:
-        return outputs[0]
-    if place == len(inputs):
-        return outputs[-1]
-    left, right = inputs[place - 1], inputs[place]
-    share = (value - left) / (right - left)
-    return outputs[place - 1] + share * (outputs[place] - outputs[place - 1])
+    return float(np.interp(value, *table))

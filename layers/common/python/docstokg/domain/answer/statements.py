@@ -66,43 +66,41 @@ def statements(answer: str) -> tuple[Statement, ...]:
     lead: Statement | None = None
     above: tuple[int, ...] = ()
     for place, part in enumerate(found):
-        span = Span(part.start, part.end)
         if place == MOST_STATEMENTS:
             rest = Span(part.start, found[-1].end)
             made.append(Statement(rest, (), "", "", (), "too_long"))
             break
-        ranks = ranks_within(markers, *span)
-        if part.kind == "head":
-            made.append(Statement(span, ranks, "", "", (), "no_claim"))
+        ranks = ranks_within(markers, part.start, part.end)
+        claim = part.shown if part.kind in ("row", "code") else part.shown.strip(_EDGES)
+        quotable: tuple[str, ...] = (part.shown,)
+        if part.kind == "code":
+            ranks = ranks or above
         elif part.kind == "item" and lead is not None:
-            claim = f"{lead.claim.rstrip(':')} {part.shown.strip(_EDGES)}"
-            own = _judged(part, ranks or lead.ranks, claim, (lead.text, part.shown))
-            made.append(own)
-        elif part.kind == "code":
-            made.append(_judged(part, ranks or above, part.shown, (part.shown,)))
-            continue
-        else:
-            claim = part.shown if part.kind == "row" else part.shown.strip(_EDGES)
-            made.append(_judged(part, ranks, claim, (part.shown,)))
-        above = made[-1].ranks
-        if made[-1].claim.endswith(":"):
+            ranks = ranks or lead.ranks
+            claim = f"{lead.claim.rstrip(':')} {claim}"
+            quotable = (lead.text, part.shown)
+        unchecked = _unchecked(part, is_cited=bool(ranks) or part.kind == "code")
+        span = Span(part.start, part.end)
+        made.append(Statement(span, ranks, part.shown, claim, quotable, unchecked))
+        if part.kind != "code":
+            above = ranks
+        if claim.endswith(":") and part.kind != "code":
             lead = made[-1]
-        elif part.kind not in ("item", "row", "head"):
+        elif part.kind in ("sentence", "title", "heading"):
             lead = None
     return tuple(made)
-
-
-def _judged(part: Part, ranks: tuple[int, ...], claim: str, quotable: tuple[str, ...]) -> Statement:
-    span = Span(part.start, part.end)
-    unchecked = _unchecked(part, is_cited=bool(ranks) or part.kind == "code")
-    return Statement(span, ranks, part.shown, claim, quotable, unchecked)
 
 
 def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
     """Return why a sentence is not checked, None if it is."""
     plain = part.shown.strip(_EDGES)
     words = WORD.findall(plain)
-    if not words or is_abstention(plain) or _STUMP.fullmatch(plain.strip(_BARE)):
+    if (
+        part.kind == "head"
+        or not words
+        or is_abstention(plain)
+        or _STUMP.fullmatch(plain.strip(_BARE))
+    ):
         return "no_claim"
     if len(plain) > _LONGEST_CLAIM:
         return "too_long"

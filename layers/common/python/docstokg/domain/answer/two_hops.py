@@ -1,12 +1,10 @@
 """Two sentences of two documents that answer together, linked by a name the question lacks."""
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from docstokg.domain.answer.reader_features import Candidate, stems
+from docstokg.domain.answer.reader_features import Candidate, rarities, stems
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.words import fold
 
@@ -60,7 +58,7 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
         for name in _names(one):
             if f" {name} " not in known:
                 sharing.setdefault(name, []).append(place)
-    rarity = _rarity(found)
+    rarity = rarities([one.words.union(stems(one.block.subject)) for one in found])
     bridges: dict[tuple[int, int], float] = {}
     for name, places in sharing.items():
         bridge = sum(rarity.get(stem, 0.0) for stem in stems(name))
@@ -74,9 +72,3 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
 def _names(one: Candidate) -> frozenset[str]:
     text = f"{one.block.subject}. {one.unit.shown}"
     return frozenset(folded for name in capitalised_names(text) if len(folded := fold(name)) > 2)
-
-
-def _rarity(found: Sequence[Candidate]) -> Mapping[str, float]:
-    """Return log(1 + n / (1 + df)) per stem, over the candidates with their titles."""
-    held = Counter(stem for one in found for stem in one.words.union(stems(one.block.subject)))
-    return {stem: math.log(1 + len(found) / (1 + count)) for stem, count in held.items()}

@@ -1,0 +1,62 @@
+"""Documents as strangers send them, from the file to the answer."""
+
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.onnx.minilm import MODEL
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.question import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.loading.stores import stores_of
+from tests.strange_inputs import INPUTS
+
+BUILT_IN = {
+    "synthesis": {"enabled": True, "model": "extractive"},
+    "budget": {"max_tokens_gen": 300, "timeout_s": 20},
+}
+
+
+@pytest.fixture(scope="module")
+def answers(
+    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path
+) -> dict[str, tuple[str, list[str]]]:
+    """Load each input into a namespace of its own; the answers and the notes of the loads."""
+    home = tmp_path_factory.mktemp("strange")
+    url = f"sqlite:///{home / 'store.sqlite'}"
+    stores_at = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
+    settings = Settings(**stores_at, embed_model=MODEL)  # as without the extra `languages`
+    wiring = Wiring(settings, Telemetry(None, lambda line: None))
+    stores, notes = stores_of(wiring), {}
+    for number, (name, given) in enumerate(INPUTS.items()):
+        folder = home / f"in{number}"
+        folder.mkdir()
+        for file, raw in given.files.items():
+            (folder / file).write_bytes(raw)
+        rejects = RejectLog()
+        load([folder], LoadOptions(f"n{number}"), stores, rejects)
+        assert not rejects.count, (name, rejects.first)
+        notes[name] = rejects.notes
+    workflow = LocalWorkflow(wiring)
+    found = {}
+    for number, (name, given) in enumerate(INPUTS.items()):
+        request = {**BUILT_IN, "query": given.question, "namespace": f"n{number}"}
+        body = ask(workflow, request).body
+        found[name] = str(body["answer"]), notes[name]
+    wiring.close()
+    return found
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_is_answered_with_its_right_value(
+    answers: dict[str, tuple[str, list[str]]], name: str
+) -> None:
+    given, (answer, notes) = INPUTS[name], answers[name]
+    assert all(one in answer for one in given.contains), answer
+    assert not [one for one in given.silent if one in answer], answer
+    assert any(given.note in note for note in notes) or not given.note, notes
