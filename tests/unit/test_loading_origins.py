@@ -296,7 +296,7 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
 
 
 def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
-    store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="Black."))
+    store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
     assert list_loaded(register, None, True, True)
     out = capsys.readouterr().out
@@ -307,6 +307,8 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
     assert list_loaded(register, None, True, False)
-    assert "a.md  1 chunk " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "a.md  1 chunk " in out
+    assert out.count("    note: front matter is not a mapping") == 1
     delete_namespace(store.stores, NS)
     assert not list_loaded(register, None, False, False)

@@ -15,7 +15,7 @@ SHOWN = 20
 MOST_MENTIONED = 30
 """Entities that are listed of a namespace."""
 
-FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at")
+FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 
 
 def list_loaded(
@@ -80,6 +80,8 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
         for row in summary["documents"] if documents else ():
             line = f"  {row['doc_id']}  {counted(row['chunks'], 'chunk')}  {row['loaded_at']}"
             say(line + (f"  {row['title']}" if row["title"] else ""))
+            if row["note"]:
+                say(f"    note: {row['note']}")
 
 
 def agree_to_remove(gone: Sequence[str]) -> bool:

@@ -253,6 +253,8 @@ class ListedDocument(Contract):
     """the load that changed it"""
     loaded_at: str
     """when it was last changed, ISO 8601"""
+    note: str = ""
+    """what was not read, or read differently, with kind and number"""
 
 
 class DocumentPage(Contract):

@@ -113,7 +113,7 @@ class DocumentRecord(Contract):
     `root`: a keyed hash of the folder it was read from, `path` its place there; neither is ever
     shown. `named`: its id was written by its owner, not made from its path. `sha256`: of its
     text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
-    `original`: the file itself, of a PDF.
+    `original`: the file itself, of a PDF. `note`: what was not read, or read differently.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -130,6 +130,7 @@ class DocumentRecord(Contract):
     root: str = ""
     path: str = ""
     named: bool = False
+    note: str = ""
     text: str | None = None
     original: bytes | None = None
 

@@ -98,6 +98,7 @@ class SourceRegistry:
             root=root,
             path=file.inner,
             named=document.named,
+            note=document.note,
             text=document.text,
             original=document.original,
         )
