@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.aws.emf_metrics import DIMENSIONS
+from docstokg.adapters.aws.powertools import DIMENSIONS
 from docstokg.observability import METRICS
 from infra.prune import KEPT_MACHINES
 from infra.settings import ENVIRONMENTS, Environment, environment

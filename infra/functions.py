@@ -25,7 +25,7 @@ from infra.variables import settings_of
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
-METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.emf_metrics writes there
+METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):

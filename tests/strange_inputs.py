@@ -271,6 +271,10 @@ INPUTS: dict[str, Input] = {
         {"a.md": b"---\ntags: @home\n---\n\nThe loft of Bever is dry.\n"},
         "How is the loft of Bever?", ("dry",), note="it was read as text",
     ),
+    "a text that begins with a rule": Input(
+        {"a.md": b"---\n\nA rule is first. The bell of Guarda rings at 8:15.\n\n---\n\nEnd.\n"},
+        "When does the bell of Guarda ring?", ("8:15",), ("---",),
+    ),
     "a template in front matter": Input(
         {"a.md": b"---\ntitle: {{ title }}\n---\n\nThe shed of Madulain is green.\n"},
         "What colour is the shed of Madulain?", ("green",), note="it was read as text",

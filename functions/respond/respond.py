@@ -59,7 +59,7 @@ def respond(
     now_ms = run.clock() * 1000
     if now_ms > plan.deadline_ms:
         run.mark_degraded("deadline_exceeded")
-    extraction_ms = grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
+    check_ms = (time.perf_counter() - started) * 1000
     response = RAGResponse(
         query=plan.query if plan.sent is None else plan.sent,
         query_used=plan.query,
@@ -75,7 +75,7 @@ def respond(
         graph=step_input.graph,
         notes=grounded.notes,
         warnings=tuple(dict.fromkeys(run.warnings)),
-        diagnostics=_diagnostics(run, step_input, grounded, extraction_ms, now_ms),
+        diagnostics=_diagnostics(run, step_input, grounded, check_ms, now_ms),
         metadata=Metadata(
             namespace=plan.namespace,
             namespaces=(plan.namespace, *plan.others) if plan.others else (),
@@ -178,25 +178,27 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
 
 
 def _diagnostics(
-    run: Run, step_input: RespondInput, grounded: Grounded, extraction_ms: float, now_ms: float
+    run: Run, step_input: RespondInput, grounded: Grounded, check_ms: float, now_ms: float
 ) -> Diagnostics:
     plan, report = run.plan, grounded.report
     synthesis = step_input.synthesis or Synthesis(outcome="abstained")
     total_ms = max(0.0, now_ms - plan.started_ms)
+    timings = {
+        "validation": plan.validation_ms,
+        "condensing": plan.condensing_ms,
+        "routing": report.route_ms,
+        "hybrid_retrieval": report.retrieval_ms,
+        "kg_expansion": report.expansion_ms,
+        "dedup_mmr": report.mmr_ms,
+        "hydration": report.hydration_ms,
+        "citation_extraction": report.grounding_ms,
+        "graph_view": step_input.graph_ms,
+        "llm_synthesis": synthesis.took_ms,
+        "answer_check": round(check_ms, 2),
+    }
+    between_ms = round(max(0.0, total_ms - sum(timings.values())), 2)
     return Diagnostics(
-        timings_ms=Timings(
-            validation=plan.validation_ms,
-            condensing=plan.condensing_ms,
-            routing=report.route_ms,
-            hybrid_retrieval=report.retrieval_ms,
-            kg_expansion=report.expansion_ms,
-            dedup_mmr=report.mmr_ms,
-            hydration=report.hydration_ms,
-            citation_extraction=round(extraction_ms, 2),
-            graph_view=step_input.graph_ms,
-            llm_synthesis=synthesis.took_ms,
-            total=round(total_ms, 2),
-        ),
+        timings_ms=Timings(**timings, between_steps=between_ms, total=round(total_ms, 2)),
         channels=report.channels,
         kg_stats=report.kg_stats,
         graph_gain=report.graph_gain,

@@ -10,6 +10,9 @@ import pytest
 
 from docstokg.adapters.onnx.wordpieces import cassette_model
 from docstokg.contracts.response import RAGResponse
+from docstokg.wiring import Wiring
+from docstokg_local.cli.doctor import examine
+from tests.jvm.servers import free_port
 from tests.onnx_files import FLOAT, write_model
 
 ASK = {"query": "What are seizures?", "budget": {"timeout_s": 2}}
@@ -131,6 +134,23 @@ def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, 
     assert reasons(ask(on)) == {"kg_timeout"}
     assert accepted
     assert "traverse_relationships" in tools_of(on)
+
+
+def test_doctor_tells_a_slow_graph_from_one_that_is_not_there(
+    small_store, settings_for, silence
+) -> None:
+    remedies = {}
+    for name, port in (("slow", silence[0]), ("absent", free_port())):
+        wiring = Wiring(settings_for(small_store, graph_url=f"bolt://127.0.0.1:{port}"))
+        (graph,) = (one for one in examine(wiring) if one.part == "graph")
+        assert graph.state == "missing"
+        remedies[name] = graph.remedy
+        wiring.close()
+    assert remedies == {
+        "slow": "slow or frozen: try again, then check the load of the server at "
+        "DOCSTOKG_GRAPH_URL",
+        "absent": "check DOCSTOKG_GRAPH_URL, and that the server runs",
+    }
 
 
 def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
+from docstokg.wiring import Wiring
+from docstokg_local.cli.doctor import examine
 from tests.faults.real_stores import Place, ask, client, eventually, placed, reasons, stopped, warm
 from tests.jvm import servers as services
 from tests.jvm.servers import Engine
@@ -55,6 +57,16 @@ def proxy(place: Place) -> Iterator[Proxy]:
     made = Proxy(int(place.at.url.rpartition(":")[2]))
     yield made
     made.close()
+
+
+def test_doctor_names_the_credentials_that_were_refused(
+    place: Place, settings_for: Callable[..., Any], small_store: Path
+) -> None:
+    login = {"graph_url": place.at.url, "graph_user": place.at.user, "graph_password": "wrong"}
+    wiring = Wiring(settings_for(small_store, **login))
+    (graph,) = (one for one in examine(wiring) if one.part == "graph")
+    wiring.close()
+    assert graph.remedy == "check DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
 
 
 @contextmanager

@@ -105,10 +105,11 @@ def test_code_that_is_missing_or_old_is_named(
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
     folder = tmp_path / "build" / "aarch64"
     folder.mkdir(parents=True)
-    package._layer(folder / "layer")
-    (folder / "validate").mkdir()
-    (folder / "validate.stamp").write_text(package._recipe(""))
-    package._own_code(folder / "validate", spec)
+    layer, packages, own = package._steps("aarch64", (spec,))
+    layer.run()
+    packages.folder.mkdir()
+    packages.stamp.write_text(packages.digest)
+    own.run()
     assert package.unbuilt("aarch64", (spec,)) == []
     (sources / "functions" / "validate" / "handler.py").write_text("A = 2\n")
     assert package.unbuilt("aarch64", (spec,)) == ["validate"]
@@ -120,12 +121,15 @@ def test_bundles_are_named_by_their_content_not_by_who_packs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A patch release of the interpreter between build and approval refuses no artefact."""
-    own, recipe = package._digest(package.OWN), package._recipe("lock")
+
+    def digests() -> list[str]:
+        return [step.digest for step in package._steps("aarch64", FUNCTIONS[:1])]
+
+    before = digests()
     monkeypatch.setattr(package.sys, "version", "3.13.99 (main, Jan 1 2027) [GCC 15]")
-    assert (package._digest(package.OWN), package._recipe("lock")) == (own, recipe)
+    assert digests() == before
     monkeypatch.setattr(package, "PYTHON", "3.14")
-    assert package._digest(package.OWN) != own
-    assert package._recipe("lock") != recipe
+    assert not {*digests()} & {*before}
 
 
 def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) -> None:

@@ -66,16 +66,16 @@ def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> Non
     listed = [
         {"stateMachineVersionArn": f"{MACHINE}:{n}", "creationDate": 0} for n in sorted(names)[::-1]
     ]
-    states.stub.add_response(
-        "list_state_machine_versions",
-        {"stateMachineVersions": listed},
-        {"stateMachineArn": MACHINE, "maxResults": 100},
-    )
     shares = [{"stateMachineVersionArn": f"{MACHINE}:{n}", "weight": 50} for n in routed]
     states.stub.add_response(
         "describe_state_machine_alias",
         {"routingConfiguration": shares},
         {"stateMachineAliasArn": f"{MACHINE}:live"},
+    )
+    states.stub.add_response(
+        "list_state_machine_versions",
+        {"stateMachineVersions": listed},
+        {"stateMachineArn": MACHINE, "maxResults": 100},
     )
     newest = sorted(names)[::-1][:3]
     for number in sorted({*newest, *routed})[::-1]:

@@ -108,7 +108,7 @@ def test_a_function_is_given_what_it_reads(
     given = variables.EVERY | variables.BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:
         given |= variables.BY_USE.get(use, frozenset())
-    elsewhere = variables.RESOURCES | variables.CREDENTIALS | variables.HERE
+    elsewhere = set(NAMES) - variables.DEPLOYED
     assert not sorted(reads - given - elsewhere)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.aws.emf_metrics import DIMENSIONS, EmfSink
+from docstokg.adapters.aws.powertools import DIMENSIONS, EmfSink
 from docstokg.adapters.aws.xray import DAEMON, TRACE, XRay
 from docstokg.contracts.envelope import Caller
 from docstokg.errors import Unavailable
@@ -57,6 +57,29 @@ def test_what_costs_money_is_a_metric_and_the_rest_stands_beside_it(
     assert found["rag_requests_total", (ENV,)] == [1]
     (line,) = (json.loads(one) for one in printed.splitlines() if "rag_requests_total" in one)
     assert asked.items() <= line.items()
+
+
+@pytest.mark.parametrize("reveal", [False, True])
+def test_a_functions_log_lines_are_those_of_a_laptop_with_the_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reveal: bool
+) -> None:
+    """Written by Powertools' Logger; the formatter redacts."""
+    said = {"request_id": "r-1", "query": "a secret question", "snippets": ["x"], "n": 2}
+    lines = []
+    for environment in (None, "test"):
+        monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793")
+        settings = Settings(environment=environment, rag_log_snippets=reveal)
+        telemetry = Wiring(settings).telemetry
+        telemetry.log("DEBUG", "not shown", **said)
+        telemetry.log("WARNING", "shown", **said)
+        (text,) = capsys.readouterr().err.splitlines()
+        lines.append(json.loads(text))
+    local, deployed = lines
+    assert deployed.pop("xray_trace_id") == "1-5759e988-bd862e3fe1be46a994272793"
+    assert abs(local.pop("time_ms") - deployed.pop("time_ms")) < 60_000
+    assert local == deployed
+    assert (deployed["level"], deployed["event"], deployed["n"]) == ("WARNING", "shown", 2)
+    assert ("secret" in deployed["query"]) is reveal
 
 
 def test_all_that_can_be_written_stays_few(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,15 @@ def test_headings_and_questions_are_kept_above_and_never_quoted() -> None:
     assert second.before == first.shown
 
 
+def test_a_rule_after_a_blank_line_makes_no_heading() -> None:
+    assert shown("It begins here. It rings at 8:15 each day.\n\n---\n\nThat is the end.") == [
+        "It begins here.",
+        "It rings at 8:15 each day.",
+        "That is the end.",
+    ]
+    assert shown("It rings at 8:15 each day\n---\n\nThat is the end.") == ["That is the end."]
+
+
 @given(st.text(alphabet=list("ab.:`-#*|=? \n~1\t"), max_size=300))
 def test_units_are_stretches_of_the_text(text: str) -> None:
     for unit in found(text):

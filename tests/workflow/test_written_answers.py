@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
+from tests.verifier_server import serving as verifier_serving
 
 WRONG_LABEL = "Seizures are sudden electrical events in the brain, Asthma (HP:0001250) [1]."
 RIGHT = "Seizures are sudden, uncontrolled electrical events in the brain (HP:0001250) [1]."
@@ -81,6 +82,61 @@ def test_an_id_that_is_in_no_graph_and_no_source_is_told(
         found = answered(client)
         assert any("HP:9999999 is not in the graph" in said for said in found["warnings"])
         assert "id_not_in_source" in found["grounding"]["sentences"][0]["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("error_500", "failed (500)."),
+        ("error_503", "failed (503)."),
+        ("not_json", "answered something that is no completion."),
+        ("wrong_shape", "answered something that is no completion."),
+    ],
+)
+def test_a_500_is_said_of_a_500_only(
+    small_store: Path, client_for: Callable[..., Any], mode: str, said: str
+) -> None:
+    with serving(ModelServer(mode=mode)) as model:
+        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+        body = {"query": "What are seizures?", "synthesis": {"enabled": True}}
+        failed = client.post("/v1/answer", json={**body, "budget": {"max_tokens_gen": 100}})
+        assert f"Model gpt-4o-mini {said}" in failed.json()["warnings"]
+
+
+def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    unmarked = "Seizures are sudden, uncontrolled electrical events in the brain."
+    with serving(ModelServer(answer=unmarked)) as model:
+        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+        found = answered(client)
+    assert found["answer"] == unmarked
+    parts = found["confidence_parts"]
+    assert (parts["retrieval"], parts["sources"]) == (0.0, 0.0)
+    assert 0 < found["confidence"] <= 0.5
+    assert found["confidence"] == pytest.approx(0.3 * parts["similarity"], abs=1e-3)
+
+
+def test_the_named_times_add_up_to_the_total_and_a_slow_verifier_is_in_the_check(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    with serving(ModelServer(answer=RIGHT)) as model, verifier_serving() as verifier:
+        client = client_for(
+            small_store,
+            llm_base_url=model.url,
+            llm_api_key="k",
+            verifier=f"{verifier.url}/predict",
+        )
+        checks = []
+        for delay_s in (0.0, 0.7):
+            verifier.mode, verifier.delay_s = ("slow" if delay_s else "ok"), delay_s
+            model.answer = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
+            timings = answered(client)["diagnostics"]["timings_ms"]
+            total = timings.pop("total")
+            assert sum(timings.values()) == pytest.approx(total, rel=0.05, abs=5)
+            checks.append(timings["answer_check"])
+    assert 0 < checks[0] < checks[1]
+    assert checks[1] >= 700
 
 
 def test_a_domain_of_somebody_elses_acts_too(

@@ -22,6 +22,7 @@ const FIELDS = {
 const STEPS = {
   validation: "check the request", hybrid_retrieval: "search", kg_expansion: "graph",
   dedup_mmr: "diversity", citation_extraction: "read and cite", llm_synthesis: "write",
+  answer_check: "check the answer", between_steps: "between steps",
 };
 // `turns`: what was asked and answered on this page, which nobody else keeps; `stop`: ends the
 // question under way.

@@ -38,6 +38,8 @@ STEPS = (
     ("dedup_mmr", "diversity"),
     ("citation_extraction", "ground"),
     ("llm_synthesis", "synthesize"),
+    ("answer_check", "check"),
+    ("between_steps", "between steps"),
     ("total", "total"),
 )
 CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}

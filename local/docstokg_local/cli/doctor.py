@@ -12,7 +12,7 @@ from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
-from docstokg.errors import DocsToKGError
+from docstokg.errors import DocsToKGError, Refused, Timeout
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import encoder_of
 from docstokg.settings import PARTS, SECRETS, Settings, variable
@@ -61,7 +61,7 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
         try:
             verdict = look(wiring)
         except DocsToKGError as wrong:
-            verdict = "missing", str(wrong), _remedy(part, wiring.settings)
+            verdict = "missing", str(wrong), _remedy(part, wiring.settings, wrong)
         diagnoses.append(Diagnosis(part, *verdict))
     diagnoses += [_running(server) for server in local_servers()]
     if check:
@@ -269,12 +269,17 @@ LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
 _REMEDIES = {
     "embedder": "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY",
     "sparse encoder": "docstokg models, and pip install 'docstokg[local]' (make demo does both)",
-    "index": "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD",
-    "graph": "check DOCSTOKG_GRAPH_URL, DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD",
 }
 
 
-def _remedy(part: str, settings: Settings) -> str:
+def _remedy(part: str, settings: Settings, wrong: DocsToKGError | None = None) -> str:
+    if part in ("index", "graph"):
+        name = f"DOCSTOKG_{part.upper()}"
+        if isinstance(wrong, Timeout):
+            return f"slow or frozen: try again, then check the load of the server at {name}_URL"
+        if isinstance(wrong, Refused):
+            return f"check {name}_USER and {name}_PASSWORD"
+        return f"check {name}_URL, and that the server runs"
     local = part == "embedder" and settings.embed_provider == "local"
     usual = "check the setting: docstokg doctor --settings"
     return _REMEDIES.get("sparse encoder" if local else part, usual)

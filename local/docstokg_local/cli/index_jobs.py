@@ -1,64 +1,70 @@
-"""Jobs on a real index: snapshot it, and bring a snapshot back.
+"""Snapshots of a real index: take one, list them, bring one back.
 
 `python -m docstokg_local.cli.index_jobs JOB`, where the index is named as for
 `docstokg load` and the caller has the loader's rights. A restore never overwrites: it
-makes indices of its own beside those in use and swaps the aliases in one step.
+makes indices of its own next to those in use and swaps the aliases in one step.
 """
 
-import argparse
 import os
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from docstokg.errors import DocsToKGError
+import typer
+
 from docstokg.settings import Settings
+from docstokg_local.cli.exit_codes import leave, run
+from docstokg_local.cli.options import argument, option
 from docstokg_local.cli.printing import say
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from docstokg.adapters.opensearch.snapshots import Snapshots
+
+Name = Annotated[str, argument("NAME", "Name of the snapshot.")]
+app = typer.Typer(help=__doc__, no_args_is_help=True)
 
 
-def bucket(name: str, role_arn: str, region: str) -> Json:
-    """A repository in S3, as the search service wants it registered."""
-    settings = {"bucket": name, "region": region, "role_arn": role_arn, "base_path": "snapshots"}
-    return {"type": "s3", "settings": settings}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`index_jobs JOB`: register --bucket B --role R, snapshots, or one with a name."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    jobs = ("register", "snapshot", "snapshots", "restore", "drill")
-    parser.add_argument("job", choices=jobs)
-    parser.add_argument("name", nargs="?", default="")
-    parser.add_argument("--bucket", default="")
-    parser.add_argument("--role", default="")
-    options = parser.parse_args(arguments)
-    try:
-        lines = _done(options, Settings.from_environment(os.environ))
-    except DocsToKGError as exc:
-        raise SystemExit(str(exc)) from exc
-    say("\n".join(lines))
-
-
-def _done(options: argparse.Namespace, settings: Settings) -> Sequence[str]:
+def _snapshots() -> "Snapshots":
     from docstokg.wiring import Wiring
 
-    snapshots = Wiring(settings).snapshots()
-    match options.job:
-        case "register":
-            region = os.environ.get("AWS_REGION", "")
-            snapshots.register(bucket(options.bucket, options.role, region))
-            return (f"{options.bucket} registered",)
-        case "snapshot":
-            snapshots.take(options.name)
-            return (f"{options.name} is whole",)
-        case "restore":
-            return snapshots.restore(options.name)
-        case "drill":
-            here, there = snapshots.drill(options.name)
-            told = "equal" if here == there else "not equal: more than deletions came since"
-            return (f"in use {here}", f"{options.name} {there}", told)
-    return snapshots.names()
+    return Wiring(Settings.from_environment(os.environ)).snapshots()
+
+
+@app.command()
+def register(
+    bucket: str = option("--bucket", default=...), role: str = option("--role", default=...)
+) -> None:
+    """Register the S3 bucket of snapshots, with the role that the search service assumes."""
+    region = os.environ.get("AWS_REGION", "")
+    settings = {"bucket": bucket, "region": region, "role_arn": role, "base_path": "snapshots"}
+    _snapshots().register({"type": "s3", "settings": settings})
+    say(f"{bucket} registered")
+
+
+@app.command()
+def snapshot(name: Name) -> None:
+    """Take a snapshot and wait until it is complete."""
+    _snapshots().take(name)
+    say(f"{name} is whole")
+
+
+@app.command()
+def snapshots() -> None:
+    """List the snapshots, oldest first."""
+    say("\n".join(_snapshots().names()))
+
+
+@app.command()
+def restore(name: Name) -> None:
+    """Bring a snapshot back and print the names of the new indices."""
+    say("\n".join(_snapshots().restore(name)))
+
+
+@app.command()
+def drill(name: Name) -> None:
+    """Bring a snapshot back next to the index in use, compare both, and remove it."""
+    here, there = _snapshots().drill(name)
+    told = "equal" if here == there else "not equal: more than deletions came since"
+    say(f"in use {here}\n{name} {there}\n{told}")
 
 
 if __name__ == "__main__":
-    main()
+    leave(run(app))

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Kind = Literal["counter", "histogram"]
 REDACTED = "<REDACTED>"
@@ -60,6 +60,19 @@ Segments = Callable[[str, float, float, str], None]
 """Takes a part of a trace: name, begin and end in epoch seconds, "ok" or the kind of the error."""
 
 
+Line = Mapping[str, Any]
+"""Fields of a log line."""
+
+
+def text_of(line: Line, *, reveal: bool) -> str:
+    """Return a log line as JSON; private fields are redacted unless the deployment reveals them."""
+    shown = {
+        key: REDACTED if key in PRIVATE_FIELDS and not reveal else value
+        for key, value in line.items()
+    }
+    return json.dumps(shown, ensure_ascii=False, default=str)
+
+
 class Telemetry:
     """The one object through which steps and adapters report."""
 
@@ -70,12 +83,13 @@ class Telemetry:
         level: str = "INFO",
         reveal: bool = False,
         segments: Segments | None = None,
+        log_line: Callable[[Line], object] | None = None,
     ) -> None:
+        """`log_line` writes a line that is not redacted yet, in place of `write`."""
         self._sink = sink
         self._segments = segments
-        self._write = write
+        self._log_line = log_line or (lambda line: write(text_of(line, reveal=reveal)))
         self._threshold = LEVELS.index(level)
-        self._reveal = reveal
         self.on_error: Callable[[Exception], None] = lambda _: None
         """Is told what ended a span, for who can do something about it."""
 
@@ -90,15 +104,11 @@ class Telemetry:
             self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
-        """Write one JSON line; private fields are redacted unless the deployment reveals them."""
+        """Write one JSON line, redacted."""
         if LEVELS.index(level) < self._threshold:
             return
-        shown = {
-            key: REDACTED if key in PRIVATE_FIELDS and not self._reveal else value
-            for key, value in fields.items()
-        }
-        line = {"level": level, "event": event, "time_ms": int(time.time() * 1000), **shown}
-        self._write(json.dumps(line, ensure_ascii=False, default=str))
+        head = {"level": level, "event": event, "time_ms": int(time.time() * 1000)}
+        self._log_line({**head, **fields})
 
     @contextmanager
     def span(self, name: str, **fields: object) -> Iterator[None]:

@@ -615,14 +615,12 @@ class Wiring:
 
 
 def _telemetry(settings: Settings) -> Telemetry:
-    sink = segments = None
-    if settings.environment is not None:
-        from docstokg.adapters.aws.emf_metrics import EmfSink
-        from docstokg.adapters.aws.xray import XRay
+    level, reveal = settings.log_level, settings.rag_log_snippets
+    if settings.environment is None:
+        return Telemetry(level=level, reveal=reveal)
+    from docstokg.adapters.aws.powertools import function_telemetry
 
-        sink, segments = EmfSink(settings.environment), XRay().record if XRay.present() else None
-    reveal = settings.rag_log_snippets
-    return Telemetry(sink, level=settings.log_level, reveal=reveal, segments=segments)
+    return function_telemetry(settings.environment, level, reveal=reveal)
 
 
 def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:

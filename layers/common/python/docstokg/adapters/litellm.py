@@ -280,6 +280,8 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
     if isinstance(status, int) and 400 <= status < 500:
         kind = Refused if status == 401 else Misconfigured
         return kind(f"model {model} refused the call ({_REFUSALS.get(status, status)})")
+    if status == 500 and "HTTPStatusError" not in behind:  # litellm's own number
+        return WrongAnswer(f"model {model} answered something that is no completion")
     reason = status if isinstance(status, int) else type(error).__name__
     return Unavailable(f"model {model} failed ({reason})")
 

@@ -446,6 +446,10 @@ class Timings(Contract):
     """walking around the citations"""
     llm_synthesis: float = 0.0
     """writing the answer"""
+    answer_check: float = 0.0
+    """checking the answer"""
+    between_steps: float = 0.0
+    """reading, writing and passing on the messages between the steps"""
     total: float = 0.0
     """the whole request"""
 

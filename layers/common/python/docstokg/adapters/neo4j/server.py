@@ -103,6 +103,8 @@ class Server:
         except vendor.Neo4jError as exc:
             raise translated(exc) from exc
         except (vendor.DriverError, OSError) as exc:
+            if _is_late(exc):
+                raise Timeout("Neo4j did not answer a new connection in time") from exc
             raise Unavailable(
                 f"Neo4j could not be reached, or broke off: {type(exc).__name__}"
             ) from exc
@@ -196,6 +198,14 @@ def is_deadlock(exc: DocsToKGError) -> bool:
     """Return whether the server ended a transaction because another one waited for its locks."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
+
+
+def _is_late(exc: BaseException) -> bool:
+    """Return whether a time limit of the driver is behind an error."""
+    behind: BaseException | None = exc
+    while behind is not None and not isinstance(behind, TimeoutError):
+        behind = behind.__cause__ or behind.__context__
+    return behind is not None
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:

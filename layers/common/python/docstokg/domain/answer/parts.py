@@ -25,7 +25,8 @@ FENCES: Final = ("```", "~~~")
 _LINE: Final = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH: Final = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING: Final = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
-_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n\s*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_RULE: Final = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM: Final = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
 AT_ITEM: Final = re.compile(rf"([^\S\n]*){_MARK}")
@@ -74,7 +75,8 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     made: list[Part] = []
     heading = lead = before = ""
     columns: tuple[str, ...] = ()
-    for start, end, known in _stretches(text, borders):
+    for start, stop, known in _stretches(text, borders):
+        end = start + len(_without_rule(text[start:stop]))
         shown = strip_markers(text[start:end]).strip()
         kind = known or _kind(text, start, end, shown)
         if kind in ("heading", "title"):
@@ -99,6 +101,13 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         if kind == "sentence":
             before = " ".join(shown.split())
     return tuple(made)
+
+
+def _without_rule(piece: str) -> str:
+    """Leave out a line of signs after a blank line, which belongs to no sentence."""
+    head, _, last = piece.rpartition("\n")
+    is_rule = _RULE.fullmatch(last) and head[len(head.rstrip()) :].count("\n")
+    return head.rstrip() if is_rule else piece
 
 
 def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | None]]:

@@ -35,9 +35,9 @@ def personalised(
         return np.asarray(start, dtype=np.float64)
     table = np.asarray(edges, dtype=np.float64)
     one, two, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
-    back = slice(None) if one_way is None else ~one_way
-    rows, columns = np.concatenate([one, two[back]]), np.concatenate([two, one[back]])
-    weights = np.concatenate([weight, weight[back]])
+    again = np.ones(len(table), dtype=np.bool_) if one_way is None else ~one_way
+    rows, columns = np.concatenate([one, two[again]]), np.concatenate([two, one[again]])
+    weights = np.concatenate([weight, weight[again]])
     out = np.bincount(rows, weights=weights, minlength=size)
     dangling = np.flatnonzero(out == 0)
     out[dangling] = 1.0

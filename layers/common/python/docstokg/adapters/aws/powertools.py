@@ -1,13 +1,24 @@
-"""Metrics as CloudWatch embedded metric format lines, one flush per invocation."""
+"""Metrics and log lines of a Lambda function, written by Powertools for AWS.
 
-from collections.abc import Mapping
-from typing import get_args
+Metrics are CloudWatch embedded metric format lines, one flush per invocation.
+"""
 
+import itertools
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from docstokg.adapters.aws.xray import XRay
 from docstokg.contracts.response import DegradedReason
+from docstokg.observability import Line, Telemetry, text_of
 
 NAMESPACE = "DocsToKG"
+_LOGGERS = itertools.count()
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "reason": get_args(DegradedReason),
     "hit": ("true",),
@@ -51,3 +62,38 @@ class EmfSink:
         while self._open:
             _, metrics = self._open.popitem()
             metrics.flush_metrics(raise_on_empty_metrics=False)
+
+
+class RedactingFormatter(LambdaPowertoolsFormatter):
+    """Writes the fields of a line, private ones redacted, and the id of the X-Ray trace."""
+
+    def __init__(self, *, reveal: bool) -> None:
+        super().__init__()
+        self._reveal = reveal
+
+    def serialize(self, log: dict[str, Any]) -> str:  # type: ignore[override]
+        """Return the line as JSON."""
+        trace = {"xray_trace_id": log["xray_trace_id"]} if "xray_trace_id" in log else {}
+        return text_of({**log["message"], **trace}, reveal=self._reveal)
+
+
+def log_writer(*, reveal: bool) -> Callable[[Line], None]:
+    """Return a function that logs a line; `reveal`: private fields are not redacted."""
+    formatter = RedactingFormatter(reveal=reveal)
+    name = f"docstokg-{next(_LOGGERS)}"  # a name's first logger keeps its formatter
+    logger = Logger(service=name, level="DEBUG", stream=sys.stderr, logger_formatter=formatter)
+    logging.getLogger(name).propagate = False  # a handler of the root would not redact
+    at_level = {
+        "DEBUG": logger.debug,
+        "INFO": logger.info,
+        "WARNING": logger.warning,
+        "ERROR": logger.error,
+    }
+    return lambda line: at_level[line["level"]](line)
+
+
+def function_telemetry(environment: str, level: str, *, reveal: bool) -> Telemetry:
+    """Return the telemetry of a Lambda function; segments only where X-Ray records."""
+    segments = XRay().record if XRay.present() else None
+    sink, log_line = EmfSink(environment), log_writer(reveal=reveal)
+    return Telemetry(sink, level=level, segments=segments, log_line=log_line)
