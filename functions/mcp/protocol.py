@@ -83,6 +83,7 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
         return body
     try:
         decoded = json.loads(body.decode("utf-8"))
+        json.dumps(decoded, ensure_ascii=False).encode()  # refuses lone surrogates
     except (ValueError, RecursionError):
         return _error(Refused(PARSE_ERROR, "Parse error"), None, 400)
     try:

@@ -164,6 +164,12 @@ def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
     assert code is None or error.code == code
 
 
+def test_a_stream_without_a_model_is_refused(url) -> None:
+    done = httpx.post(f"{url}/v1/chat/completions", json={"stream": True})
+    assert done.status_code == 400
+    assert ErrorReply.model_validate_json(done.content).error.type == "invalid_request_error"
+
+
 @pytest.mark.parametrize("greeting", ["hi", "?", "会"])
 def test_a_message_too_short_for_a_question_is_answered(url, greeting: str) -> None:
     messages = [{"role": "user", "content": greeting}]

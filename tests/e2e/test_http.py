@@ -118,7 +118,10 @@ def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> N
     problem(client.post("/v1/answer", json=other, headers={"X-Api-Key": "guest-key"}), 403)
     assert client.get("/v1/health").status_code == 200
     assert client.get("/openapi.json").status_code == 200
-    assert client.get("/metrics").status_code == 200
+    problem(client.get("/metrics"), 401)
+    assert client.get("/metrics", headers={"X-Api-Key": "guest-key"}).status_code == 200
+    opened = client_for(small_store, auth="keys", keys_file=str(keys), open_metrics=True)
+    assert opened.get("/metrics").status_code == 200
 
 
 def test_errors_have_one_shape(small_store, client_for) -> None:

@@ -90,6 +90,13 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     assert answer.is_valid({"query": "abc", "synthesis": {"enabled": True}})
 
 
+SURROGATE_TOKEN = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name":'
+    b' "search_documentation", "arguments": {"query": "valve opens"},'
+    b' "_meta": {"progressToken": "\\ud800"}}}'
+)
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_tool_answers_as_its_route_does(url, mode) -> None:
     async with Client(url, mode=mode) as client:
@@ -306,6 +313,8 @@ async def test_what_is_no_message_of_the_protocol(url) -> None:
         assert (await post(b"{", 400))["error"]["code"] == -32700
         assert (await post(b"[" * 50_000, 400))["error"]["code"] == -32700
         assert (await post(b"\xff", 400))["error"]["code"] == -32700
+        streaming = {"accept": "application/json, text/event-stream"}
+        assert (await post(SURROGATE_TOKEN, 400, **streaming))["error"]["code"] == -32700
         for odd in (b"[]", b"3", b'{"id": 1}', b'{"jsonrpc":"2.0","id":null,"method":"ping"}'):
             assert (await post(odd, 400))["error"]["code"] == -32600
         unknown = {"jsonrpc": "2.0", "id": "a", "method": "no/such"}

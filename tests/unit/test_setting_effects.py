@@ -62,7 +62,7 @@ SHOWN = {
     "each_model_is_asked_of_its_own_provider":
         "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
     "health_is_told_again_where_deployed": "environment",
-    "keys_bind_namespaces_and_groups": "auth keys_file",
+    "keys_bind_namespaces_and_groups": "auth keys_file open_metrics",
     "models_are_listed_with_the_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
     "secrets_fill_in_credentials_and_nothing_else": "secrets",

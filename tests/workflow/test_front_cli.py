@@ -114,3 +114,17 @@ def test_a_folder_has_its_own_store_and_it_is_named(
     assert given.graph_url == "sqlite:////elsewhere/x.sqlite"
     assert capsys.readouterr().err == ""
     assert default_store({"XDG_DATA_HOME": "/d"})[0] == Path(".docstokg/store.sqlite")
+
+
+def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.md").write_text("The gate opens at dawn.")
+    home = tmp_path / "home"
+    home.mkdir()
+    options = ["--no-embed", "--index", f"sqlite:///{home}/s.sqlite", "--rejects", f"{home}/r"]
+    environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(home / "cache")}
+    command = [sys.executable, "-c", CODE, "load", str(tmp_path / "in")]
+    subprocess.run([*command, *options], env=environment, check=True, capture_output=True)
+    made = list(home.rglob("*"))
+    assert {"s.sqlite", "r"} <= {path.name for path in made}
+    assert not [path for path in made if path.stat().st_mode & 0o077]

@@ -1,6 +1,7 @@
 """`docstokg`: everything the product does, from a shell."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -557,7 +558,11 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line; every error of the product becomes one sentence and an exit code."""
+    """Run the command line; every error of the product becomes one sentence and an exit code.
+
+    Stores, caches and logs contain restricted texts, so only this user may read what is written.
+    """
+    os.umask(0o077)
     leave(run(app))
 
 

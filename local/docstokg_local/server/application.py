@@ -14,7 +14,7 @@ from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server import openapi
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.endpoints import Endpoints
-from docstokg_local.server.exchange import EXCEPTION_HANDLERS, RequestIds
+from docstokg_local.server.exchange import EXCEPTION_HANDLERS, RequestIds, caller_of
 from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
@@ -46,7 +46,11 @@ def application(
         settings, wiring, workflow, authentication, _job_runner(settings, wiring), host
     )
     app = Starlette(
-        routes=[*starlette_routes(endpoints.of), *_own_routes(sink), *page_routes()],
+        routes=[
+            *starlette_routes(endpoints.of),
+            *_own_routes(sink, authentication, settings.open_metrics),
+            *page_routes(),
+        ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
     # The contract has no second spelling of a path; API Gateway has none either.
@@ -66,14 +70,16 @@ def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
     return job_runner
 
 
-def _own_routes(sink: PrometheusSink) -> list[Route]:
-    """Describe this server: its contract and its figures; both need no key."""
+def _own_routes(sink: PrometheusSink, authentication: Authentication, is_open: bool) -> list[Route]:
+    """Return the routes of the contract and of the metrics; these need a key unless `is_open`."""
     document = openapi.document()
 
     async def get_openapi(request: Request) -> Response:
         return JSONResponse(document)
 
     async def get_metrics(request: Request) -> Response:
+        if not is_open:
+            caller_of(request, authentication)
         return Response(sink.text(), media_type="text/plain; version=0.0.4")
 
     return [

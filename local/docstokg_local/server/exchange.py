@@ -91,6 +91,8 @@ def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_
         writer = field_of(message, "synthesis", "model") if is_on else ""
         is_told = EVENTS in accept and route in ("answer", "mcp")
     token = field_of(message, "params", "_meta", "progressToken")
+    if isinstance(token, str) and any("\ud800" <= character <= "\udfff" for character in token):
+        token = None  # the route refuses it
     return Asked(
         min(max(1.0, timeout_s), most_s),
         bool(writer) and writer != EXTRACTIVE,

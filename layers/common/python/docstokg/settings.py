@@ -230,6 +230,7 @@ class AccessSettings(Contract):
         (), description="with auth off: names the server answers under, beside loopback"
     )
     keys_file: str | None = Field(None, description="JSON of keys and what each may see")
+    open_metrics: bool = Field(False, description="with auth keys: /metrics needs no key")
     cursor_key: str | None = Field(
         None, description="seals MCP cursors; default: a file in the cache folder"
     )
