@@ -164,9 +164,39 @@ def test_a_body_that_never_comes_is_refused(server) -> None:
     assert b"body_too_slow" in answer
 
 
+def test_headers_in_one_packet_are_bounded(server) -> None:
+    long = httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 17_000})
+    assert (long.status_code, long.json()["code"]) == (431, "headers_too_large")
+    assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
+
+
+def test_slow_bodies_of_one_address_leave_room_for_others(server) -> None:
+    with contextlib.ExitStack() as stack:
+        slow = [
+            stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
+            for _ in range(45)
+        ]
+        for one in slow:
+            one.sendall(
+                b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: flood\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+            )
+        time.sleep(1)
+        refused = 0
+        for one in slow:
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                refused += b" 503 " in one.recv(4096).split(b"\r\n")[0]
+        assert refused == len(slow) - 32
+        other = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(transport=other) as client:
+            found = client.post(f"{server.url}/v1/search", json=ASK, headers=headers("second"))
+        assert found.status_code == 200
+
+
 def served(client: Any, url: str = "") -> float:
     """Count the searches that were answered."""
-    text = client.get(f"{url}/metrics", timeout=20).text
+    text = client.get(f"{url}/metrics", timeout=20, headers=headers("second")).text
     found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
     return float(found[1]) if found else 0.0
 

@@ -8,14 +8,15 @@ import socket
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import uvicorn
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from ulid import ULID
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -34,6 +35,9 @@ STOP_MARGIN_S = 2.0
 KEEP_ALIVE_S = 5
 HEADER_BYTES = 16_384
 MOST_CONNECTIONS = 512
+BODY_HEADERS = (b"content-length", b"transfer-encoding")
+MOST_UNREAD = 32
+"""Requests of one address whose bodies have not arrived completely."""
 LISTEN_BACKLOG = 256
 SPREADS_CONNECTIONS = sys.platform == "linux"
 """Whether the kernel spreads connections over all sockets of a port; else the workers share one."""
@@ -58,20 +62,58 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """uvicorn's, whose parser bounds the size of headers; one too many is refused in our words."""
+    """uvicorn's connection with limits: connections, header size, unread bodies per address.
+
+    uvicorn's parser bounds headers that arrive in parts; headers in one packet are counted here.
+    """
+
+    unread: ClassVar[Counter[str]] = Counter()
+    """Requests by client address whose bodies have not arrived completely."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._answers = self.app
-        self.app = self._unless_too_many
+        self.app = self._within_limits
 
-    async def _unless_too_many(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if len(self.connections) < most_connections():
+    async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
             await self._answers(scope, receive, send)
             return
-        headers = {"Retry-After": "1", "Connection": "close"}
-        reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
+        address = str((scope["client"] or ("",))[0])
+        if len(self.connections) >= most_connections() or self.unread[address] >= MOST_UNREAD:
+            headers = {"Retry-After": "1", "Connection": "close"}
+            reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
+        elif sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+            detail = f"Send at most {HEADER_BYTES} bytes of headers."
+            headers = {"Connection": "close"}
+            reply = problem_reply(431, "headers_too_large", detail, str(ULID()), headers=headers)
+        else:
+            await self._counted(address, scope, receive, send)
+            return
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
+
+    async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, counted as unread until its body is complete or it has ended."""
+        left = int(any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"]))
+        self.unread[address] += left
+
+        def read() -> None:
+            nonlocal left
+            self.unread[address] -= left
+            left = 0
+            if not self.unread[address]:
+                del self.unread[address]
+
+        async def counting() -> Message:
+            message = await receive()
+            if not message.get("more_body"):
+                read()
+            return message
+
+        try:
+            await self._answers(scope, counting, send)
+        finally:
+            read()
 
 
 class Supervisor(Multiprocess):
