@@ -111,7 +111,7 @@ def trace(
     """Show what happened to one request, and what to look at first.
 
     `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities, cited
-    ranks. Exit code 1 when nothing names the request.
+    ranks. Exit code 1 if no log line has the id.
     """
     if (log is not None) + bool(environment) + graph != 1:
         raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")
@@ -126,5 +126,5 @@ def trace(
 
         texts = in_aws(boto3.client, environment, request_id)
     lines = lines_of(texts, request_id)
-    say("\n".join(told(lines)) if lines else f"nothing names {request_id}")
+    say("\n".join(told(lines)) if lines else f"no log line has the id {request_id}")
     raise typer.Exit(DONE if lines else NOT_GOOD)
