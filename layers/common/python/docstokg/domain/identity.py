@@ -24,7 +24,7 @@ def chunk_uuid(namespace: str, chunk_id: str) -> str:
 
 
 def entity_id(name: str) -> str:
-    """Return the id of an entity without a CURIE: `ent:` and 16 hex digits of its name's SHA-256."""
+    """Return the id of an entity without CURIE: `ent:` and 16 hex digits of its name's SHA-256."""
     return _OWN + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -170,7 +170,7 @@ class SliceGraph:
         return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
 
     def led_on(self, uuids: Collection[str]) -> float:
-        """Return the share of these chunks that mention another chunk's subject; 0 for no chunks."""
+        """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""
         entities = self.entities
         leading = sum(
             any(
