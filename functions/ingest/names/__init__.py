@@ -1,1 +1,1 @@
-"""Asks the recogniser about the chunks of a shard."""
+"""Name recognition in a shard's chunks."""
