@@ -1,1 +1,1 @@
-"""Name recognition in a shard's chunks."""
+"""Recognition of names in a shard's chunks."""

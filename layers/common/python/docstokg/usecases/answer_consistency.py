@@ -1,6 +1,6 @@
 """Comparison of a generated answer with the subject domains, as `/v1/check` does for a draft.
 
-Domains know facts that no passage contains, such as obsolete ids and missing is-a paths. Their
+Domains have facts that no passage contains, such as obsolete ids and missing is-a paths. Their
 findings are warnings, not verdicts.
 """
 
