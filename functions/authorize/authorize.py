@@ -17,10 +17,9 @@ NOBODY = "nobody"
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     """Return the policy for a REQUEST authorizer event: Deny without a valid token.
 
-    The policy covers every route of the stage, because the gateway caches it per token. The context
-    contains base64 of {sub, namespaces, groups, load}, since a context value may not be a list. A
-    denial, which the gateway answers with 401 (infra.api), is returned, not raised: invalid tokens
-    are not errors of this function.
+    The policy covers all routes, because the gateway caches it per token. The context is base64 of
+    {sub, namespaces, groups, load}: context values may not be lists. A denial (401, see infra.api)
+    is not an error of this function.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None

@@ -54,10 +54,10 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 ) -> Reply:
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
-    Each sentence is compared with its cited passages or texts; without citations and texts, with
-    passages retrieved for it. A failing graph or embedder is a degraded reason, a failing index
-    503, a timeout 504; `check_consistency` None is a warning. `compare`: returns a text comparison
-    for some seconds. `verifier` decides the sentences that rules leave unverified.
+    Sentences are compared with their cited passages or texts; without citations and texts, with
+    retrieved passages. A failing graph or embedder is a degraded reason, a failing index 503, a
+    timeout 504; `check_consistency` None is a warning. `compare`: returns a text comparison for
+    some seconds. `verifier`: decides sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):

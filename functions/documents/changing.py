@@ -31,7 +31,7 @@ RETRY_S = 5
 def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
     """Return 202 with the job's id, or a problem: 400, 403, 404, 409, 413, 429.
 
-    404: a document exists but is not visible to the caller. Requests are never executed in part.
+    404: an existing document is not visible to the caller. Requests are never executed in part.
     """
     request = _documents(envelope)
     if isinstance(request, Reply):

@@ -47,8 +47,8 @@ class Bounds:
 class EvidenceTable:
     """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON.
 
-    Paths start at the question's entities; only these are evidence. Other chunks are reached from
-    endpoints of matching facts or entities of the best pool chunks.
+    Only paths from the question's entities are evidence; other chunks are reached from matching
+    facts or the best pool chunks.
     """
 
     def __init__(

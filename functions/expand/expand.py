@@ -59,8 +59,8 @@ class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
     `until_s`: end of the step's time, in epoch seconds. `opened`: ids of expanded entities and
-    chunks. `names`: names in the question, found once. `misspelt`: entity of a misspelt name, which
-    no word search could find.
+    chunks. `names`: names in the question. `misspelt`: entity of a misspelt name, which the search
+    cannot find.
     """
 
     until_s: float
@@ -76,9 +76,9 @@ class Exploration:
 class RankedGraph:
     """The slice, ranked by one walk.
 
-    `matches`: names in the question. `shares`: its entities; `leading`: those at which the walk may
-    start; `seed_shares`: chunks of the caller's seeds. `start`: restart vector. `scores`:
-    probability of every node.
+    `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk
+    may start; `seed_shares`: chunks of given seeds. `start`: restart vector. `scores`: probability
+    of every node.
     """
 
     graph: SliceGraph
@@ -95,8 +95,8 @@ def expand(
 ) -> Expansion:
     """Return the order of citation, with the evidence of every chunk in the graph.
 
-    Without time, links or a working graph the order is `selected`; `graph_gain.skipped` and
-    `degraded` contain the reason. A failure of a later hop keeps the results of the earlier ones.
+    Without time, links or a working graph the order is `selected`, with the reason in
+    `graph_gain.skipped` and `degraded`. A failure of a later hop keeps the earlier results.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
     expansion = (
@@ -208,8 +208,8 @@ def _as_misspelt(
 ) -> bool:
     """Match the only name within one letter of the question's words, with a warning.
 
-    `absent`: words that no passage contains; only these are corrected. Several matches, or a
-    synonym of a listed entity, are ignored: stores do not keep whether a synonym is exact.
+    `absent`: words that no passage contains; only these are corrected. Synonyms of listed entities
+    are ignored: stores do not keep whether they are exact.
     """
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
@@ -348,8 +348,8 @@ def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
 def leads(graph: SliceGraph, entity: str) -> bool:
     """Return whether the walk may start at an entity of the question.
 
-    Names found in texts, without a chunk about them, lead only to chunks that contain the words,
-    which the search has already ranked.
+    Names without a chunk about them lead only to chunks with their words, which the search already
+    ranks.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
@@ -394,9 +394,9 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 
 
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return all chunks in the order of the walk, or keep the retrieval order without a signal.
+    """Return the walk's order of chunks, or the retrieval order without a signal.
 
-    A signal is a matched fact, a seed, a named entity that is listed or has a chunk about it, or
+    Signals: a matched fact, a seed, a named entity that is listed or has a chunk about it, or
     enough opened chunks that mention another chunk's subject.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}

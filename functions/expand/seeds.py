@@ -13,8 +13,8 @@ from docstokg.domain.text.words import fold
 class Seeds:
     """Given seeds in all possible meanings.
 
-    `entities`: ids. `chunks`: uuids, also of chunk ids. `groups`: `doc:ID` and `topic:NAME`; a bare
-    id is tried as both, unless it is an entity id. `keys`: alias keys of names.
+    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`; bare ids except entity
+    ids are tried as both. `keys`: alias keys of names.
     """
 
     names: tuple[str, ...]

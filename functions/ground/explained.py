@@ -30,8 +30,8 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
 ) -> ExplainResponse | None:
     """Return the stages of the expected passage; None if it is missing or not visible.
 
-    `order`: the passages before `max_chunks`, of which `kept` remain after reranking. For a
-    document, the stages of its best-ranked passage are returned.
+    `order`: the passages before `max_chunks`, of which `kept` remain after reranking. Of a
+    document, the best-ranked passage is explained.
     """
     chunk, scores = _expected(run, retrieval, expect, index)
     if chunk is None:

@@ -30,9 +30,8 @@ def fitted(
 ) -> tuple[list[Citation], list[Block], bool]:
     """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
 
-    First, snippets of citations without a block shrink from the lowest rank, then those citations
-    are removed from the lowest rank, then blocks shrink. Snippets stay verbatim: only their end
-    moves. A citation with a block counts as cited and is kept.
+    Citations without a block shrink from the lowest rank (only the end of a snippet moves), then
+    are removed, then blocks shrink. A citation with a block counts as cited and is kept.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)
@@ -89,8 +88,8 @@ def located(
 def room(run: Run) -> int:
     """Return the bytes left for citations and blocks in later states.
 
-    Those states also contain the plan and either the scope (traverse) or an answer of four bytes
-    per token (respond); a question, filter and seeds may fill a body of 64 KiB.
+    These also contain the plan and either the scope (traverse) or an answer of four bytes per token
+    (respond).
     """
     plan, scope = (
         nested_json_bytes(part.model_dump_json(exclude_defaults=True))

@@ -48,9 +48,9 @@ from docstokg_functions.ground.superseded import conflicts, marked, replacements
 BLOCK_CHARACTERS = 4000
 SURE_READING = 0.97
 """Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
-lines. `python -m benchmarks.scanned sure SEED`: of the flagged lines of noisy pages, .86 and .85
-(two seeds) are misread; below .98 more lines are misread than not, too, but this flags 3 % of a
-usual scan's lines, nearly all of them correct."""
+lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
+noisy pages are misread; at .98, 3 % of a usual scan's lines would be flagged, nearly all of them
+correct."""
 
 MAX_CONCEPTS = 20
 RERANKED = 3
@@ -68,9 +68,8 @@ def ground(
 ) -> Grounded:
     """Return citations by rank and the blocks for the model.
 
-    Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`
-    reranks if the first reranker fails. If healthy channels find nothing, the result is empty with
-    a warning.
+    Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`:
+    used if the first reranker fails. An empty search result is a warning.
     """
     plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)

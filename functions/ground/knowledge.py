@@ -49,8 +49,8 @@ def credited(
 ) -> float:
     """Return a higher score for a chunk whose entity the question names by a synonym.
 
-    It is the higher of `score` and the relevance of the chunk to the question with preferred names,
-    by content words and multiplied by the chunk's focus on the name.
+    It is the maximum of `score` and the relevance by content words of the question with preferred
+    names, times the chunk's focus on the name.
     """
     if expansion is None or not ranked.renamed:
         return score
@@ -65,7 +65,7 @@ def focus(name: str, chunk: StoredChunk) -> float:
     """Return how much a chunk is about a name, in [0, 1].
 
     1 if the title contains it; else the square root of twice the name's share of the words in the
-    shortest sentence that contains it. A list of many names is about none of them.
+    shortest sentence that contains it.
     """
     name_stems = snippets.question_stems(name)
     if not name_stems or name_stems <= snippets.question_stems(chunk.title):

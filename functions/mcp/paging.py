@@ -45,11 +45,10 @@ def page_of(
 ) -> Page:
     """Return the page that starts at `start` and has at most `max_bytes` bytes of UTF-8.
 
-    A page is the document with only this page's leaves, plus `truncated` (more follows),
-    `next_cursor` and, after the first page, `continues_at`: the JSON pointer (RFC 6901) of its
-    first leaf in the whole document. Elements of a top-level list and other top-level values are
-    split only if they exceed a page: between leaves or, for a text that exceeds a page, between
-    code points. Raise `PageTooSmall` if not even one code point fits.
+    A page has its leaves of the document, `truncated` (more follows), `next_cursor` and, after the
+    first page, `continues_at`: the JSON pointer (RFC 6901) of its first leaf. Top-level values and
+    elements of top-level lists are split only if they exceed a page: between leaves, and a longer
+    text between code points. Raise `PageTooSmall` if no code point fits.
     """
     rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None

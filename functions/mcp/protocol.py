@@ -1,8 +1,7 @@
 """Model Context Protocol without sessions, one message at a time.
 
-Both generations of the protocol are supported: a request with a version in `params._meta`
-(2026-07-28 on) needs no handshake; others belong to the generation of `initialize`, which is
-answered without storing state.
+Both generations are supported: requests with a version in `params._meta` (2026-07-28 on) need no
+handshake; others belong to the generation of `initialize`, which stores no state.
 """
 
 import json
@@ -75,8 +74,8 @@ class Refused(Exception):
 def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Reply:
     """Return 200 with a result or an error for one JSON-RPC message, 202 for a notification.
 
-    400 and 404 with a JSON-RPC error for an invalid request or, where the protocol requires, an
-    unsupported one; 413 as a problem for a body that is too large.
+    400 and 404 with a JSON-RPC error for an invalid or, as the protocol requires, unsupported
+    request; 413 as a problem for a too large body.
     """
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):

@@ -57,8 +57,8 @@ class Tool:
     """One tool: its contract and route.
 
     `facts`: parts of the response that must not change between pages. `compact`: returns the
-    compact form of a response to these arguments, of type `result`. `stored`: the route can cache
-    its response under a `cache_key`, so that all pages come from one run.
+    compact response, of type `result`. `stored`: the route can cache its response under a
+    `cache_key`, so that all pages come from one run.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Entry point of the page in AWS: static files, without clients or credentials.
 
-It is a plain function, since it has nothing to build. `SIGN_IN` is its only variable; it is public
-and not a product setting, because this bundle has no layer.
+`SIGN_IN` is its only variable, public and not a product setting, because this bundle has no layer.
 """
 
 import json

@@ -42,9 +42,9 @@ TYPES: Final = {
 class SignIn:
     """A public OAuth client of the trusted issuer (authorization code with PKCE).
 
-    `authorize_url`, `token_url`: the issuer's `authorization_endpoint` and `token_endpoint`; the
-    former may have a query (`?audience=...`), the latter is the only foreign address allowed by the
-    page's policy. `scope`: separated by spaces; with `openid` the nonce is checked.
+    `authorize_url`, `token_url`: the issuer's endpoints; the former may have a query
+    (`?audience=...`), the latter is the only foreign address in the page's policy. `scope`:
+    separated by spaces; `openid` enables the nonce check.
     """
 
     client_id: str
@@ -103,9 +103,8 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
 def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
     """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
-    `resource`: the gateway's path. `address`: the browser's path, including the stage. Files link
-    to each other relatively, so the page's address must end in `/` and others must not; requests of
-    the other form are redirected.
+    `resource`: the gateway's path. `address`: the browser's path with the stage. Links are
+    relative, so the page's address must end in `/` and others must not; other forms are redirected.
     """
     if (resource == "/") != address.endswith("/"):
         # Exactly one leading slash: two would redirect to another host.

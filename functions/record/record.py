@@ -20,8 +20,8 @@ def record(
 ) -> dict[str, list[dict[str, str]]]:
     """Write a batch of SQS records; return the failed ones as `batchItemFailures`.
 
-    All are written in one call. If the store rejects it permanently, messages are written one by
-    one, so that a bad one does not block the others.
+    If the store rejects the batch permanently, messages are written one by one, so that a bad one
+    does not block the others.
     """
     failed: list[str] = []
     messages: dict[str, TraceMessage] = {}

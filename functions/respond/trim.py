@@ -17,9 +17,8 @@ def reply_within(
 ) -> tuple[Reply, RAGResponse]:
     """Return the reply with a body of at most `limit` bytes, measured as a JSON string.
 
-    Trimmed in this order: additions of verbosity full from the lowest rank, `graph`, ends of
-    uncited snippets, uncited citations from the lowest rank. Cited ones are kept. Adds the degraded
-    reason `payload_trimmed`.
+    Trimmed in this order: additions of verbosity full from the lowest rank, `graph`, uncited
+    snippets, uncited citations from the lowest rank. Adds the degraded reason `payload_trimmed`.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:

@@ -1,8 +1,8 @@
-"""Client of the Lambda Runtime API with response streaming.
+"""Client of the Lambda Runtime API with response streaming, which Python's own client lacks.
 
-Python's own client in Lambda cannot stream. Based on "Using the Lambda runtime API for custom
-runtimes" (chunks, errors in trailers) and "Response streaming for proxy integrations" (a JSON
-object with status and headers, eight NUL bytes, the body).
+Based on "Using the Lambda runtime API for custom runtimes" (chunks, errors in trailers) and
+"Response streaming for proxy integrations" (JSON with status and headers, eight NUL bytes, the
+body).
 """
 
 import base64

@@ -41,10 +41,9 @@ def synthesize(
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
-    No call is made without blocks; without a `relevant` one there is a warning, and the model may
-    abstain. A fallback model is called if at least 3 seconds are left after a failure; to allow
-    this, the first gets 60 % of the time. The fallback `extractive` needs no such share: it always
-    answers. `told` gets the text so far during generation, and returns whether the client still
+    No call is made without blocks; without a `relevant` one there is a warning. A remote fallback
+    is called if at least 3 seconds are left after a failure; then the first model gets 60 % of the
+    time. `told`: gets the text so far during generation, and returns whether the client still
     waits.
     """
     chosen = run.plan.synthesis
@@ -150,8 +149,8 @@ def _completed(
 ) -> tuple[Completion, int]:
     """Call one model, with as many passages as its context and the caller's budget allow.
 
-    Return its completion, with text "" if the token limit came before the first sentence end, and
-    the number of passages given.
+    Return its completion ("" if the token limit came before the first sentence end) and the number
+    of passages.
     """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None

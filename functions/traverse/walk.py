@@ -117,10 +117,10 @@ def walk_graph(
 ) -> WalkResult:
     """Walk layer by layer for at most `time_s` seconds.
 
-    Each layer keeps its best candidates, at most half of the remaining nodes; the gate selects the
-    kept nodes that are expanded, and the best of the other candidates fill the nodes left at the
-    end. So a larger depth never returns fewer nodes. A failure of the graph on the seeds is raised;
-    a later one, or the end of the time, ends the walk with the nodes found so far.
+    A layer keeps its best candidates, at most half of the remaining nodes; the gate selects those
+    to expand, and the best other candidates fill the rest at the end, so that a larger depth never
+    returns fewer nodes. A graph failure on the seeds is raised; a later one, or a timeout, ends the
+    walk.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()

@@ -40,8 +40,8 @@ FULL_TEXT_BYTES = 16_384
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Return the plan and scope of a request, or the reply that ends the execution.
 
-    `rules`: the server's settings. `started_at`: ISO start time of the execution, ignored if it
-    differs from `now_ms` by more than 5 s.
+    `rules`: server settings. `started_at`: ISO start time, ignored if it differs from `now_ms` by
+    more than 5 s.
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))

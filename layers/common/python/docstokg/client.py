@@ -54,12 +54,11 @@ class ProblemError(DocsToKGError):
 
 
 class Client:
-    """Client of one server; thread-safe and stateless between calls.
+    """Client of one server; thread-safe and stateless.
 
     `timeout_s` limits each call including retries; the remaining time becomes the server's deadline
-    (`budget.timeout_s`) unless the request sets one. A call is retried at most `retries` times
-    within the time, if nothing was executed: the connection was refused, or the reply was 429, or
-    503 with Retry-After.
+    (`budget.timeout_s`) unless the request sets one. A call is retried at most `retries` times if
+    nothing was executed: the connection was refused, or the reply was 429, or 503 with Retry-After.
     """
 
     def __init__(

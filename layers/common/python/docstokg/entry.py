@@ -25,8 +25,8 @@ GARBAGE_AFTER = 20_000
 def freeze_garbage() -> None:
     """Freeze start-up objects so that the garbage collector skips them.
 
-    Models, routes and parsed expressions live until the end. Scanning them took 35 ms of every
-    thirtieth question, and the objects of a question contain no cycles.
+    Scanning them took 35 ms of every thirtieth question; the objects of a question contain no
+    cycles.
     """
     gc.collect()
     gc.freeze()
@@ -36,10 +36,9 @@ def freeze_garbage() -> None:
 class Entry:
     """A Lambda handler that renews its credentials and connections.
 
-    A snapshot is taken when a version is published and restored hours or weeks later, with dead
-    connections and possibly outdated secrets: models are kept, everything else is created again.
-    Every SECRETS_TIME_S, and at once after a refused credential, a running process checks its
-    secrets: a rotation needs no deployment, and the event is retried with the new value.
+    After a snapshot's restore, models are kept and everything else is created again. Every
+    SECRETS_TIME_S, and at once after a refused credential, secrets are checked, and the event is
+    retried with the new value: a rotation needs no deployment.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:

@@ -96,8 +96,7 @@ class LoadError(Permanent):
 def cause(error: DocsToKGError) -> dict[str, str]:
     """Return the log fields for the cause of a failure.
 
-    The message is the adapter's own; of a vendor's error only the type is logged, because its
-    message may contain the question.
+    Of a vendor's error only the type is logged, because its message may contain the question.
     """
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:

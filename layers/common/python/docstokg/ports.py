@@ -1,6 +1,6 @@
 """Ports: Protocols of external dependencies; every call takes `timeout_s` and keeps it.
 
-All ports are synchronous and raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an
+Ports are synchronous and raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an
 unreachable dependency, `WrongAnswer` for an invalid response.
 """
 
@@ -80,9 +80,9 @@ class IndexWriter(Protocol):
         """Hold the index's lease against other loads and removals, also on other machines.
 
         Waits for the current holder, calling `waiting` with the seconds since its last call; raises
-        `Timeout` after `wait_s`. The lease of a killed holder expires within 30 s. `run`: tasks of
-        the same run share the lease if the index supports several writers, else they wait for each
-        other. `more`: further tasks follow, so that the lease is not released but expires.
+        `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: tasks of the
+        same run share the lease if the index supports several writers. `more`: further tasks
+        follow, so the lease is not released but expires.
         """
 
     def open_load(
@@ -95,7 +95,7 @@ class IndexWriter(Protocol):
     ) -> None:
         """Start a load; raise `Misconfigured` if the namespace was embedded by another model.
 
-        Without a namespace, or in an index with a single vector space, the whole index is checked.
+        Without a namespace, or with a single vector space, the whole index is checked.
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:

@@ -525,10 +525,10 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Return the settings with current flags, or the last known flags if the agent fails.
+        """Return the settings with current flags, or the last known ones if the agent fails.
 
-        Until the agent's first response everything with a switch is off, so that a kill switch also
-        works without it.
+        Until its first response everything with a switch is off, so that a kill switch works
+        without it.
         """
         if self.settings.appconfig is None:
             return self.settings

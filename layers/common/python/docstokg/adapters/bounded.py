@@ -10,8 +10,7 @@ from docstokg.errors import Timeout
 def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> Answer:
     """Return the result of `call` or raise its error; raise `Timeout` if it takes too long.
 
-    It runs in its own daemon thread, which stays after a timeout until the vendor's own limit ends
-    it. `whom`: name for the error.
+    After a timeout its daemon thread runs until the vendor's own limit. `whom`: name for the error.
     """
     outcome: Future[Answer] = Future()
 

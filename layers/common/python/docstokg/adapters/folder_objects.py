@@ -18,8 +18,8 @@ UNFINISHED = ".unfinished"
 class FolderObjects:
     """The ObjectStore port on a local folder.
 
-    The ETag is the MD5 of the content, as for S3 objects written in one piece. Unlike S3, a folder
-    cannot contain both `a` and `a/b`: the second write raises OSError.
+    The ETag is the MD5 of the content. Unlike S3, a folder cannot contain both `a` and `a/b`: the
+    second write raises OSError.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -14,8 +14,8 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
     """Run a port method once per namespace of its scope and join the results.
 
-    The method's last arguments are a scope and a timeout in seconds, shared by all namespaces. An
-    error in one namespace fails the call. `join` gets the results and the other arguments.
+    The method's last arguments are a scope and a timeout in seconds for all namespaces. An error in
+    one fails the call. `join` gets the results and the other arguments.
     """
 
     def decorated(method: Method) -> Method:

@@ -10,8 +10,8 @@ State = Literal["closed", "open", "half_open"]
 class Circuit:
     """An immutable circuit breaker; every event returns the next state (Nygard, Release It!, 2007).
 
-    Closed until `failures` consecutive failures; then open for `recovery_s` seconds without calls;
-    then half open: one trial call closes or reopens it. Times are seconds of one monotonic clock.
+    Closed until `failures` consecutive failures; open for `recovery_s` seconds; then half open: one
+    trial call closes or reopens it. Times are seconds of a monotonic clock.
     """
 
     failures: int = 5

@@ -15,7 +15,7 @@ def select(relevance: Sequence[float], vectors: Sequence[bytes | None], count: i
 
     mmr(d) = LAMBDA * rel(d) / max rel - (1 - LAMBDA) * max over picked p of max(0, (cos(d, p) -
     0.7) / 0.3). `relevance` >= 0, in rank order; ties keep it. Candidates without a vector (None)
-    have similarity 0. One matrix-vector product per pick.
+    have similarity 0.
     """
     size = len(relevance)
     if size == 0 or count <= 0:

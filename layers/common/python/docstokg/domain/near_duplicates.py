@@ -12,9 +12,8 @@ NEAR = 0.95
 def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
     """Return the positions of the first chunk of each group of equal or nearly equal chunks.
 
-    `items`: (uuid, text hash, int8 vector or None, text) in rank order. A chunk is dropped if its
-    uuid or text hash was seen, or if its cosine with a kept chunk is >= NEAR and both have the same
-    numbers and negations, so that they cannot disagree.
+    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Near-equal: cosine >= NEAR
+    with a kept chunk, and the same numbers and negations, so that they cannot disagree.
     """
     positions: list[int] = []
     seen: set[str] = set()

@@ -1,7 +1,7 @@
 """Time limits: one table for validate, the steps and infra; a test compares it with the ASL.
 
-Each limit fires before the next: a call's share of the deadline, the deadline, the state (whole
-seconds), the function, the execution, the route.
+They fire in this order: a call's share of the deadline, the deadline, the state (whole seconds),
+the function, the execution, the route.
 """
 
 from typing import Final, NamedTuple

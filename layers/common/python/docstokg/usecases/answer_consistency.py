@@ -1,7 +1,7 @@
 """Comparison of a generated answer with the subject domains, as `/v1/check` does for a draft.
 
-Domains have facts that no passage contains, such as obsolete ids and missing is-a paths. Their
-findings are warnings, not verdicts.
+Domains have facts that no passage contains, such as obsolete ids. Their findings are warnings, not
+verdicts.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ def with_domain_findings(
     """Return the answer with the domain's findings as warnings.
 
     Quotations, and ids used as in the cited passages, are skipped. The domain is not called if the
-    graph is off or failed earlier; if it fails here, its reason is recorded.
+    graph is off or failed earlier.
     """
     report = checked.grounding
     left_s = _seconds(run)

@@ -251,7 +251,7 @@ def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dic
     """Return the chunk for an event of a streamed answer.
 
     `head`: id, created and model. Data other than answer text is under `docstokg`. The last event
-    has no text, because it was already sent.
+    repeats no text.
     """
     if name == "response":
         (choice,) = value["choices"]

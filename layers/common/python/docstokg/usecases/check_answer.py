@@ -78,10 +78,10 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
 
     `repair`: `drop` removes uncited and unsupported sentences; `attribute` adds the marker of the
     passage that a sentence quotes or that clearly supports it best; `report` removes invalid
-    markers only. `blocks`: exactly the passages given to the model. `citations`: their scores and
-    documents, by rank. `probability`: the built-in reader's, None for other models. Without
-    `compare` or its vectors, support is lexical and the cosine is 0, with a warning. `verifier`
-    decides the sentences that rules leave unverified, in one batch.
+    markers only. `blocks`: exactly the model's passages. `citations`: their scores and documents,
+    by rank. `probability`: the built-in reader's, else None. Without `compare` or vectors, support
+    is lexical and the cosine is 0, with a warning. `verifier`: decides sentences that rules leave
+    unverified, in one batch.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
@@ -161,9 +161,8 @@ def ground_sentences(
 ) -> Grounding:
     """Return the report on a text without markers, each factual sentence with its own sources.
 
-    `sources`: passages found per factual sentence, in order; further sentences are `too_long`. A
-    sentence cites the passage that it quotes, else the one with the highest support; without
-    passages it is uncited.
+    `sources`: passages per factual sentence, in order; further sentences are `too_long`. A sentence
+    cites the passage that it quotes, else the best supporting one; without passages it is uncited.
     """
     found = iter(sources)
     given = []
@@ -280,8 +279,8 @@ class _Check:
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
         """Add a marker to each unmarked sentence that clearly has one passage as its source.
 
-        All sentences are judged again, because their offsets change; sentences with an added marker
-        have the reason `marker_added`.
+        All sentences are judged again with new offsets; changed ones have the reason
+        `marker_added`.
         """
         added = {
             one.verdict.end: rank

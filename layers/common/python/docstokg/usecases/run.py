@@ -62,8 +62,8 @@ class Call:
     ) -> Answer | None:
         """Run a call to an external service; log a failure, record `lost` and return None.
 
-        `name`: name of the span and, with `_failed`, of the log line. `lost` None: the failure does
-        not affect the response. `fields` are added to both.
+        `name`: of the span and, with `_failed`, of the log line. `lost` None: the failure does not
+        affect the response. `fields`: added to both.
         """
         try:
             with self.telemetry.span(name, request_id=self.request_id, **fields):
@@ -82,8 +82,7 @@ class Call:
     ) -> None:
         """Log a failure that is not raised, and record its reason.
 
-        Messages come from our adapters; of a vendor's error only the type is logged, because its
-        message may contain the prompt.
+        Of a vendor's error only the type is logged, because its message may contain the prompt.
         """
         reason = lost(error) if callable(lost) else lost
         if reason is not None:

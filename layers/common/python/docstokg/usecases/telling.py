@@ -1,8 +1,8 @@
 """Streaming events of remote steps, passed through the shared response store.
 
 `ground` is written once, model output after each new sentence, for a minute under the request's id.
-If a write or read fails, the content is sent at the end only. `ground` output stays below 256 kB, a
-DynamoDB item may have 400 kB.
+After a failed write or read, the content is sent at the end only. `ground` output stays below 256
+kB; a DynamoDB item may have 400 kB.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Feature flags from the AppConfig agent, changed without a deployment.
 
-The agent is an extension on loopback that polls AppConfig and caches the flags, so a read takes
-about a millisecond, needs no AWS library, and works while AppConfig is down.
+The agent, an extension on loopback, caches the flags: a read takes about a millisecond and works
+while AppConfig is down.
 """
 
 import http.client

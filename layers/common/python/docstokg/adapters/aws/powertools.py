@@ -30,9 +30,9 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
-    Other labels are properties of the line, for queries; of repeated ones the last is kept. A
-    counter with a dimension is also counted without it, because an alarm cannot sum over all
-    reasons. Steps are not: a mean of different steps is meaningless.
+    Other labels are properties of the line; of repeated ones the last is kept. A counter with a
+    dimension is also counted without it, because an alarm cannot sum over all reasons; steps are
+    not.
     """
 
     def __init__(self, environment: str) -> None:

@@ -16,9 +16,8 @@ def read_secrets(
 ) -> dict[str, str]:
     """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
-    Each secret is a JSON object whose fields are settings among `allowed`; other fields raise
-    `Misconfigured`, so that a secret can change only credentials. `time_s`: seconds for each
-    secret.
+    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`.
+    `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)

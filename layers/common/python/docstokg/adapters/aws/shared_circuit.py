@@ -1,7 +1,7 @@
 """Circuit breaker state shared by sandboxes through a DynamoDB table.
 
-An open circuit saves other sandboxes their own five failures. The table is read and written in the
-background; the last known state counts, and without the table each sandbox has its own circuit.
+The table is accessed in the background; the last known state counts, and without the table each
+sandbox has its own circuit.
 """
 
 import threading

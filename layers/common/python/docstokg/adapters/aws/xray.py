@@ -1,8 +1,7 @@
 """X-Ray segments: one datagram each to the daemon of the Lambda environment.
 
-Lambda sets the daemon's address and the trace of the current event in the environment; the format
-is that of the X-Ray guide, "Sending trace data". The vendor's SDK is larger than the functions' own
-code, and a datagram never blocks.
+Lambda sets the daemon's address and the current trace in the environment; for the format see
+"Sending trace data" in the X-Ray guide. The vendor's SDK is larger than the functions' own code.
 """
 
 import json

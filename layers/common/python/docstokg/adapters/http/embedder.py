@@ -50,10 +50,10 @@ class _Reply(BaseModel):
 
 
 class HttpEmbedder:
-    """An `Embedder` over HTTP; all of `base_urls` must serve the same model, which is checked.
+    """An `Embedder` over HTTP; all of `base_urls` must serve the same model.
 
-    A provider that reports another model, or vectors of another length, raises `WrongAnswer`:
-    vector spaces are never mixed.
+    Another model or vector length in a response raises `WrongAnswer`: vector spaces are never
+    mixed.
     """
 
     def __init__(

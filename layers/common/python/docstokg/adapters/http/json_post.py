@@ -112,10 +112,10 @@ def first_that_answers[Answer](
     read: Callable[[Any], Answer],
     timeout_s: float,
 ) -> Answer:
-    """Call endpoints in order until `read` accepts a response.
+    """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
     Each but the last gets 60 % of the remaining time. A WrongAnswer of `read` counts as the
-    endpoint's failure. If all fail, the last error is raised.
+    endpoint's failure.
     """
     until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")

@@ -31,9 +31,8 @@ key, only if the chunk is about it (a partial index)."""
 class Template:
     """A query: its name in metrics and audit events, its text, and an example of each parameter.
 
-    EXPLAIN uses the examples; calls must have exactly these names, with values of the same types.
-    All parameters are in one map, `$p`: a list as separate parameter would be planned again (a
-    second) for every list size.
+    EXPLAIN uses the examples; calls must have exactly these names and types. All parameters are in
+    one map, `$p`: separate lists would be planned again (a second) for every size.
     """
 
     name: str

@@ -86,10 +86,9 @@ class Neo4jGraph:
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
         """Check every plan and run each query until it is fast, at process start.
 
-        Without a schema there are no plans, so the result is empty. After `timeout_s` `Timeout` is
-        raised and the check continues in the background. If the graph is down, `Unavailable` is
-        raised; queries are then admitted by the committed list, and plans are checked when it is
-        up.
+        Without a schema the result is empty. After `timeout_s` `Timeout` is raised and the check
+        continues in the background. If the graph is down, `Unavailable` is raised, and queries are
+        admitted by the committed list until plans are checked.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -224,9 +223,8 @@ class Neo4jGraph:
     def _probe(self) -> None:
         """Check whether the graph is up, and wait until its queries are fast again.
 
-        The first runs after a restart take longer than a request allows; as trials they would fail
-        repeatedly and keep the circuit open for minutes. After PROBE_WARM_S requests are allowed
-        again while the check continues in the background.
+        After a restart the first runs exceed a request's limit; as trials they would keep the
+        circuit open for minutes. After PROBE_WARM_S requests are allowed while the check continues.
         """
         self._finished(PROBE_S)
         # An earlier check may hang on a connection from before the restart.
@@ -263,8 +261,8 @@ class Neo4jGraph:
     async def _check_all(self) -> None:
         """EXPLAIN every template and run it until it is fast, without a short limit.
 
-        The first runs of a text take up to seconds for planning and compilation, even after
-        EXPLAIN. Within a request's limit they would always be cancelled and never become fast.
+        The first runs take up to seconds for planning and compilation; within a request's limit
+        they would always be cancelled.
         """
         warm = False
         try:

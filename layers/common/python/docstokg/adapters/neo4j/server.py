@@ -56,7 +56,7 @@ class Server:
     """One Neo4j address: the async driver on one background loop.
 
     If a server hangs after accepting a query, only `asyncio.timeout` around the whole call ends the
-    wait; the query's own limit also stops the server.
+    wait; the query's own limit stops the server.
     """
 
     def __init__(self, **at: Unpack[Connection]) -> None:

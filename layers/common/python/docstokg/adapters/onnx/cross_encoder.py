@@ -56,8 +56,8 @@ class CrossEncoder:
     def outputs(self, encoded: Sequence[Any]) -> NDArray[np.float64]:
         """Return the first output for a batch of encodings; raise `Unavailable` if the model fails.
 
-        The shape is the model's, [batch, ...]; shorter encodings are padded on the right, to the
-        model's length if it was exported with a fixed one.
+        The shape is [batch, ...]; encodings are padded on the right, to the model's length if it is
+        fixed.
         """
         fixed = self.session.get_inputs()[0].shape[-1]
         longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)

@@ -48,9 +48,9 @@ def folder_of(name: str) -> Path | None:
 class FolderEncoder(OnnxMiniLm):
     """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
 
-    Pooling and length come from the files of sentence-transformers if present, else from the family
-    in its name. Texts are encoded one by one, because 8-bit activations are scaled per batch.
-    `Misconfigured` names missing parts.
+    Pooling and length come from the files of sentence-transformers, else from the family in its
+    name. Texts are encoded one by one, because 8-bit activations are scaled per batch. Raises
+    `Misconfigured` for missing parts.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:

@@ -43,10 +43,10 @@ MAX_TOKENS = 256
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or on first use.
 
-    `GRAPH` encodes each text with 8-bit products, in less than half of the time of the installed
-    model, which is used if such products are not exact, and for other files. `model_path`,
-    `tokenizer_path`: files to use instead of the installed ones. Two threads encode a question no
-    faster next to the sparse encoder, and take a third more processor time (12.3 ms against 9.3).
+    `GRAPH` takes less than half of the time of the installed model, which is used if 8-bit products
+    are not exact, and for other files. `model_path`, `tokenizer_path`: files instead of the
+    installed ones. Two threads are no faster for a question, and take a third more processor time
+    (12.3 ms against 9.3).
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class OnnxMiniLm:
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; raise `Timeout` between texts.
 
-        The vector is the mean of the last hidden states over the text's word pieces, scaled to unit
-        length. Components differ from the installed model's by at most `TOLERANCE`. Vectors do not
-        depend on the other texts.
+        The vector is the mean of the last hidden states over the text's pieces, scaled to unit
+        length. Components differ from the installed model's by at most `TOLERANCE`, and do not
+        depend on other texts.
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
@@ -97,8 +97,8 @@ class OnnxMiniLm:
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Encode each text once; a span's vector is the mean of its pieces' last hidden states.
 
-        So a sentence's vector includes the context of its "it", at no cost. Spans beyond the first
-        256 pieces are embedded separately.
+        So a sentence's vector includes its context. Spans beyond the first 256 pieces are embedded
+        separately.
         """
         whole = [b""] * len(texts)
         vectors: list[list[bytes]] = [[] for _ in texts]
@@ -114,10 +114,10 @@ class OnnxMiniLm:
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield index and encoding of each text; batches would be slower.
+        """Yield index and encoding of each text; batches are slower.
 
-        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two, because
-        intermediate results then fit into the core's cache.
+        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two:
+        intermediate results then fit into the cache.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened

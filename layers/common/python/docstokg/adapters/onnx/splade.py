@@ -71,8 +71,7 @@ class OnnxSplade:
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches.
 
-        A text is always padded to the same length and batched only with texts of that length, so
-        that weights do not depend on the other texts.
+        Texts are batched by padded length, so that weights do not depend on the other texts.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
@@ -185,7 +184,7 @@ def token_name(piece: str) -> str:
     """Return a word piece as a safe field name; "" for special tokens and unused entries.
 
     ASCII letters and digits are kept, a continuation begins with "_" ("##ing" is "_ing"), other
-    characters become "_u" and four hex digits. Names are unique and without dots and operators.
+    characters become "_u" and four hex digits.
     """
     if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
         return ""

@@ -35,10 +35,9 @@ ROLES: dict[str, Role] = {
 class Card(Contract):
     """`verifier.json`.
 
-    `labels`: the meaning of a class by its name in `id2label`. `threshold`: for a sequence
-    classifier, the probability at which a claim is supported; for a token classifier, the
-    probability above which a token of the claim is unsupported. `premise`: template of the premise,
-    with `{source}`. `max_tokens`: of a pair.
+    `labels`: meaning of a class by its name in `id2label`. `threshold`: minimum probability of a
+    supported claim or, for a token classifier, maximum probability of a supported token. `premise`:
+    template of the premise, with `{source}`. `max_tokens`: of a pair.
     """
 
     premise_first: bool = True
@@ -73,7 +72,7 @@ class OnnxVerifier:
         """Return one opinion per pair, None for a claim longer than half the model's input.
 
         Raise `Timeout`, `Misconfigured` (files), `Unavailable` (the model fails) or `WrongAnswer`
-        (a number of classes that differs from `config.json`, or values that are not finite).
+        (a number of classes that differs from `config.json`, or non-finite values).
         """
         until = time.monotonic() + timeout_s
         return within(lambda: self._verified(pairs, until), timeout_s, self.name)

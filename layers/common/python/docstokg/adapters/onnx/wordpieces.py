@@ -89,8 +89,8 @@ class WordPieces:
     def starts(self, text: str) -> list[int]:
         """Return the starts of pieces; an unknown run counts one per 18 characters.
 
-        The encoders see such a run (base64, minified code) as one unknown piece and ignore it, but
-        a chunk must not contain a megabyte of it.
+        The encoders read such a run (base64, minified code) as one unknown piece, but a chunk must
+        not contain a megabyte of it.
         """
         starts: list[int] = []
         for begin in range(0, len(text), WINDOW):

@@ -94,9 +94,8 @@ def find_markers(text: str) -> tuple[Marker, ...]:
 def check_markers(text: str, ranks: Collection[int]) -> CitedText:
     """Remove and list markers whose ranks were not given to the model.
 
-    Remaining ranks are not renumbered: `[1, 99]` becomes `[1]` if only 1 was given. A link after a
-    marker is removed. Removal can create a new marker (`[[9]9]`), so it repeats until nothing
-    changes.
+    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed. Removal can
+    create a marker (`[[9]9]`), so it repeats until nothing changes.
     """
     allowed = frozenset(ranks)
     invalid: dict[str, None] = {}

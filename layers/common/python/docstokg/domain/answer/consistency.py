@@ -76,8 +76,8 @@ def mentions(text: str) -> tuple[Mention, ...]:
 class Relation(NamedTuple):
     """An is-a or part-of relation that a text states between two ids.
 
-    `label`: folded words between a bare `is a` and the second id. The relation counts only if they
-    are a name of that id: `is a symptom seen in HP:2` states no relation.
+    `label`: folded words between a bare `is a` and the second id, which must be its name: `is a
+    symptom seen in HP:2` states no relation.
     """
 
     left: Mention
@@ -114,9 +114,9 @@ def folded_names(term: Term) -> frozenset[str]:
 def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
     """Return the text's contradictions to the ontology, ordered by position.
 
-    `unknown_id`: a term-like id that is not in the ontology. `obsolete_id`. `id_label_mismatch`:
-    the label in brackets after an id, or before a bracketed id, is not one of its names.
-    `relation_not_found`: no path supports the stated is-a or part-of.
+    `unknown_id`: a term-like id outside the ontology. `obsolete_id`. `id_label_mismatch`: the label
+    next to an id is not one of its names. `relation_not_found`: no path supports the stated is-a or
+    part-of.
     """
     found: list[tuple[int, int, IssueCode, str]] = []
     for mention in mentions(text):
@@ -154,7 +154,7 @@ def _is_term(text: str, mention: Mention) -> bool:
 def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
     """Return the range of an id's label: bracketed after the id, or before a bracketed id.
 
-    For a label before the id, the range covers up to 12 words since the last punctuation.
+    In the latter case it covers up to 12 words since the last punctuation.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):

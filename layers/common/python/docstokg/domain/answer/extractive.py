@@ -56,7 +56,7 @@ class Answer(NamedTuple):
     """An answer with markers, and the probability in [0, 1] that it is right.
 
     `text`: the abstention sentence if no block answers; "" if the quotation exceeds the token
-    budget. `probability`: of the chosen sentences, even if they are not quoted.
+    budget. `probability`: also of unquoted sentences.
     """
 
     text: str
@@ -67,9 +67,8 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
     Superseded blocks are skipped. A sentence that begins with a pronoun is quoted with its
-    predecessor. Up to two more passages with the same statement are cited. Square brackets with
-    digits become round, so that no source can forge a marker. Abstain if a name in the question is
-    in no block.
+    predecessor. Up to two more passages are cited. Brackets with digits become round, so that no
+    source can forge a marker. Abstain if a name in the question is in no block.
     """
     read = [block for block in blocks if block.superseded_by is None][:READ]
     best = choose(query, read) if names_only(query, read) else None
@@ -102,8 +101,8 @@ class Choice(NamedTuple):
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
     """Return the best candidate, or the best pair if it is likelier; None without candidates.
 
-    A pair must contain more of the question's words than the best candidate with its title and
-    heading. `linked`: whether pairs are considered.
+    A pair must contain more of the question's words than the best candidate with title and heading.
+    `linked`: whether pairs are considered.
     """
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import pairs
@@ -139,8 +138,8 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
 def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Two texts agree if their quantities and negations are equal and the Dice coefficient of their
-    stems is at least 0.6. On FairytaleQA, 80 % of such candidates share the reference answer.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6. On
+    FairytaleQA, 80 % of such candidates share the reference answer.
     """
     own = found[best]
     return [

@@ -1,7 +1,7 @@
 """Streaming of an answer: each sentence is sent when it is complete and checked.
 
-If the check of the whole answer differs, repairs are sent. Sentences and repairs together make the
-final answer.
+Repairs follow if the check of the whole answer differs; sentences and repairs make the final
+answer.
 """
 
 from collections.abc import Callable, Sequence

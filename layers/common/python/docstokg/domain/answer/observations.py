@@ -20,8 +20,8 @@ _PARTS: Final = re.compile(r"[^\W\d_]{3,}")
 def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
     """Return the elements of a claim that no source contains, in the order of the type.
 
-    `sources`: the cited passages with titles. Names are compared in English sentences only, because
-    other languages capitalise common nouns.
+    `sources`: the cited passages with titles. Names are compared in English sentences only: other
+    languages capitalise common nouns.
     """
     if not sources:
         return ()
@@ -51,7 +51,7 @@ def _is_english(text: str) -> bool:
 def _contains(name: str, claim: str, folded: str) -> bool:
     """Return whether a text contains a name, or all its parts joined by `-`, `/` or `+`.
 
-    Parts that the claim also writes in lower case are common words ("FLT3-mutated").
+    Parts in lower case elsewhere in the claim are common words ("FLT3-mutated").
     """
     common = frozenset(filter(str.islower, _PARTS.findall(claim)))
     return name in folded or all(
@@ -71,8 +71,8 @@ def _labels(text: str) -> list[tuple[str, str]]:
 def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
     """Return whether a source has an end of `label` as the id's label, or no source has the id.
 
-    In a source with the unlabelled id, the words may be anywhere. The start of a label is unknown,
-    so each of its ends counts ("a code is Seizure (HP:0001250)").
+    Next to an unlabelled id, the words may be anywhere. The start of a label is unknown ("a code is
+    Seizure (HP:0001250)").
     """
     words = variant(label).split()
     ends = [f" {' '.join(words[at:])} " for at in range(len(words))]

@@ -48,10 +48,9 @@ _NEAR: Final = 99
 class Part:
     """A part at `text[start:end]`.
 
-    `shown`: its text without citation, item and heading markers; a row includes its column names.
-    `above`: heading and announcement above it. `before`: the previous sentence under the same
-    heading. `lead`: the line with a colon that announces its list or code. `cells`, `columns`: for
-    rows.
+    `shown`: its text without markers; a row includes column names. `above`: heading and
+    announcement. `before`: previous sentence under the same heading. `lead`: the line with a colon
+    that announces its list or code. `cells`, `columns`: for rows.
     """
 
     start: int

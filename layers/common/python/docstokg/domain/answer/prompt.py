@@ -87,8 +87,7 @@ def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[s
 def block_text(block: Block, given: Collection[int] | None = None) -> str:
     """Return a block: source line, graph lines, fenced passage.
 
-    `given`: ranks of all blocks in the prompt (None: any); a relation refers to its passage only if
-    that is among them.
+    `given`: ranks of all blocks in the prompt (None: any), to which relations may refer.
     """
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
@@ -109,8 +108,8 @@ def block_text(block: Block, given: Collection[int] | None = None) -> str:
 def defused(text: str) -> str:
     """Return untrusted text that cannot end its fence or imitate a source.
 
-    Runs of angle brackets become one character, square brackets around numbers become round,
-    invisible and bidi characters are removed, and "PASSAGE" next to a fence becomes lower case.
+    Runs of angle brackets become one character, square brackets around numbers round, "PASSAGE"
+    next to a fence lower case; invisible and bidi characters are removed.
     """
     visible = text
     if not text.translate(_BREAKS).isprintable():  # otherwise no character is invisible

@@ -63,9 +63,9 @@ _BREAK: Final = "\n"
 class _Piece(NamedTuple):
     """A quotable stretch `passage[start:end]`.
 
-    `is_short`: may have fewer than three words. `is_lead`: announces a list; matches only text that
-    ends with a colon. `is_fragment`: the passage may start within this sentence; matches only text
-    that starts in lower case.
+    `is_short`: may have fewer than three words. `is_lead`: announces a list; the quotation must end
+    with a colon. `is_fragment`: may start within a sentence; the quotation must start in lower
+    case.
     """
 
     start: int
@@ -78,8 +78,8 @@ class _Piece(NamedTuple):
 class _Pieces(NamedTuple):
     """Quotable stretches of a passage by comparable form, and its consecutive sentences.
 
-    `rows`: by form without separators. `joined`: concatenated forms, with a line break for each
-    skipped sentence; `starts` and `ends`: their borders in it.
+    `rows`: by form without separators. `joined`: concatenated forms, with line breaks for skipped
+    sentences; `starts` and `ends`: their borders in it.
     """
 
     single: dict[str, _Piece]
@@ -92,8 +92,8 @@ class _Pieces(NamedTuple):
 def comparable(text: str) -> str:
     """Return the form in which quotations are compared.
 
-    NFKC and case folding, without markers, links, markup, quotation marks, white space (except
-    between two digits) and final stop. A question mark is kept.
+    NFKC and case folding, without markup, quotation marks, final stop and white space (except
+    between digits). A question mark is kept.
     """
     return _squeezed(_folded(text))
 
@@ -121,8 +121,7 @@ def _of_row(text: str) -> str:
 def find_statement(statement: Statement, passage: str, sentences: Borders = ()) -> Span | None:
     """Return the span of a passage that a statement of an answer quotes, or None.
 
-    A row must have its values under the same column names in the passage, and an item needs its
-    announcement in the passage.
+    A row needs the same column names in the passage, an item its announcement.
     """
     found = [find_quotation(text, passage, sentences) for text in statement.quotable]
     return found[-1] if found and all(found) else None
@@ -131,8 +130,8 @@ def find_statement(statement: Statement, passage: str, sentences: Borders = ()) 
 def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     """Return the span of a passage that `text` quotes as whole sentences, rows, items or code.
 
-    `sentences`: sentence spans of the passage; computed if empty. None if the text is truncated,
-    missing in the passage, or shorter than three words and not a row.
+    `sentences`: spans in the passage; computed if empty. None if the text is truncated, missing, or
+    shorter than three words and not a row.
     """
     wanted = comparable(text)
     if not wanted:

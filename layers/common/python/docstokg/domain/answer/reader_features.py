@@ -51,11 +51,10 @@ _SHORT_WORDS, _LONG_WORDS = 10, 25
 class Features(NamedTuple):
     """Features of a unit, named as in `reader_weights.json`.
 
-    `cosine`: of the question and the unit's nearest sentence. `words`: share of the question's
-    words in the unit, weighted by rarity; `words_around`: also counting title, heading and previous
-    sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
-    the question asks for a number, time, person, place, reason or way and the unit has none apart
-    from the question's own words.
+    `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
+    rarity; `words_around`: with title, heading and previous sentence. `place`: of its passage, 0 to
+    1. `long`: words above ten, in tens. `kind_missed`: 1 if the question asks for a number, time,
+    person, place, reason or way and the unit has none.
     """
 
     cosine: float
@@ -71,7 +70,7 @@ class Candidate:
     """A quotable unit of a block, with its features.
 
     `words`: its stems. `asked`: the question's stems in the unit or its title, including aliases,
-    with their rarity among the units.
+    with their rarity.
     """
 
     unit: Part
@@ -100,8 +99,8 @@ def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     """Return all units of the blocks with their features, in block order.
 
-    A unit with an alias of a name in the question counts as having the question's name. Adding
-    aliases to the question instead would favour long names.
+    An alias of a name in the question counts as that name. Adding aliases to the question instead
+    would favour long names.
     """
     names = {
         (name, tuple(stems(other.in_question)))

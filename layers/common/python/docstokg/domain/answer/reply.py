@@ -142,8 +142,8 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
 def inert(text: str) -> str:
     """Return a text with escaped tags and with links to web and mail addresses only.
 
-    Code is unchanged. A link with a scheme other than http(s) and mailto is replaced by its text;
-    `<` before a tag becomes `&lt;`, which `comparable` reads as `<`.
+    Code is unchanged. Other links are replaced by their text; `<` before a tag becomes `&lt;`,
+    which `comparable` reads as `<`.
     """
 
     def plain(part: str) -> str:

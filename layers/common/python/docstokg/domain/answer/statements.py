@@ -34,9 +34,8 @@ class Statement:
     """A sentence, table row, list item or code line of an answer.
 
     `span`: its code points. `ranks`: cited ranks. `text`: without markers and list number. `claim`:
-    `text` made self-contained with column names or the list's announcement. `quotable`: texts that
-    a passage must contain if the statement is a quotation, its own last. `unchecked`: reason for
-    skipping the check.
+    `text` with column names or the list's announcement. `quotable`: texts that a quoted passage
+    must contain, its own last. `unchecked`: reason for skipping the check.
     """
 
     span: Span
@@ -55,10 +54,9 @@ class Statement:
 def statements(answer: str) -> tuple[Statement, ...]:
     """Split an answer into statements, in order; each code line and table row is one.
 
-    Any sentence with a marker or number is a claim. Without either, these are not: questions,
-    headings, announcements ending with a colon, courtesies, single words and the abstention. An
-    unmarked list item inherits the announcement's ranks; a code line those of the line above its
-    block.
+    Sentences with a marker or number are claims. Others are not if they are questions, headings,
+    announcements, courtesies, single words or the abstention. An unmarked list item inherits the
+    announcement's ranks; a code line those of the line above its block.
     """
     markers = find_markers(answer)
     found = parts(answer)

@@ -53,9 +53,9 @@ class Features(NamedTuple):
     """Comparison of a claim with its sources.
 
     `share`, `window_share`: share of the claim's distinct stems in all sources and in the best
-    window. `cosine`: highest cosine of the claim with a window, None without vectors.
-    `name_missing`, `number_missing`: 1 if a name or number of the claim is in no source, else 0.
-    `length`: log(1 + number of source sentences); a longer text contains more of a claim by chance.
+    window. `cosine`: highest cosine with a window, None without vectors. `name_missing`,
+    `number_missing`: 1 if a name or number is in no source, else 0. `length`: log(1 + number of
+    source sentences).
     """
 
     share: float
@@ -90,8 +90,7 @@ def best_windows(
 ) -> tuple[Window, ...]:
     """Return the windows with the highest share of a claim's stems, best first.
 
-    For equal shares, fewer stems come first, so that a single sentence precedes its pairs. Windows
-    do not cross sources.
+    Ties go to fewer stems, so that a sentence precedes its pairs. Windows do not cross sources.
     """
     wanted = frozenset(content_stems(claim))
     ranked: list[tuple[float, int, str, int, Window]] = []

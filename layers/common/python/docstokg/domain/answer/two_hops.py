@@ -13,9 +13,9 @@ class Pair(NamedTuple):
     """Two candidates in quotation order, by index.
 
     `signs`: features for the decision to quote both. `covered`: share of the question's words,
-    weighted by rarity, in both with their titles. `bridge`: rarity of the rarest shared name, in
-    the same unit. `gain`: `covered` minus the highest share of one passage. `choice`: score of the
-    better candidate minus the best score of all.
+    weighted by rarity, in both with titles. `bridge`: rarity of the rarest shared name. `gain`:
+    `covered` minus the highest share of one passage. `choice`: the better score minus the best of
+    all.
     """
 
     first: int

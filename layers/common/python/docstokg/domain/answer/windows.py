@@ -14,7 +14,7 @@ MOST: Final = 3
 def windows(text: str) -> tuple[str, ...]:
     """Split a text into runs of whole sentences of at most 600 characters each.
 
-    A longer sentence is split every 600 characters. Each window is text[i:j] for some i and j.
+    Longer sentences are split every 600 characters. Each window is text[i:j] for some i and j.
     """
     found: list[str] = []
     begin = end = 0
@@ -33,8 +33,8 @@ def windows(text: str) -> tuple[str, ...]:
 def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:
     """Return the sources for one claim: its best windows in reading order, then all joined.
 
-    At most three windows, by share of the claim's word stems (ties: the earlier one). A single
-    window is not joined; passages without words yield ().
+    At most three windows, by share of the claim's stems (ties: the earlier one). A single window is
+    not joined; passages without words yield ().
     """
     stems = question_stems(claim)
     pool = tuple(dict.fromkeys(window for passage in passages for window in windows(passage)))

@@ -1,7 +1,7 @@
 """Triple extraction with a language model: prompt, and validation of its reply.
 
-Each passage is sent separately, so that injected instructions can affect only its own triples.
-Triples are kept only if the passage contains both names.
+Each passage is sent separately, so that injected instructions affect only its own triples, whose
+names must be in the passage.
 """
 
 import json

@@ -17,9 +17,9 @@ Entry = tuple[str, str, bool]
 class Match:
     """An occurrence of a name: `text[start:end]`, in code points.
 
-    `entity_ids`: entities with this key, preferred names first, then by id; homonyms have several.
-    `preferred`: whether the key is the preferred name of the first entity. `nested`: whether the
-    match overlaps a longer one.
+    `entity_ids`: entities with this key (several: homonyms), preferred names first, then by id.
+    `preferred`: the key is the preferred name of the first entity. `nested`: the match overlaps a
+    longer one.
     """
 
     start: int
@@ -85,10 +85,9 @@ class Linker:
     def find(self, text: str, *, lower_case: bool = False) -> list[Match]:
         """Return every name in `text`, by start, longer before shorter.
 
-        Among overlapping names the longest wins, then the leftmost; the others are `nested`. Names
-        of at most three letters, and alternative names of entities with a legal form ("Jazz, Ltd"),
-        match only with a capital or digit, unless `lower_case` (questions are often typed without
-        capitals).
+        Of overlapping names the longest wins, then the leftmost; the others are `nested`. Names of
+        at most three letters, and alternative names of entities with a legal form ("Jazz, Ltd"),
+        need a capital or digit, unless `lower_case` (for questions).
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root
@@ -163,8 +162,8 @@ def resolve(
 ) -> list[Match]:
     """Disambiguate homonyms where possible, else keep all entities.
 
-    Prefer the entity related to most other entities of the text (`context`: entity id -> number of
-    such neighbours), then the most frequent type among unambiguous matches.
+    Prefer the entity with most related entities in the text (`context`: entity id -> their number),
+    then the most frequent type among unambiguous matches.
     """
     matches = list(matches)
     common: dict[str | None, int] = {}

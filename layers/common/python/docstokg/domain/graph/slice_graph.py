@@ -32,8 +32,8 @@ SEEDING_CHUNKS = 20
 """Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
 
 LED_ON = 0.15
-"""Minimum share of opened chunks (three of twenty) that mention another chunk's subject; below it,
-links between them are chance and do not change the order, as among unrelated abstracts."""
+"""Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with
+fewer, their links are chance and do not change the order."""
 
 COLLECTION = 10_000
 """Collection size used for rarity, independent of the store: 200 to a billion rank equally."""
@@ -43,9 +43,9 @@ COLLECTION = 10_000
 class Weights:
     """Weights of the walk's edges and restart vector, measured in docs/decisions/graph.md.
 
-    `about`: edge between a chunk and its subject entity, in mentions. `relation`: edge between
-    entities, in mentions. `passages`: the pool relative to all seeds. `sharpness`: exponent of the
-    fused scores; a clear winner keeps its rank, a flat list leaves it to the graph.
+    `about`: edge between a chunk and its subject, in mentions. `relation`: edge between entities,
+    in mentions. `passages`: the pool relative to all seeds. `sharpness`: exponent of the fused
+    scores.
     """
 
     about: float = 5.0
@@ -60,12 +60,11 @@ WEIGHTS = Weights()
 class SliceGraph:
     """A graph of a slice: nodes are numbered entities first, then chunks, each sorted by id.
 
-    A mention weighs log(1 + 10,000 / chunks that mention the entity). For the subject of a chunk it
-    is multiplied by max(1, `about` / sqrt(chunks about it)): the title of a manual with 300 chunks
-    says little. A relation weighs `relation` times the lesser rarity of its ends. Two kinds of
-    entities have no mention edges: those mentioned only by several chunks about them (such as a
-    section label), and proper nouns without chunks about them and without relations (MuSiQue-100
-    all@10: .64 with these edges, .66 without).
+    A mention weighs log(1 + 10,000 / chunks that mention the entity), for the subject of a chunk
+    multiplied by max(1, `about` / sqrt(chunks about it)). A relation weighs `relation` times the
+    lesser rarity of its ends. Two kinds of entities have no mention edges: those mentioned only by
+    several chunks about them (such as a section label), and proper nouns without chunks about them
+    and without relations (MuSiQue-100 all@10: .64 with these edges, .66 without).
     """
 
     def __init__(

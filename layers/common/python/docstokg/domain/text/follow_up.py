@@ -39,9 +39,8 @@ SHARE: Final = 4
 def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
     """Return a follow-up with the missing words appended in brackets; other questions unchanged.
 
-    `history`: (role, text) with role `user` or `assistant`, oldest first. The words come from the
-    previous question, itself completed, and from the names in its answer: at most 12, without
-    duplicates. Questions in other languages are unchanged.
+    `history`: (role, text) with role `user` or `assistant`, oldest first. At most 12 words come
+    from the previous question, itself completed, and the names in its answer. English only.
     """
     whole, answer = "", ""
     for role, text in history:

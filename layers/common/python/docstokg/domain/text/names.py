@@ -182,8 +182,8 @@ def prose(text: str) -> str:
 def capitalised_names(text: str) -> Iterator[str]:
     """Yield the runs of capitalised words in a text as name candidates.
 
-    A run continues over "of", "van", "of the" before a capital. An everyday first word of a
-    sentence is skipped, as are lines in capitals.
+    A run continues over "of", "van", "of the". An everyday first word of a sentence and lines in
+    capitals are skipped.
     """
     for line in _BREAK.split(prose(text)):
         if line.isupper() and len(line.split()) > 1:

@@ -1,7 +1,7 @@
 """Index terms for languages other than English, tokenised equally by every store.
 
-Word indexes are built for English: each splits Hindi and Chinese differently. Chunks in other
-languages are therefore indexed as ASCII terms or code points, which no index changes further.
+Word indexes are built for English and split Hindi and Chinese differently, so chunks in other
+languages are indexed as ASCII terms or code points.
 """
 
 import re
@@ -68,8 +68,8 @@ def indexed_words(text: str, by: Analysis) -> str:
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
     """Return the search terms of a question for these languages and English.
 
-    Stop words are removed of the language with most stop words in the question: `war` is one in
-    German, but not in English.
+    Only stop words of its likeliest language are removed: `war` is one in German, but not in
+    English.
     """
     spoken = [ENGLISH, *others]
     counts = [

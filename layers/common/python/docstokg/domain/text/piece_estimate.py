@@ -9,7 +9,7 @@ LETTERS, DIGITS = 3, 2
 def piece_starts(text: str) -> list[int]:
     """Return possible starts of word pieces, in code points: every 3 letters or 2 digits.
 
-    In this project's documents no stretch of 250 pieces of the local encoder is underestimated
+    In this project's documents no stretch of 250 pieces is underestimated
     (tests/unit/test_loading_documents.py); runs of rare letters or digits can be.
     """
     starts: list[int] = []

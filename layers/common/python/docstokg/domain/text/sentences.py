@@ -54,10 +54,10 @@ _PAIRS: Final = {")": "(", "]": "["}
 
 
 def sentence_spans(text: str) -> tuple[Span, ...]:
-    """Return the sentences of `text` in order, without overlap; only white space lies between.
+    """Return the sentences of `text` in order, separated by white space only.
 
-    Offsets are code points; no span begins or ends with white space; white space only has no
-    sentence. Linear in the length of the text.
+    Offsets are code points; no span begins or ends with white space. Linear in the length of the
+    text.
     """
     cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
     spans: list[Span] = []

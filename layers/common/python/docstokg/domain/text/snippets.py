@@ -44,9 +44,9 @@ def coverage(stems: frozenset[str], text: str) -> float:
 def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) -> tuple[int, int]:
     """Return the range text[start:end] of at most `limit` code points that best fits the question.
 
-    `stems`: `question_stems` of the question. Runs of whole sentences are compared by number of
-    distinct question words, then of all their occurrences; the earlier wins ties. A sentence longer
-    than `limit` is cut at word borders around its first question word. Empty text gives (0, 0).
+    `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
+    question words, then their occurrences; ties go to the earlier. A sentence longer than `limit`
+    is cut at word borders around its first question word. Empty text gives (0, 0).
     """
     spans = [span for span in sentences if span[0] < span[1] <= len(text)]
     spans = spans or ([(0, len(text))] if text.strip() else [])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 ENGLISH = "en"
 LEAST = 0.1
 """Minimum weight of word channels. On 510 of our questions in another language than the passages,
-vectors only had .782 first; words at 0 to .2 gave .775 to .788, at .5 .720, at 1 .445."""
+vectors only had .782 first; words at 0 to .2: .775 to .788, at .5: .720, at 1: .445."""
 
 _MANY = re.compile("multilingual|jina-embeddings-v[34]|bge-m3|labse", re.IGNORECASE)
 
@@ -60,8 +60,7 @@ def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> di
     """Return the weights of English-only encoders: the probability of an English question.
 
     `asked`: probability of the question per language. `held`: share of the passages per language;
-    other languages are ignored, so that a question of names in an English namespace counts as
-    English.
+    others are ignored, so that a question of names in an English namespace counts as English.
     """
     known = sum(asked.get(code, 0.0) for code in held)
     english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0

@@ -21,7 +21,7 @@ CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 """A whole id in a file: any prefix; the rest is not an address."""
 
 CURIE_IN_TEXT: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
-"""An id within a text: digits only, which excludes `host:8080/x`, times and words."""
+"""An id within a text: a prefix and digits, as in HP:0001250; also matches `host:8080`."""
 
 ID_IN_CLAIM: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
 """An id that claim and passage must share; also the form HP_0001250 of models and file names."""
@@ -39,8 +39,8 @@ STOP_WORDS: Final = frozenset(
     resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
 """English function words, selected from stopwordsiso (training/README.md). Excluded from search
-terms, names and features. Includes halves of contractions, because a word ends at the apostrophe;
-excludes "may" and "us" (the month and the country)."""
+terms, names and features. Includes halves of contractions; excludes "may" and "us" (the month and
+the country)."""
 
 FOREIGN: Final = frozenset(
     resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
@@ -67,8 +67,8 @@ def is_visible(text: str) -> bool:
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     """Normalise a text in linear time.
 
-    Ordering the accents of one letter takes quadratic time, so a run of more than 30 signs (see
-    Unicode's Stream-Safe Text Format) is normalised 30 at a time.
+    Ordering accents takes quadratic time, so a run of more than 30 signs (see Unicode's Stream-Safe
+    Text Format) is normalised 30 at a time.
     """
     if text.isascii():
         return text
