@@ -161,7 +161,7 @@ def json_pointer(path: Path) -> str:
 
 
 def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
-    """Return the cumulated leaf counts of the units that pages keep whole."""
+    """Return the cumulative leaf counts of the units that pages keep whole."""
     keys = [path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1] for path, _ in rest]
     return [
         place

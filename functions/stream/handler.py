@@ -20,7 +20,7 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         exchange, edge = cast(Exchange, context), edge_of(event)
-        if exchange.is_begun:  # a retry after an expired credential: keep the events sent
+        if exchange.is_begun:  # a retry after a refused credential: keep the events sent
             return {}
         exchange.headers = EVENT_HEADERS | edge["headers"]
         asked = envelope_of(event, edge["namespaces"])

@@ -26,7 +26,7 @@ class Comparison:
     ) -> None:
         """Create a comparison.
 
-        `time_s`: seconds for all embedding; `words_s`: additional seconds for the check.
+        `time_s`: seconds for all embedding; `words_s`: seconds for the whole check.
         """
         self._call, self._embedder = call, embedder
         now = time.monotonic()

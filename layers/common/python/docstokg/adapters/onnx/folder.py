@@ -86,7 +86,7 @@ class FolderEncoder(OnnxMiniLm):
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and spans separately: the hidden state of [CLS] represents no span."""
+        """Embed texts and spans separately: pooling may use the first token only."""
         return embedded_apart(self.embed, texts, parts)
 
     def _pooled(self, read: Reading) -> Floats:
