@@ -35,9 +35,9 @@ ROLES: dict[str, Role] = {
 class Card(Contract):
     """`verifier.json`.
 
-    `labels`: meaning of a class by its name in `id2label`. `threshold`: probability at which a claim
-    is supported or, for a token classifier, above which a token is unsupported. `premise`: template
-    of the premise, with `{source}`. `max_tokens`: of a pair.
+    `labels`: meaning of a class by its name in `id2label`. `threshold`: probability at which a
+    claim is supported or, for a token classifier, above which a token is unsupported. `premise`:
+    template of the premise, with `{source}`. `max_tokens`: of a pair.
     """
 
     premise_first: bool = True
