@@ -93,7 +93,7 @@ def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> N
             if not exchange.is_begun:
                 exchange.status, exchange.headers = reply["statusCode"], reply["headers"]
                 exchange.send(reply["body"])
-        except Exception as crash:  # noqa: BLE001 - reported to Lambda, which then sends the next event
+        except Exception as crash:  # noqa: BLE001 - reported to Lambda, like any error
             trace = traceback.format_tb(crash.__traceback__)
             Telemetry().log("ERROR", "crash", error=type(crash).__name__, trace=trace)
             error = crash
