@@ -1,1 +1,1 @@
-"""One package per Lambda function; each handler is thin and runs the use case beside it."""
+"""One package per Lambda function: a thin handler and its use case."""

@@ -1,1 +1,1 @@
-"""Tell API Gateway who asks and what they may see."""
+"""Lambda authorizer of API Gateway."""

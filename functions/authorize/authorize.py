@@ -1,4 +1,4 @@
-"""A bearer token becomes a gateway policy and the caller the templates pass on."""
+"""Bearer tokens: conversion to a gateway policy and the caller for the templates."""
 
 import base64
 import json
@@ -9,18 +9,17 @@ from docstokg.contracts.envelope import Caller
 
 Verify = Callable[[str], Caller | None]
 SCHEME = "bearer "
-# The gateway allows 64 KiB of context in all; a caller larger than this is a mistake.
+# The gateway allows 64 KiB of context in all; a larger caller is an error.
 MAX_CALLER_BYTES = 16 * 1024
 NOBODY = "nobody"
 
 
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
-    """Give the policy for a REQUEST authoriser event: a denial without a valid token.
+    """Return the policy for a REQUEST authorizer event: Deny without a valid token.
 
-    The policy covers every route of the stage, because the gateway caches it per token. The
-    context holds base64 of {sub, namespaces, groups, load}: a context value may not be a list, and
-    base64 survives every template. A denial, which the gateway answers with 401 (infra.api), is
-    an answer: raising would count every forged token as an error of this function.
+    The policy covers all routes, because the gateway caches it per token. The context is base64 of
+    {sub, namespaces, groups, load}: context values may not be lists. A denial (401, see infra.api)
+    is not an error of this function.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None
@@ -41,7 +40,7 @@ def _policy(effect: str, principal: str, stage: str) -> dict[str, Any]:
 
 
 def encode_caller(caller: Caller) -> str:
-    """Base64 of ASCII JSON without apostrophes, which the gateway's escaping would break."""
+    """Return base64 of ASCII JSON without apostrophes, which the gateway's escaping would break."""
     text = json.dumps(caller.model_dump(mode="json"), separators=(",", ":"))
     return base64.b64encode(text.replace("'", "\\u0027").encode("ascii")).decode("ascii")
 

@@ -1,4 +1,4 @@
-"""Entry point of the gateway's authoriser."""
+"""Entry point of the gateway's authorizer."""
 
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
@@ -6,7 +6,7 @@ from docstokg_functions.authorize.authorize import authorize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; the issuer's public keys are fetched when a token first needs one."""
+    """Return the handler; the issuer's public keys are fetched for the first token."""
     tokens = wiring.token_verifier()
     return lambda event, context: authorize(event, tokens.caller)
 

@@ -1,1 +1,1 @@
-"""Check any draft against its sources and the graph."""
+"""Check of drafts against their sources and the graph."""

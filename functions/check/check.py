@@ -1,4 +1,4 @@
-"""Check a draft: markers and sentences against sources, ids and relations against the graph."""
+"""Check of a draft: sentences against sources, ids and relations against the graph."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "den
 CheckConsistency = Callable[[str, Scope, float], Consistency]
 """Compares a draft with the subject domain, in a scope, within some seconds."""
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
-"""The report, the passages it rests on, and the cited passages that cannot be read."""
+"""The report, its source passages, and cited passages that cannot be read."""
 
 
 def check(  # noqa: PLR0913 - each dependency is given by name
@@ -52,13 +52,12 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     verifier: Verifier | None = None,
     check_consistency: CheckConsistency | None,
 ) -> Reply:
-    """Return the CheckResponse as a reply, or the problem: 400, 403, 413, 503, 504.
+    """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
-    Each sentence is compared with the passages or texts that its markers mean; without citations
-    and texts, with the passages retrieved for it. A failing graph or embedder is a reason, a lost
-    index is 503, a late one 504; `check_consistency` None is a warning. `compare`: returns a
-    comparison of texts for some seconds. `verifier` decides the sentences that rules leave
-    unverified.
+    Sentences are compared with their cited passages or texts; without citations and texts, with
+    retrieved passages. A failing graph or embedder is a degraded reason, a failing index 503, a
+    timeout 504; `check_consistency` None is a warning. `compare`: returns a text comparison for
+    some seconds. `verifier`: decides sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -102,7 +101,7 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 
 
 def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consistency:
-    """Compare ids, labels and relations with the graph; a graph that is off finds nothing."""
+    """Return the consistency with the graph; a disabled or failing graph finds no issues."""
     if check is None:
         call.warnings.append("The knowledge graph is switched off: consistency was not checked.")
         return Consistency(ok=True)
@@ -113,7 +112,7 @@ def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consi
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A draft under check, and the means to find and read its sources."""
+    """A draft under check, with access to its sources."""
 
     _call: Call
     _request: CheckRequest
@@ -123,7 +122,7 @@ class _Draft:
     _verifier: Asking | None
 
     def grounded(self) -> Checked:
-        """Check each sentence against its sources; raises errors of the index."""
+        """Check each sentence against its sources; raise errors of the index."""
         call, request = self._call, self._request
         blocks, per_sentence, missing = list[Block](), list[list[Block]](), tuple[str, ...]()
         with call.timed("retrieval"):
@@ -159,7 +158,7 @@ class _Draft:
         return self._call.left_s(time_budget.CHECK_S)
 
     def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
-        """Read chunks, each once; those that failed are a reason."""
+        """Read chunks without duplicates; failed ones add a degraded reason."""
         wanted = list(dict.fromkeys(uuids))
         if not wanted:
             return {}
@@ -169,7 +168,7 @@ class _Draft:
         return hydrated.chunks
 
     def _retrieved(self) -> list[list[Block]]:
-        """Find the passages of each sentence: the first three of every channel, read in one go."""
+        """Return the best three passages of every channel for each sentence, read in one call."""
         query = self._request.query
         claims = self._claims()
         texts = [f"{claim} {query}" if query else claim for claim in claims]
@@ -183,7 +182,7 @@ class _Draft:
         return [[blocks[uuid] for uuid in hits if uuid in blocks] for hits in hit_lists]
 
     def _searched(self, texts: list[str], vectors: tuple[bytes, ...] | None) -> list[list[str]]:
-        """Give for each text the uuids its channels found; `Timeout` when time runs out."""
+        """Return the uuids found per text; raise `Timeout` if time runs out."""
         hit_lists: list[list[str]] = []
         size = SOURCES_PER_SENTENCE
         for place, text in enumerate(texts):
@@ -201,7 +200,7 @@ class _Draft:
         return hit_lists
 
     def _vectors(self, texts: list[str]) -> tuple[bytes, ...] | None:
-        """Embed the sentences when the index holds the embedder's own vector space."""
+        """Embed the sentences if the index was built with the embedder's model."""
         call, embedder = self._call, self._embedder
         if embedder is None or not texts:
             return None
@@ -219,7 +218,7 @@ class _Draft:
 
 
 def _sent_block(rank: int, source: CheckSource) -> Block:
-    """Return a text that was sent along as a passage."""
+    """Return a submitted text as a passage."""
     return Block(
         rank=rank,
         uuid=source.id or f"source-{rank}",
@@ -230,7 +229,7 @@ def _sent_block(rank: int, source: CheckSource) -> Block:
 
 
 def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
-    """Narrow a chunk to the cited span; a span outside of it narrows nothing."""
+    """Return a chunk narrowed to the cited span; a span outside of it is ignored."""
     base = chunk.char_start or 0
     start, end = 0, len(chunk.text)
     if citation.char_start is not None and citation.char_end is not None:

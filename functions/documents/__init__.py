@@ -1,1 +1,1 @@
-"""What is loaded, read in its context, and changed by jobs: documents over HTTP."""
+"""Documents over HTTP: list, read, load, remove."""

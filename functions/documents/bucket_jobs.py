@@ -1,4 +1,4 @@
-"""Jobs of documents where a bucket and a machine do them: a job is a run of that machine."""
+"""Job queue over S3 and Step Functions: each job is an execution."""
 
 import base64
 import json
@@ -19,19 +19,19 @@ from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
 LEASE = "runs/lease.json"
-"""Which run may write; see docstokg.loading.run.lease, which an answering function cannot load."""
+"""The write lease; see docstokg.loading.run.lease, which this function cannot import."""
 
 STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and the runs of its machine; a job and its run share a name."""
+    """A `JobQueue` over a bucket and executions; a job and its execution have the same name."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket
 
     def add(self, order: JobOrder) -> bool:
-        """Write what was sent and begin its run; False when MAX_QUEUED of its namespace run."""
+        """Store the documents and start the run; return False if MAX_QUEUED runs are unfinished."""
         if self._full(order.namespace):
             return False
         if order.documents:
@@ -53,7 +53,7 @@ class BucketJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Say how a job goes: its run, and what that reported of its documents."""
+        """Return the state of a job, with its report if it has ended."""
         run = self._runs.find(job_id)
         if run is None or not run.arguments.get("namespace"):
             return None
@@ -61,14 +61,14 @@ class BucketJobs:
         return _job(job_id, run, state, self._report(job_id) if run.ended else {})
 
     def cancel(self, job_id: str) -> None:
-        """Stop the run, and let the next one begin at once."""
+        """Stop the run and release its lease."""
         self._runs.stop(job_id)
         with suppress(KeyError, ValueError):
             if json.loads(self._store.get(LEASE))["run_id"] == job_id:
                 self._store.delete(LEASE)
 
     def _full(self, namespace: str) -> bool:
-        """Tell whether as many runs of a namespace are under way as may be."""
+        """Return whether a namespace has MAX_QUEUED unfinished runs."""
         names = self._runs.unfinished()
         if len(names) < MAX_QUEUED:
             return False
@@ -77,7 +77,7 @@ class BucketJobs:
         return sum(1 for _ in zip(range(MAX_QUEUED), own_runs, strict=False)) == MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
-        """Write every document, and first of all what was said of them."""
+        """Store the documents, after their declared properties."""
         statements = {}
         for document in order.documents:
             stated = document.model_dump(mode="json", include=STATED)
@@ -108,7 +108,7 @@ def _content(document: PostedDocument) -> bytes:
 
 
 def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) -> Job:
-    # A run that was started by hand for a whole folder says no kind.
+    # A run started manually for a whole folder has no kind.
     kind = "delete" if run.arguments.get("kind") == "delete" else "load"
     reason = str(report.get("reason", ""))
     if state == "failed" and not reason:

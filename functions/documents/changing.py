@@ -1,4 +1,4 @@
-"""Asking for documents to be loaded or removed: checked now, done by a job."""
+"""Requests to load or remove documents: validated, then queued as jobs."""
 
 import json
 from collections import Counter
@@ -29,9 +29,9 @@ RETRY_S = 5
 
 
 def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
-    """Give 202 with the job's id, or the problem: 400, 403, 404, 409, 413, 429.
+    """Return 202 with the job's id, or a problem: 400, 403, 404, 409, 413, 429.
 
-    404: a document that is there and that the caller does not see. Nothing is done in part.
+    404: an existing document is not visible to the caller. Requests are never executed in part.
     """
     request = _documents(envelope)
     if isinstance(request, Reply):
@@ -50,7 +50,7 @@ def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: Job
 
 
 def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
-    """Give 202 with the job's id, or the problem: 400, 403, 404, 429."""
+    """Return 202 with the job's id, or a problem: 400, 403, 404, 429."""
     name = parse_body(envelope, DocumentName)
     if isinstance(name, Reply):
         return name
@@ -63,7 +63,7 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
 
 
 def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
-    """Give a Job as a reply, or 404: also for those who may not load into its namespace."""
+    """Return a Job as a reply, or 404, also for callers who may not load into its namespace."""
     name = parse_body(envelope, JobName)
     if isinstance(name, Reply):
         return name
@@ -75,7 +75,7 @@ def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
 
 def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
-    """End a job that has not ended and give the Job as a reply, or 404 as `job_of` does."""
+    """Cancel an unfinished job and return it as a reply, or 404 as `job_of` does."""
     found = job_of(envelope, queue=queue)
     if found.statusCode != HTTPStatus.OK:
         return found
@@ -108,7 +108,7 @@ def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
 
 
 def _many(body: bytes) -> int:
-    """Count the documents of a body that may be anything."""
+    """Return the number of documents in an unvalidated body."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

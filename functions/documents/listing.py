@@ -1,4 +1,4 @@
-"""What is loaded, as far as a caller may read it."""
+"""Lists of loaded documents and namespaces that a caller may read."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -25,9 +25,9 @@ WRITTEN = ("utf-8", "surrogatepass")
 
 
 def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes) -> Reply:
-    """Give a DocumentPage as a reply, or the problem: 400, 403.
+    """Return a DocumentPage as a reply, or a problem: 400, 403.
 
-    `key` seals cursors: one of another namespace, or a forged one, is a 400.
+    `key` signs cursors: a forged cursor, or one of another namespace, is a 400.
     """
     query = parse_body(envelope, DocumentsQuery)
     if isinstance(query, Reply):
@@ -54,7 +54,7 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
 
 
 def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
-    """Give a NamespaceList as a reply: what holds something the caller may read."""
+    """Return a NamespaceList as a reply: namespaces with documents that the caller may read."""
     caller = envelope.caller
     namespaces = []
     for name in filter(caller.may_read, register.namespaces()):

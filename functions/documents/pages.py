@@ -1,4 +1,4 @@
-"""A page of a PDF as a picture, so that a person sees where a citation stands."""
+"""Page images of PDFs, to show the position of a citation."""
 
 import base64
 from collections.abc import Callable
@@ -21,9 +21,9 @@ def show_page(
     draw: Callable[[bytes, int], bytes],
     telemetry: Telemetry,
 ) -> Reply:
-    """Give a PNG in base64 as a reply, or the problem: 400, 403, 404.
+    """Return a PNG in base64 as a reply, or a problem: 400, 403, 404.
 
-    404: there is no such document or page, the caller may not see it, or the file is not kept.
+    404: no such document or page, not visible to the caller, or the file is not stored.
     """
     name = parse_body(envelope, PageName)
     if isinstance(name, Reply):

@@ -1,4 +1,4 @@
-"""A citation in its surrounding text: what stands before and after it in its document."""
+"""Passages with their context: the text before and after a citation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,17 +15,16 @@ from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
 
 NEIGHBOURS = 8
-"""Chunks looked at on either side at most."""
+"""Maximum chunks read on either side."""
 
 GAP = "\n\n"
-"""Between chunks whose places in the document are not known, or are further than a space apart."""
+"""Separator of chunks with unknown offsets or more than a space between them."""
 
 
 def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:
-    """Give a Passage as a reply, or the problem: 400, 403, 404, 503.
+    """Return a Passage as a reply, or a problem: 400, 403, 404, 503.
 
-    What the caller may not read is not there: as a passage 404, as a neighbour nothing. A lost
-    index is 503.
+    An invisible passage is a 404, an invisible neighbour is left out. A failing index is 503.
     """
     request = parse_body(envelope, PassageRequest)
     if isinstance(request, Reply):
@@ -54,14 +53,14 @@ def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredCh
 
 
 def _number(chunk: StoredChunk) -> int | None:
-    """Give the place of a chunk among those that the loader cut its document into."""
+    """Return the number of a chunk in its document; None if the loader did not number it."""
     head, mark, number = chunk.chunk_id.rpartition("#")
     cut_here = bool(mark) and head == chunk.doc_id and number.isdecimal() and number.isascii()
     return int(number) if cut_here and len(number) <= 9 else None
 
 
 def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> list[StoredChunk]:
-    """Read the chunks next to one in its document, as many as may be needed, in order."""
+    """Read the neighbouring chunks of a document that the context may need, in order."""
     number = _number(chunk)
     if number is None:
         return []
@@ -73,7 +72,7 @@ def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> li
 
 
 def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
-    """Find the asked stretch in the chunk's text; its offsets count as those of the citation."""
+    """Return the requested span relative to the chunk's text; offsets are those of the citation."""
     start, end = request.char_start, request.char_end
     if start is None or end is None:
         return None
@@ -119,7 +118,7 @@ def _between(shared: int) -> str:
 
 
 def _shared(first: StoredChunk, second: StoredChunk) -> int:
-    """Count the characters two neighbours share; below zero, those that stand between them."""
+    """Return the number of characters shared by two neighbours; negative for a gap."""
     if first.char_start is None or second.char_start is None:
         return -len(GAP)
     shared = first.char_start + len(first.text) - second.char_start

@@ -1,1 +1,1 @@
-"""Widen and re-rank by the knowledge graph."""
+"""Expansion and re-ranking with the knowledge graph."""

@@ -1,4 +1,4 @@
-"""What a domain adds to the seeds a caller gives acts in every mode, not in routing only."""
+"""Expansion of a caller's seeds by the subject domain, in every mode."""
 
 from docstokg.domain import time_budget
 from docstokg.ports import KnowledgeGraph
@@ -7,9 +7,9 @@ from docstokg.usecases.run import Run, graph_reason
 
 
 def widen_seeds(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> None:
-    """Let the given seeds stand for what belongs to them, in `run.plan`; without seeds nothing.
+    """Replace the plan's seeds by the subject domain's expansion of them.
 
-    A graph that fails leaves the given ones, and its reason.
+    If the graph fails, the seeds are unchanged and its reason is recorded.
     """
     expansion = run.plan.expansion
     left_s = run.left_s(expansion.time_s, time_budget.EXPAND.reserve_s)

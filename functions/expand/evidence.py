@@ -1,4 +1,4 @@
-"""Say for each chunk which entity ties it to the question, and by what path."""
+"""Graph evidence of chunks: the entity that links a chunk to the question, and the path."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ from docstokg.domain.identity import prefix_of
 MAX_CONCEPTS = 5
 MAX_RELATED = 3
 RELATED_CHUNKS = 30
-"""Best chunks that say what else the graph knows of their entity: the model sees fewer."""
+"""Number of best chunks with related entities; the model sees fewer."""
 
 FACT_SHARE, POOL_SHARE = 1e-6, 1e-9
-"""Of a fact's endpoint, and of what a pool chunk mentions, as the start of a path: a path from an
-entity that the question names comes first."""
+"""Start shares of fact endpoints and of entities in pool chunks: paths from entities of the
+question come first."""
 
 MAX_BYTES = 65_000
 
-# Rough JSON bytes of each part, keys and escapes included.
+# Approximate JSON bytes of each part, keys and escapes included.
 _RANKED, _POINTER, _EDGE, _RELATED, _ENTITY, _NUMBER = 110, 130, 240, 100, 50, 5
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far a path may lead, and the types of entity and relation a caller restricts it to."""
+    """Maximum path length, and allowed entity and relation types."""
 
     hops: int
     types: tuple[str, ...] | None = None
@@ -45,11 +45,10 @@ class Bounds:
 
 
 class EvidenceTable:
-    """Collects evidence in one table of entities and one of edges, within MAX_BYTES of JSON.
+    """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON.
 
-    Paths start at the entities the question names: only these are evidence. What they do not reach
-    the walk found from the endpoints of matching facts, or from what the best chunks of the pool
-    mention.
+    Only paths from the question's entities are evidence; other chunks are reached from matching
+    facts or the best pool chunks.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class EvidenceTable:
         self._of_question = frozenset(question_entities)
         self._bounds = bounds
         entities = len(graph.entities)
-        # Entities are numbered by id, so that of equal ones the lower id comes first.
+        # Entities are numbered by id, so that ties go to the lower id.
         best = np.argsort(-scores[:entities], kind="stable").tolist()
         self._by_place = [graph.names[node] for node in best]
         self._place = {name: place for place, name in enumerate(self._by_place)}
@@ -92,9 +91,9 @@ class EvidenceTable:
         return self._scores[self._graph.node[name]]
 
     def _walkable(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the edges a path may take, each with its share of a hop, and which are one-way.
+        """Return the edges for paths with their hop length, and which are one-way.
 
-        Where the caller names relations, only those: two names in one chunk are no relation.
+        If the caller restricts relations, co-mentions are excluded.
         """
         border, edges = len(self._graph.entities), self._graph.edges
         related = (edges[:, 0] < border) & (edges[:, 1] < border)
@@ -118,11 +117,11 @@ class EvidenceTable:
 
     @property
     def is_unbounded(self) -> bool:
-        """Tell whether the caller restricts neither types nor relations."""
+        """Whether the caller restricts neither types nor relations."""
         return self._bounds.types is None and self._bounds.relations is None
 
     def may_add(self, uuid: str) -> bool:
-        """Tell whether a path within the bounds leads to an entity this chunk mentions."""
+        """Return whether a path within the bounds leads to an entity of this chunk."""
         return self._matched(uuid, self._reaches) is not None
 
     def _reaches(self, entity: str) -> bool:
@@ -139,9 +138,9 @@ class EvidenceTable:
         return node in self._paths.cost and not self._paths.is_seed(node)
 
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
-        """Give the entity to name: one of the question, one with a path from it, any other.
+        """Return the chunk's best entity: of the question, else with a path from it, else any.
 
-        Of several the one with the most probable path, and a heading's words last.
+        Ties go to entities that are not headings, then to the most probable path.
         """
         node, cost, named = self._graph.node, self._paths.cost, self._of_question
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
@@ -159,20 +158,20 @@ class EvidenceTable:
         )
 
     def _start_of(self, entity: str) -> str:
-        """Give the entity at which the most probable path to a reached one starts."""
+        """Return the start entity of the most probable path to a reached entity."""
         if entity not in self._start:
             walk = self._paths.to(self._graph.node[entity])
             self._start[entity] = self._graph.names[walk[0]]
         return self._start[entity]
 
     def add(self, uuid: str, source: Source, renamed: tuple[int, ...] = ()) -> None:
-        """Add a chunk at the end of the ranking, with as much evidence as there is room for."""
+        """Append a chunk to the ranking, with as much evidence as fits."""
         self._bytes += _RANKED
         matched = self._matched(uuid, self._reaches)
         if matched is None and source == "hybrid":
             matched = self._matched(uuid, lambda entity: True)
         pointer = None if matched is None else self._pointer(uuid, matched)
-        # No path from the question, no evidence; how the walk came to what it added is told.
+        # Without a path from the question there is no evidence, except for chunks of the walk.
         if pointer is not None and pointer.match_type is None and source == "hybrid":
             pointer = None
         self._ranking.append(
@@ -197,7 +196,7 @@ class EvidenceTable:
         return tuple(dict.fromkeys(names))
 
     def _is_written(self, uuid: str, entity: str) -> bool:
-        """Tell whether a chunk can be read for a name: a relation's end may not stand in it."""
+        """Return whether an entity's name is in the chunk's text or the chunk is about it."""
         mention = self._graph.mentions[uuid][entity]
         return mention.about or mention.start is not None
 
@@ -206,7 +205,7 @@ class EvidenceTable:
         nodes = () if is_named else self._paths.to(self._graph.node[matched])
         steps = self._steps([self._graph.names[node] for node in nodes])
         seed = steps[0][0] if steps else matched
-        # A path that has no room any more is left out from the lowest ranks up; its ends stay.
+        # Over the limit, paths of lower ranks are dropped; their ends stay.
         if self._bytes + len(steps) * (_EDGE + _ENTITY) > MAX_BYTES * 0.8:
             steps = []
         self._bytes += _POINTER
@@ -241,7 +240,7 @@ class EvidenceTable:
         return self._doc_ids[entity]
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
-        """Return the strongest relations of an entity, that with the seed first."""
+        """Return the strongest relations of an entity, the one with the seed first."""
         relations = self._relations_of(matched)
         others = sorted(relations, key=lambda other: (other != seed, self._place[other]))
         found = [(other, relations[other]) for other in others[:MAX_RELATED]]
@@ -266,7 +265,7 @@ class EvidenceTable:
         return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
-        """Turn a walk over entities and chunks into (entity, entity, chunk between or None)."""
+        """Convert a walk over entities and chunks to (entity, entity, chunk between or None)."""
         steps: list[tuple[str, str, str | None]] = []
         before, via = walk[0] if walk else "", None
         for name in walk[1:]:
@@ -308,7 +307,7 @@ class EvidenceTable:
     def build(
         self,
     ) -> tuple[tuple[Ranked, ...], tuple[EntityRef, ...], tuple[EvidenceEdge, ...]]:
-        """Give the ranking with the entities and edges it points into."""
+        """Return the ranking with its tables of entities and edges."""
         return tuple(self._ranking), tuple(self._refs), tuple(self._edge_list)
 
 

@@ -1,4 +1,4 @@
-"""Widen and reorder what retrieval selected through the knowledge graph, and say why."""
+"""Expansion of retrieved chunks through the knowledge graph: reordering, additions, evidence."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,25 +43,24 @@ FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
-"""Edges of every graph, which a view may be restricted to."""
+"""Edge types of every graph, to which a view can be restricted."""
 
 NEAR_NODES, NEAR_S = 60, 0.5
-"""Around a name that the question misspells, and seconds to look for it."""
+"""Nodes and seconds for the search of a misspelt name."""
 
 BEHIND = 3
-"""Chunks the graph may add behind the last that retrieval selected, where it adds fewer above:
-answers stay small."""
+"""Minimum number of chunks that the graph may add, even below the last selected one."""
 
 MAX_SEEDS = 20
 
 
 @dataclass
 class Exploration:
-    """What the graph has told so far; `skipped`: why there is nothing to rank.
+    """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: epoch seconds at which the step's own time is over. `opened`: ids of entities and
-    uuids of chunks around which was looked. `names`: where the question names what, found once.
-    `misspelt`: the entity it names with a wrong letter, whose words no search could weigh.
+    `until_s`: end of the step's time, in epoch seconds. `opened`: ids of expanded entities and
+    chunks. `names`: names in the question. `misspelt`: entity of a misspelt name, which the search
+    cannot find.
     """
 
     until_s: float
@@ -75,11 +74,11 @@ class Exploration:
 
 @dataclass(frozen=True)
 class RankedGraph:
-    """What is known, ranked by one walk: the question's entities, and every node's probability.
+    """The slice, ranked by one walk.
 
-    `start`: every node's share of the restart vector. `matches`: where the question names what.
-    `shares`: the entities it names, `leading`: those of them where the walk may start,
-    `seed_shares`: the chunks that seeds name, each with its share.
+    `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk
+    may start; `seed_shares`: chunks of given seeds. `start`: restart vector. `scores`: probability
+    of every node.
     """
 
     graph: SliceGraph
@@ -94,10 +93,10 @@ class RankedGraph:
 def expand(
     run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY
 ) -> Expansion:
-    """Give the order of citation and, for every chunk the graph knows, its evidence.
+    """Return the order of citation, with the evidence of every chunk in the graph.
 
-    Without time, links or a working graph the order is `selected`, and `graph_gain.skipped` and
-    `degraded` say why; a failing further hop leaves what the hops before it found.
+    Without time, links or a working graph the order is `selected`, with the reason in
+    `graph_gain.skipped` and `degraded`. A failure of a later hop keeps the earlier results.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
     expansion = (
@@ -111,7 +110,7 @@ def expand(
 def explore(
     run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph
 ) -> tuple[Exploration, RankedGraph | None]:
-    """Fetch the slice hop by hop and rank it; no ranking when there is nothing to rank."""
+    """Fetch the slice hop by hop and rank it; the ranking is None if there is nothing to rank."""
     plan = run.plan.expansion
     explored = Exploration(until_s=run.clock() + plan.time_s)
     explored.skipped = _first_hop(run, retrieval, graph, explored) if plan.enabled else "disabled"
@@ -130,7 +129,7 @@ def explore(
 
 
 def _left_s(run: Run, explored: Exploration) -> float:
-    """Seconds the next call may take; 0 and `kg_timeout` when it is not worth starting."""
+    """Return the seconds for the next call; 0 and reason `kg_timeout` if there are too few."""
     left = run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
     left = min(left, explored.until_s - run.clock())
     if left < time_budget.LEAST_CALL_S:
@@ -142,7 +141,7 @@ def _left_s(run: Run, explored: Exploration) -> float:
 def _first_hop(
     run: Run, retrieval: Retrieval, graph: KnowledgeGraph, explored: Exploration
 ) -> str | None:
-    """Fetch aliases and the 1-hop slice; give the reason when there is nothing to go on with."""
+    """Fetch aliases and the 1-hop slice; return the reason if nothing was found."""
     seconds = _left_s(run, explored)
     if not seconds:
         return "no_time"
@@ -174,7 +173,7 @@ def _first_hop(
 def _tell_unknown(
     run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
 ) -> None:
-    """Warn of types and relations that nothing here has, and list what there is."""
+    """Warn about requested types and relations missing in the slice, and list the existing ones."""
     plan, limits = run.plan.expansion, run.plan.graph_limits
     asked = {
         "kg_expansion.relations": (plan.relations, _relations),
@@ -207,11 +206,10 @@ def _types(part: GraphSlice) -> set[str]:
 def _as_misspelt(
     run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
 ) -> bool:
-    """Take the one name that differs by a letter from words of the question, with a warning.
+    """Match the only name within one letter of the question's words, with a warning.
 
-    `absent`: the words that no passage holds; only these are read otherwise. Nothing is taken if
-    there are several such names, or if it is a synonym of a listed entity: stores do not keep
-    whether an ontology calls a synonym exact.
+    `absent`: words that no passage contains; only these are corrected. Synonyms of listed entities
+    are ignored: stores do not keep whether they are exact.
     """
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
@@ -235,7 +233,7 @@ def _as_misspelt(
         return False
     start, end = keys[alias.key]
     written = run.plan.query[start:end]
-    if written.islower() and is_own_id(entity):  # beliefs are no Relief
+    if written.islower() and is_own_id(entity):  # "beliefs" is not "Relief"
         return False
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
@@ -251,7 +249,7 @@ def _next_hop(
     explored: Exploration,
     ranking: RankedGraph,
 ) -> bool:
-    """Look around the best of what was reached but not opened; False when nothing was added."""
+    """Expand the best unexpanded nodes; return False if nothing was added."""
     entities = _best(ranking, explored.part, explored.opened, FRONTIER_ENTITIES, chunks=False)
     chunks = _best(ranking, explored.part, explored.opened, FRONTIER_CHUNKS, chunks=True)
     room = (
@@ -287,7 +285,7 @@ def _next_hop(
 def _best(
     ranking: RankedGraph, part: GraphSlice, opened: set[str], size: int, *, chunks: bool
 ) -> list[str]:
-    """List what was fetched and not opened yet, by falling score."""
+    """Return the best fetched nodes that are not expanded yet, by descending score."""
     names = [item.uuid for item in part.chunks] if chunks else [item.id for item in part.entities]
     node, fall = ranking.graph.node, (-ranking.scores).tolist()
     closed = [name for name in names if name not in opened]  # sorted, as parts of a slice are
@@ -295,7 +293,7 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Give the hops to make: what the caller allows, else 2 for two or more query entities."""
+    """Return the number of hops: the caller's maximum, else 2 for two or more query entities."""
     hops = plan.expansion.max_hops or (2 if len(ranking.shares) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
@@ -303,7 +301,7 @@ def _hops(plan: Plan, ranking: RankedGraph) -> int:
 def ranked(
     plan: Plan, retrieval: Retrieval, explored: Exploration, weights: Weights = WEIGHTS
 ) -> RankedGraph:
-    """Walk from what the question names, its facts and the pool over all that was fetched."""
+    """Rank the slice by a walk from the question's entities, its facts and the pool."""
     part = explored.part
     pool_uuids = (candidate.uuid for candidate in retrieval.pool)
     graph = SliceGraph(part, pool_uuids, weights, plan.expansion.direction)
@@ -332,7 +330,7 @@ def ranked(
 def _boosted(
     plan: Plan, retrieval: Retrieval, shares: Mapping[str, float], graph: SliceGraph
 ) -> dict[str, float]:
-    """Score the chunks the walk starts at: those that hold what the question names get more."""
+    """Return the scores of the starting chunks, boosted for entities of the question."""
     return {
         candidate.uuid: candidate.score
         + (plan.expansion.boost if shares.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
@@ -341,23 +339,23 @@ def _boosted(
 
 
 def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
-    """Count the chunks the walk starts at whose place among them the boost changed."""
+    """Return the number of starting chunks whose rank the boost changed."""
     scores = _boosted(plan, retrieval, ranking.shares, ranking.graph)
     order = sorted(scores, key=lambda uuid: -scores[uuid])
     return sum(a != b for a, b in zip(order, scores, strict=True))
 
 
 def leads(graph: SliceGraph, entity: str) -> bool:
-    """Tell whether the walk may start at an entity that the question names.
+    """Return whether the walk may start at an entity of the question.
 
-    A name found in texts that no chunk is about leads only to chunks that hold its words, and
-    these the search has weighed already.
+    Names without a chunk about them lead only to chunks with their words, which the search already
+    ranks.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
-    """Give each named entity of the slice the share of the name that is its own."""
+    """Return the entities of the question with their share of the name."""
     shares: dict[str, float] = {}
     for match in matches:
         for entity in match.entity_ids:
@@ -388,18 +386,18 @@ def _used(explored: Exploration) -> GraphUse:
 
 
 def stated(retrieval: Retrieval) -> list[FactRef]:
-    """List the best matching facts that a chunk states.
+    """Return the best matching facts that a chunk states.
 
-    What an ontology lists matches by the words of its names and tells nothing of a question.
+    Facts without a chunk come from ontologies and match by entity names only.
     """
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Order all chunks by the walk, or, where it would be guessing, leave retrieval's order.
+    """Return the walk's order of chunks, or the retrieval order without a signal.
 
-    It would where no fact was matched, nobody gave seeds, the question names nothing that is
-    listed or that a chunk is about, and hardly any opened chunk mentions what another is about.
+    Signals: a matched fact, a seed, a named entity that is listed or has a chunk about it, or
+    enough opened chunks that mention another chunk's subject.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
@@ -414,9 +412,9 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
 def _as_searched(
     order: Sequence[str], ranking: RankedGraph, fused: Mapping[str, float]
 ) -> list[str]:
-    """Let the chunks about one entity that the question names share their places as searched.
+    """Reorder chunks about the same entity of the question by search score, within their places.
 
-    They lead to that name alike: the walk tells them apart by what else they happen to mention.
+    The walk reaches them equally and separates them only by unrelated mentions.
     """
     ordered, graph = list(order), ranking.graph
     for entity in ranking.shares:
@@ -432,9 +430,9 @@ def _as_searched(
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Choose what the graph adds: of as many places as were selected, those that may be.
+    """Return the chunks that expansion adds, at most one per selected rank.
 
-    None of them stands below the last that was selected, except that BEHIND may be added at least.
+    They are ranked above the last selected chunk, except for BEHIND chunks at least.
     """
     selected = set(retrieval.selected)
     if not selected:
@@ -456,7 +454,7 @@ def _added(
 def _expansion(
     run: Run, retrieval: Retrieval, explored: Exploration, ranking: RankedGraph
 ) -> Expansion:
-    """Add what the graph brings to `selected`, all in one order."""
+    """Return the selected and added chunks in one order, with evidence."""
     graph, plan = ranking.graph, run.plan
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
     evidence = EvidenceTable(
@@ -468,7 +466,7 @@ def _expansion(
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)
-    # A passage that the caller names needs no path: a title that nobody quotes has none.
+    # A passage seeded by the caller needs no path.
     named_chunks = ranking.seed_shares if evidence.is_unbounded else {}
     selected = set(retrieval.selected)
     added = _added(
@@ -503,7 +501,7 @@ def _expansion(
 
 
 def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
-    """List the entities the question names by another than their preferred name, and where."""
+    """Return the entities that the question calls by a non-preferred name, with positions."""
     return [
         (entity, Renaming(start=match.start, end=match.end, name=entry.name))
         for match in ranking.matches
@@ -514,7 +512,7 @@ def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
 
 
 def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
-    """Give the entities the walk restarts from, those the question names first."""
+    """Return the entities at which the walk restarts, those of the question first."""
     graph, total = ranking.graph, float(ranking.start.sum())
     start = ranking.start[: len(graph.entities)]
     share = {graph.names[i]: float(start[i]) / total for i in np.flatnonzero(start > 0).tolist()}

@@ -13,7 +13,7 @@ from docstokg_functions.expand.restrict import restrict
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its graph client."""
+    """Return the handler with its graph client."""
     graph = wiring.knowledge_graph()
     domain = domain_of(wiring.settings.domains)
 

@@ -1,4 +1,4 @@
-"""Restrict retrieval to the documents around given graph nodes (kg_expansion.route)."""
+"""Restriction of retrieval to documents around graph nodes (kg_expansion.route)."""
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction
@@ -14,10 +14,10 @@ NODES = 600
 
 
 def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restriction:
-    """List the documents of the slice around `kg_expansion.seeds`, widened for `hops` >= 2.
+    """Return the documents of the slice around `kg_expansion.seeds`, widened for `hops` >= 2.
 
-    Without time, a graph or a known seed nothing is restricted (`doc_ids` None) and the reason is
-    given; seeds without documents restrict to nothing, with a warning.
+    Without time, a graph or a known seed `doc_ids` is None, with the reason; seeds without
+    documents restrict to nothing, with a warning.
     """
     part = run.attempt("graph_route", lambda: _around_seeds(run, graph, domain), graph_reason)
     return Restriction(

@@ -1,4 +1,4 @@
-"""What `kg_expansion.seeds` name: entities, chunks, documents and topics alike."""
+"""Interpretation of `kg_expansion.seeds`: entities, chunks, documents and topics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from docstokg.domain.text.words import fold
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Given seeds, as what each may be.
+    """Given seeds in all possible meanings.
 
-    `entities`: ids. `chunks`: uuids, also those of chunk ids. `groups`: `doc:ID` and `topic:NAME`;
-    a bare id is tried as both, unless it is an entity's. `keys`: of the alias index, for names.
+    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`; bare ids except entity
+    ids are tried as both. `keys`: alias keys of names.
     """
 
     names: tuple[str, ...]
@@ -24,11 +24,11 @@ class Seeds:
     keys: tuple[str, ...] = ()
 
     def named(self, part: GraphSlice) -> set[str]:
-        """Give the ids of the entities that seeds name."""
+        """Return the ids of the entities named by seeds."""
         return {alias.entity_id for alias in part.aliases if alias.key in self.keys}
 
     def unknown(self, part: GraphSlice) -> list[str]:
-        """List the seeds of which nothing is in a slice."""
+        """Return the seeds without a match in a slice."""
         if not self.names:
             return []
         ids = {entity.id.casefold() for entity in part.entities}
@@ -44,7 +44,7 @@ class Seeds:
         ]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
-        """Give each chunk that a seed names its share of that seed."""
+        """Return the chunks of seeds, each with its share of the seed."""
         if not self.names:
             return {}
         chunks = {chunk.uuid for chunk in part.chunks}
@@ -59,7 +59,7 @@ class Seeds:
 
 
 def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
-    """Say what each seed may be in these namespaces; the graph tells what it is."""
+    """Return the possible meanings of each seed in these namespaces; the graph decides."""
     entities, chunks, groups = [], [], []
     keys: list[str] = []
     for seed in names:
@@ -67,7 +67,7 @@ def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
             groups.append(seed)
             continue
         entities.append(seed)
-        # A chunk's id may look like an entity's: `HP:0001250/with`.
+        # A chunk id may look like an entity id: `HP:0001250/with`.
         chunks += [seed, *(chunk_uuid(namespace, seed) for namespace in namespaces)]
         if not is_id(seed):
             groups += [DOCUMENT + seed, TOPIC + seed]
@@ -76,5 +76,5 @@ def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
 
 
 def _keys(seed: str) -> tuple[str, ...]:
-    """Give the keys by which the alias index knows a name; none for an id."""
+    """Return the alias keys of a name; () for an id."""
     return () if is_id(seed) else (fold(seed), variant(seed))

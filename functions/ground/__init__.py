@@ -1,1 +1,1 @@
-"""Hydrate, cite, cut to the budget."""
+"""Hydration, citation and trimming to the budget."""

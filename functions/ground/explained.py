@@ -1,4 +1,4 @@
-"""Derive, from the outputs of the steps, at which stage an expected passage was kept or lost."""
+"""Explanation of a search: the stage at which an expected passage was kept or lost."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
 
 LOOKED_UP = 100
-"""Passages of the expected document that are searched."""
+"""Maximum passages of the expected document that are searched."""
 
 
 def explain(  # noqa: PLR0913 - the outputs of the steps
@@ -28,10 +28,10 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
     expect: Expected,
     index: SearchIndex,
 ) -> ExplainResponse | None:
-    """Return the stages of the expected passage; None if it does not exist or is not visible.
+    """Return the stages of the expected passage; None if it is missing or not visible.
 
-    `order`: the passages before `max_chunks` cuts them, of which a reranker leaves `kept`. For a
-    document: the stages of the passage that the search ranks best.
+    `order`: the passages before `max_chunks`, of which `kept` remain after reranking. Of a
+    document, the best-ranked passage is explained.
     """
     chunk, scores = _expected(run, retrieval, expect, index)
     if chunk is None:
@@ -68,7 +68,7 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
 def _expected(
     run: Run, retrieval: Retrieval, expect: Expected, index: SearchIndex
 ) -> tuple[StoredChunk | None, dict[Channel, float]]:
-    """Return the expected passage, whatever the request filters, and its score by channel."""
+    """Return the expected passage, ignoring the request's filter, and its score by channel."""
     scope = run.scope.model_copy(update={"filter": None})
     names = [expect.chunk_id] if expect.chunk_id else [f"{expect.doc_id}#0", expect.doc_id or ""]
     uuids = [chunk_uuid(namespace, name) for namespace in scope.namespaces for name in names]
@@ -104,7 +104,7 @@ def _expected(
 def _search_stages(
     run: Run, retrieval: Retrieval, uuid: str, scores: Mapping[Channel, float]
 ) -> Iterator[ExplainStage]:
-    """Yield the place in each channel and in the pool, and whether it was selected."""
+    """Yield the rank in each channel and in the pool, and whether it was selected."""
     pool, top_k = [candidate.uuid for candidate in retrieval.pool], run.plan.top_k
     reasons = []
     for channel, places in sorted(retrieval.ranks.items()):
@@ -126,7 +126,7 @@ def _search_stages(
 
 
 def _graph_stages(expansion: Expansion | None, uuid: str) -> Iterator[ExplainStage]:
-    """Yield what the graph states about the passage, and its place after the walk."""
+    """Yield the graph's mentions in the passage, and its rank after the walk."""
     if expansion is None:
         return
     if (skipped := expansion.graph_gain.skipped) is not None:
@@ -150,7 +150,7 @@ def _stage(
 
 
 def _lost_at(stages: Sequence[ExplainStage]) -> str | None:
-    """Return the first stage that lost it after the last that kept it; None when it is cited."""
+    """Return the first losing stage after the last keeping one; None if it is cited."""
     lost = None
     for stage in stages:
         if stage.stage == "filter":

@@ -1,4 +1,4 @@
-"""Citations and blocks must fit the state between steps; what goes first is written here."""
+"""Trimming of citations and blocks to the state limit between steps."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,11 +28,10 @@ def fitted(
     chunks: Sequence[StoredChunk],
     limit: int = GROUNDED_LIMIT_BYTES,
 ) -> tuple[list[Citation], list[Block], bool]:
-    """Trim to `limit` bytes, measured as JSON inside a JSON string; tell whether anything went.
+    """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
 
-    Order: snippets of citations that are in no block shrink from the lowest rank, then those
-    citations go from the lowest rank, then blocks shrink. Snippets stay exact: only their end
-    moves. A citation in a block counts as cited and stays.
+    Citations without a block shrink from the lowest rank (only the end of a snippet moves), then
+    are removed, then blocks shrink. A citation with a block counts as cited and is kept.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)
@@ -64,7 +63,7 @@ def located(
     chunks: Sequence[StoredChunk],
     limit: int,
 ) -> list[Citation]:
-    """Say where each snippet stands on its page, from the first rank on, as far as it fits."""
+    """Add page boxes to the snippets, from the first rank, while they fit."""
     found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
     if not found:
         return list(citations)
@@ -78,7 +77,7 @@ def located(
             places = layout.unpacked(chunk.layout, *span)
             if (sure := layout.certainty(places)) is not None:
                 read = {"ocr": True, "ocr_confidence": sure}
-                citation = citation.model_copy(update=read)  # noqa: PLW2901 - the same, told more
+                citation = citation.model_copy(update=read)  # noqa: PLW2901 - fields added
             boxes = layout.boxes(places, cast(int, chunk.page))
             told = citation.model_copy(update={"boxes": boxes})
             left -= _bytes(told) - _bytes(citation)
@@ -87,10 +86,10 @@ def located(
 
 
 def room(run: Run) -> int:
-    """Count the bytes citations and blocks may take beside what else a later state holds.
+    """Return the bytes left for citations and blocks in later states.
 
-    That is the plan and the scope (traverse), or the plan and an answer of four bytes a token
-    (respond): a question, a filter and seeds may fill a body of 64 KiB.
+    These also contain the plan and either the scope (traverse) or an answer of four bytes per token
+    (respond).
     """
     plan, scope = (
         nested_json_bytes(part.model_dump_json(exclude_defaults=True))
@@ -102,7 +101,7 @@ def room(run: Run) -> int:
 
 
 def shorter(citation: Citation, chunk: StoredChunk, limit: int) -> Citation:
-    """Move a snippet's end so that at most `limit` code points stay."""
+    """Return a citation with a snippet of at most `limit` code points."""
     start = citation.char_start - (chunk.char_start or 0)
     end = citation.char_end - (chunk.char_start or 0)
     new_end = snippets.shortened(chunk.text, chunk.sentences, start, end, limit)

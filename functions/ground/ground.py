@@ -1,4 +1,4 @@
-"""Read the chosen chunks, drop repeats, cut to the budget, and make each one a citation."""
+"""Grounding: hydrate the chosen chunks, remove repeats, trim to the budget, and cite."""
 
 import base64
 import time
@@ -47,16 +47,14 @@ from docstokg_functions.ground.superseded import conflicts, marked, replacements
 
 BLOCK_CHARACTERS = 4000
 SURE_READING = 0.97
-"""Of a scanned line: the highest hundredth under which one line in a hundred of a usual scan lies.
-
-`python -m benchmarks.scanned sure SEED`: of noisy pages' lines below, .86 and .85 (two seeds) are
-not read as printed; below .98 they are oftener wrong than right too, but three in a hundred of a
-usual scan's, nearly all of them right.
-"""
+"""Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
+lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
+noisy pages are misread; at .98, 3 % of a usual scan's lines would be flagged, nearly all of them
+correct."""
 
 MAX_CONCEPTS = 20
 RERANKED = 3
-"""A reranker is given so many times `top_k`."""
+"""A reranker receives this many times `top_k` passages."""
 
 
 def ground(
@@ -68,12 +66,10 @@ def ground(
     reranker: Reranker | None,
     fallback: Reranker | None = None,
 ) -> Grounded:
-    """Give citations by rank and the blocks for the model.
+    """Return citations by rank and the blocks for the model.
 
-    `NothingToCite` when all is lost, `Timeout` when it only came too late. `fallback` reranks
-    where the first reranker fails.
-
-    Healthy channels that found nothing are an empty result with a warning, not an error.
+    Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`:
+    used if the first reranker fails. An empty search result is a warning.
     """
     plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
@@ -158,8 +154,8 @@ def _unique(
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
     """Return the hydrated passages in order, without repeats and near-repeats.
 
-    Of two that repeat each other the superseded one is left out. Third: uuids of superseded
-    passages, each with the one that replaces it.
+    Of two repeats the superseded one is removed. The third item maps superseded passages to their
+    replacements, by uuid.
     """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
@@ -175,7 +171,7 @@ def _unique(
 def _placed(
     places: list[int], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
 ) -> list[int]:
-    """Put each superseded passage behind the one that replaces it, if both are among `places`."""
+    """Move each superseded passage after its replacement, if both are in `places`."""
     place = {chunks[i].uuid: i for i in places}
     pairs = {
         place[older]: place[newer]
@@ -206,7 +202,7 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
 
 
 def _lost(run: Run, why: str) -> DocsToKGError:
-    """Tell a store that holds nothing for us from a deadline that was over first."""
+    """Return Timeout if the deadline is over, else NothingToCite."""
     cap_s, reserve_s = time_budget.HYDRATE
     if run.left_s(cap_s, reserve_s + time_budget.LEAST_HYDRATE_S) <= 0:
         return Timeout(f"{why} The deadline is over.")
@@ -214,7 +210,7 @@ def _lost(run: Run, why: str) -> DocsToKGError:
 
 
 def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -> list[Reranker]:
-    """List who may rerank, the first choice first; a first choice that is lost is told."""
+    """Return the available rerankers in order; log an unavailable first choice."""
     if run.plan.rerank == "no":
         return []
     if reranker is None or run.plan.rerank == "lost":
@@ -224,7 +220,7 @@ def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -
 
 
 def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> list[Ranked]:
-    """Add the next of the pool, up to RERANKED times `top_k`: what a reranker may bring up."""
+    """Return the ranking plus pool passages, up to RERANKED times `top_k`."""
     known = {ranked.uuid for ranked in ranking}
     more = [Ranked(uuid=c.uuid, source="hybrid") for c in retrieval.pool if c.uuid not in known]
     return [*ranking, *more[: max(0, RERANKED * plan.top_k - len(known))]]
@@ -233,9 +229,9 @@ def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> l
 def _reranked(
     run: Run, chunks: Sequence[StoredChunk], rerankers: Sequence[Reranker]
 ) -> tuple[str | None, list[int]]:
-    """Order by the first cross-encoder that answers and, only then, by MMR on its scaled scores.
+    """Rerank by the first cross-encoder that succeeds, then by MMR on its scaled scores.
 
-    The name of the reranker that gave the order, if one did, and places in `chunks`.
+    Return the reranker's name, or None, and indices of `chunks`.
     """
     same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
     scores, name = None, None
@@ -304,7 +300,7 @@ def _citations(
 
 
 def _home(plan: Plan, chunk: StoredChunk) -> str:
-    """Say which of the namespaces a passage is of: its uuid is made of that and of its id."""
+    """Return the namespace of a passage: its uuid is derived from namespace and id."""
     names = (plan.namespace, *plan.others)
     if not plan.others:
         return plan.namespace
@@ -314,7 +310,7 @@ def _home(plan: Plan, chunk: StoredChunk) -> str:
 def _channels(
     retrieval: Retrieval, uuids: Collection[str]
 ) -> dict[str, dict[Channel, ChannelRank]]:
-    """Say for the given chunks which channels found them, and where."""
+    """Return the channels that found the given chunks, with ranks."""
     ranks: dict[str, dict[Channel, ChannelRank]] = {}
     for channel, places in retrieval.ranks.items():
         for place, rank, score in places:
@@ -327,7 +323,7 @@ def _channels(
 def _scores(
     retrieval: Retrieval, chunks: Sequence[StoredChunk], stems: frozenset[str]
 ) -> list[float]:
-    """Score every chunk alike: by cosine where there are vectors, else by words."""
+    """Return the relevance of every chunk, by cosine if it has a vector, else by words."""
     cosines: dict[int, float] = {}
     if retrieval.query_vector is not None:
         query = unpack(base64.b64decode(retrieval.query_vector))
@@ -353,7 +349,7 @@ def _blocks(
     citations: Sequence[Citation],
     chunks: Sequence[StoredChunk],
 ) -> list[Block]:
-    """Cut citations to passages that fit the token budget together, their source lines counted."""
+    """Return passages that fit the token budget together, including their source lines."""
     stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     turns = budget.tokens(prompt.conversation(plan.turns))
@@ -394,7 +390,7 @@ def _blocks(
 
 
 def _fusion(plan: Plan) -> Fusion:
-    """Say how the channels were to be fused, whether or not they answered."""
+    """Return the configured fusion, whether or not channels succeeded."""
     by_rank = plan.retrieval.fusion == "rrf"
     k = RRF_K if by_rank else None
     if not plan.retrieval.mmr:
@@ -410,7 +406,7 @@ def _report(
     blocks: Sequence[Block],
     reranker_name: str | None,
 ) -> StepReport:
-    """Gather what diagnostics will say; `grounding_ms` is known when all is done."""
+    """Return the diagnostics, except `grounding_ms`, which is known at the end."""
     cited = Counter(channel for citation in citations for channel in citation.channels)
     fact_chunks = {fact.evidence_uuid for fact in retrieval.facts}
     cited["facts"] = sum(citation.uuid in fact_chunks for citation in citations)

@@ -1,4 +1,4 @@
-"""What the graph knows of a chunk: in its citation, in its score, in its block for the model."""
+"""Graph knowledge of a chunk, for its citation, score and model block."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from docstokg.domain.text.words import fold
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Give kg_evidence, None without a path from the question, and the ids along the walk."""
+    """Return kg_evidence, None without a path from the question, and the ids along the walk."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()
@@ -47,10 +47,10 @@ def evidence_of(
 def credited(
     score: float, query: str, ranked: Ranked, chunk: StoredChunk, expansion: Expansion | None
 ) -> float:
-    """Credit a chunk whose entity the question names by another name than its preferred one.
+    """Return a higher score for a chunk whose entity the question names by a synonym.
 
-    The higher of `score` and the share of content words the chunk holds once the name in the
-    question is replaced by the preferred one; of that as much as the chunk is about the name.
+    It is the maximum of `score` and the relevance by content words of the question with preferred
+    names, times the chunk's focus on the name.
     """
     if expansion is None or not ranked.renamed:
         return score
@@ -62,10 +62,10 @@ def credited(
 
 
 def focus(name: str, chunk: StoredChunk) -> float:
-    """Say in [0, 1] how much a chunk is about a name: a list of many names is about none of them.
+    """Return how much a chunk is about a name, in [0, 1].
 
-    1 where the title holds it; else the root of twice its share of the words of the sentence that
-    names it, of the shortest such sentence.
+    1 if the title contains it; else the square root of twice the name's share of the words in the
+    shortest sentence that contains it.
     """
     name_stems = snippets.question_stems(name)
     if not name_stems or name_stems <= snippets.question_stems(chunk.title):
@@ -79,7 +79,7 @@ def focus(name: str, chunk: StoredChunk) -> float:
 
 
 def renamed(query: str, renamings: Sequence[Renaming]) -> str:
-    """Put preferred names where the question has others; of overlapping ones the first."""
+    """Replace names in the question by preferred ones; of overlapping ones the first."""
     parts: list[str] = []
     at = 0
     for item in sorted(renamings, key=lambda item: (item.start, item.end, item.name)):
@@ -90,7 +90,7 @@ def renamed(query: str, renamings: Sequence[Renaming]) -> str:
 
 
 def discount(ranked: Ranked, by_retrieval: bool) -> float:
-    """Give the factor of a chunk that no channel returned, unless the question names its entity."""
+    """Return the discount of a chunk that no channel found, 1 if the question names its entity."""
     pointer = ranked.evidence
     if by_retrieval or (pointer is not None and pointer.match_type == "direct_mention"):
         return 1.0
@@ -100,9 +100,9 @@ def discount(ranked: Ranked, by_retrieval: bool) -> float:
 def other_names(
     query: str, ranked: Ranked | None, expansion: Expansion | None
 ) -> tuple[OtherName, ...]:
-    """List what the question calls otherwise than a passage.
+    """Return the names for which question and passage differ.
 
-    A name whose words are all in the passage's ("seizures", "tar" for "tar(1)") is no other one.
+    A name whose words are all in the passage's ("seizures", "tar" for "tar(1)") is excluded.
     """
     if ranked is None or expansion is None:
         return ()
@@ -118,7 +118,7 @@ def other_names(
 
 
 def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> str | None:
-    """Say how the graph ties a passage to the question, and that they call it differently."""
+    """Return the graph line of a passage: entity, match type, and its name in the question."""
     if evidence is None:
         return None
     kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
@@ -156,7 +156,7 @@ def related_facts(
 def gained(
     plan: Plan, retrieval: Retrieval, expansion: Expansion | None, citations: Sequence[Citation]
 ) -> tuple[KgStats, GraphGain]:
-    """Count what of the graph reached the citations; `added`: those no channel had found."""
+    """Return the graph statistics of the citations; `added`: those that no channel found."""
     if expansion is None:
         skipped = "failed" if plan.expansion.enabled else "disabled"
         without = retrieval.selected[: plan.top_k]

@@ -1,4 +1,4 @@
-"""How near each sentence of a passage is to the question: asked for the extractive model only."""
+"""Cosines of a passage's sentences with the question, for the extractive model."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from docstokg.usecases.run import Run
 
 
 def is_quoted(plan: Plan) -> bool:
-    """Tell whether the extractive model answers, or would in another's place."""
+    """Return whether the extractive model answers, or is the fallback."""
     synthesis = plan.synthesis
     return synthesis is not None and EXTRACTIVE in (synthesis.model, synthesis.fallback)
 
@@ -27,11 +27,11 @@ def compared(
     query_vector: str | None,
     index: SearchIndex,
 ) -> list[Block]:
-    """Write borders and cosines of sentences into the blocks, in one more round trip.
+    """Return the blocks with sentence spans and cosines, in one more round trip.
 
-    Without vectors, of the question (`query_vector`: base64 of float32) or of the sentences, there
-    are no cosines, and the extractive model has the words alone. The question's vector knows
-    nothing of other names: a sentence with one is as near as its words are with the question's.
+    Without vectors of the question (`query_vector`: base64 of float32) or sentences there are no
+    cosines. A sentence with a synonym of a name in the question gets at least the cosine of its
+    word overlap.
     """
     plan = run.plan
     cosines: dict[str, list[float]] = {}
@@ -54,7 +54,7 @@ def compared(
 def names_credited(
     query: str, block: Block, chunk: StoredChunk, cosines: Sequence[float]
 ) -> Sequence[float]:
-    """Credit the sentences that hold a name for which the question has another."""
+    """Return the cosines, raised for sentences with a synonym of a name in the question."""
     if not block.other_names or len(cosines) != len(chunk.sentences):
         return cosines
     question = snippets.question_stems(query)

@@ -1,4 +1,4 @@
-"""Passages whose document another passage's document supersedes: order, conflicts, blocks."""
+"""Superseded passages in results: order, conflicts, blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,15 +8,15 @@ from docstokg.contracts.state import Block
 from docstokg.domain import supersedes
 
 MOST_LISTED = 20
-"""Entries of `conflicts`."""
+"""Maximum entries of `conflicts`."""
 
 
 def replacements(
     chunks: Sequence[StoredChunk], home: Callable[[StoredChunk], str]
 ) -> dict[str, str]:
-    """Map the uuid of each superseded chunk to that of the chunk that replaces it.
+    """Map the uuid of each superseded chunk to that of its replacement.
 
-    `chunks`: in rank order. `home`: the namespace of a chunk; names resolve within it.
+    `chunks`: in rank order. `home`: returns a chunk's namespace; names resolve within it.
     """
     if not any(supersedes.declared(chunk.metadata) for chunk in chunks):
         return {}
@@ -43,7 +43,7 @@ def replacements(
 def conflicts(
     citations: Sequence[Citation], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
 ) -> tuple[Conflict, ...]:
-    """List the citations of superseded documents, each with the one that replaces it."""
+    """Return the citations of superseded documents, each with its replacement."""
     ranks = {citation.uuid: citation.rank for citation in citations}
     spans = {chunk.uuid: _span(chunk) for chunk in chunks}
     found = sorted(
@@ -58,7 +58,7 @@ def conflicts(
 
 
 def marked(blocks: Sequence[Block], replaced_by: Mapping[str, str]) -> list[Block]:
-    """Set `superseded_by` in the blocks whose replacement is given to the model, too."""
+    """Set `superseded_by` in the blocks whose replacement is also given to the model."""
     ranks = {block.uuid: block.rank for block in blocks}
     return [
         block.model_copy(update={"superseded_by": ranks.get(replaced_by.get(block.uuid, ""))})

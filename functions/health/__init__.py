@@ -1,1 +1,1 @@
-"""Tell how the service and its dependencies are doing."""
+"""Health of the service and its dependencies."""

@@ -13,9 +13,9 @@ KEPT_S = 10.0
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; where deployed, what it says may be KEPT_S old.
+    """Return the handler; deployed, its result is cached for KEPT_S seconds.
 
-    Nobody has to say who asks: without that each call would be one to every store.
+    The route needs no authentication, so that uncached calls could overload the stores.
     """
     keep_s = KEPT_S if wiring.settings.environment else 0.0
     workers = ThreadPoolExecutor(8, thread_name_prefix="health")

@@ -1,4 +1,4 @@
-"""Ask every dependency at once how it is, within a second."""
+"""Parallel health checks of all dependencies, within a second."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,9 +20,9 @@ Check = Callable[[float], object]
 
 
 def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Telemetry) -> Reply:
-    """Give 200 ok or degraded, 503 down (nothing can be retrieved without the index).
+    """Return 200 ok or degraded, or 503 down (retrieval needs the index).
 
-    `checks`: dependency -> a call with a time limit in seconds, or None where it is off.
+    `checks`: dependency -> a call with a time limit in seconds, or None if it is off.
     """
     started = time.perf_counter()
     answers = {

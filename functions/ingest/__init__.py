@@ -9,5 +9,5 @@ type Stated = dict[str, Any]
 
 
 def staged(stage: Callable[[IngestTask, object], Stated]) -> Callable[[Stated, object], Stated]:
-    """Make the handler of a stage, which is given its task and the runtime's context."""
+    """Return the handler of a stage, called with its task and the runtime's context."""
     return lambda event, context: stage(IngestTask.model_validate(event), context)

@@ -1,7 +1,6 @@
-"""What an agent reads of a response: passages, sources, markers, and why each was found.
+"""Compact form of responses for agents: passages, sources, markers and match reasons.
 
-Numbers, offsets and hashes cost an agent most of its tokens and tell it little; they come on
-request, with the route's whole response.
+Numbers, offsets and hashes cost many tokens; they are returned on request, with the whole response.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +9,7 @@ from typing import Any, Final
 from docstokg.contracts.response import CO_MENTIONED
 
 UNCITED_SHOWN: Final = 2
-"""Passages shown beside those an answer cites."""
+"""Uncited passages shown in addition to the cited ones."""
 
 _CHANNELS: Final = {
     "bm25": "words",
@@ -21,7 +20,7 @@ _CHANNELS: Final = {
 
 
 def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Give passages in their order, and what went wrong."""
+    """Return the passages in order, with warnings and degraded reasons."""
     citations = document["citations"]
     return {
         "citations": _citations(citations, citations),
@@ -31,12 +30,12 @@ def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
 
 
 def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the answer, the passages it cites and a few more, and what of it is not supported."""
+    """Return the answer, its cited and some further passages, and unsupported sentences."""
     answer, grounding = document["answer"], document["grounding"]
     citations = document["citations"]
     cited = [citation for citation in citations if citation["cited"]]
     spare = [citation for citation in citations if not citation["cited"]]
-    # Without an answer the passages are all there is.
+    # Without an answer, all passages are shown.
     shown = [*cited, *spare[:UNCITED_SHOWN]] if answer and cited else citations
     return {
         **_said(
@@ -53,7 +52,7 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
 
 
 def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Give each sentence with its verdict, and what is inconsistent with the graph."""
+    """Return each sentence with its verdict, and the inconsistencies with the graph."""
     text, grounding = str(arguments.get("text", "")), document["grounding"]
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
     sentences = []
@@ -71,16 +70,16 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
 
 
 def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Give nodes and edges without scores."""
+    """Return nodes and edges without scores."""
     explain = document["explain"]
     troubles = _said(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
     return _nodes_and_edges(document) | troubles
 
 
 def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
-    """Return which search found a passage, and the graph path to it.
+    """Return the channels that found a passage, and the graph path to it.
 
-    `ranks`: the rank of each passage that is shown, by uuid.
+    `ranks`: rank of each shown passage, by uuid.
     """
     ways = [_CHANNELS[name] for name in _CHANNELS if name in citation["channels"]]
     remarks = ["by " + ", ".join(ways)] if ways else []
@@ -97,7 +96,7 @@ def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
 
 
 def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[str]:
-    """Write the edges of a citation's path as `A -type-> B (stated in [n])`, with known names."""
+    """Return the edges of a citation's path as `A -type-> B (stated in [n])`, with known names."""
     evidence, facts = citation["kg_evidence"], []
     names = {citation["kg_path"][0]: evidence["related_to"]} if citation["kg_path"] else {}
     names[evidence["entity_id"]] = evidence["matched_entity"]
@@ -162,13 +161,13 @@ def _troubles(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Give ids, titles and sizes."""
+    """Return ids, titles and sizes."""
     documents = _only(document["documents"], "doc_id", "title", "chunks")
     return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
 def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the passage between what surrounds it."""
+    """Return the passage with its context."""
     (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
     return made | _said(uri=document["uri"], lit=document["lit"])
@@ -179,5 +178,5 @@ def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]
 
 
 def _said(**made: Any) -> dict[str, Any]:
-    """Leave out what says nothing; false says something."""
+    """Return the values except empty ones; False is kept."""
     return {name: value for name, value in made.items() if value or value is False}

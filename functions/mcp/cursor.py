@@ -1,4 +1,4 @@
-"""What a cursor remembers, so that the next page can be made by a server that remembers nothing."""
+"""Signed cursors: all state of a paged result, since the server keeps none."""
 
 import hashlib
 import struct
@@ -12,17 +12,17 @@ from docstokg.errors import InvalidCursor
 from docstokg_functions.mcp.paging import Position, dump, leaves
 
 _PACKED = struct.Struct(">B8s16sII")
-# 48 bytes with the seal: as 64 letters of base64 they leave no bit that could be changed unseen.
+# 48 bytes with the seal are exactly 64 base64 letters, without unused bits.
 _FORMAT = 3
-# Differs between two runs of the same request over the same stores.
+# Differs between two runs of the same request on the same stores.
 _VOLATILE = "retrieved_at"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What a request found (`facts`), and how far it got.
+    """Digest of a request's result (`facts`) and the next position.
 
-    `run` names the first page's call: under it the stored response is found again.
+    `run` is derived from the first page's request and finds the cached response.
     """
 
     facts: bytes
@@ -30,16 +30,16 @@ class Cursor:
     position: Position
 
     def sealed(self, request: bytes, key: bytes) -> str:
-        """Write it as 64 letters; only who holds `key` can make them, for this request alone."""
+        """Return the cursor as 64 letters, signed with `key` and bound to one request."""
         at = self.position
         packed = _PACKED.pack(_FORMAT, self.facts, self.run, at.leaf, at.character)
         return base64url.sealed(packed, request, key)
 
 
 def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
-    """Read a cursor; `InvalidCursor` when it is none of ours, or one of another request or caller.
+    """Parse a cursor; raise `InvalidCursor` if it is forged or of another request or caller.
 
-    A single changed letter is refused: facts, run, position and request are all under the seal.
+    Facts, run, position and request are all signed.
     """
     try:
         _, facts, run, leaf, character = _PACKED.unpack(base64url.unsealed(text, request, key))
@@ -49,14 +49,14 @@ def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
 
 
 def request_digest(tool: str, arguments: dict[str, Any], caller: Caller) -> bytes:
-    """Name a request: the tool, its arguments in any order, and who asks with which rights."""
+    """Return the digest of a request: tool, arguments in any order, caller and rights."""
     ordered = dump(sorted(leaves(arguments), key=lambda leaf: dump(leaf[0])))
     rights = dump([sorted(set(caller.namespaces)), sorted(set(caller.groups))])
     return _digest(tool, caller.sub, rights, ordered)
 
 
 def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
-    """Name what was found: the given top-level values, without the time they were read at."""
+    """Return the digest of a result: the given top-level values, without read times."""
     facts = [
         leaf
         for key in keys
@@ -67,7 +67,7 @@ def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
 
 
 def run_name(request_id: str) -> bytes:
-    """Name a first page's call."""
+    """Return the digest of the first page's request id."""
     return hashlib.sha256(request_id.encode("utf-8", "replace")).digest()[:16]
 
 

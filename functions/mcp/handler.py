@@ -13,7 +13,7 @@ from docstokg_functions.mcp.tools import TOOLS, Service
 
 
 def writer(wiring: Wiring) -> str | None:
-    """Name who writes answers: the first model that can be asked here, else the built-in one."""
+    """Return the answering model: the first available remote one, else the built-in one."""
     models = wiring.settings.models
     remote = wiring.model_access().remote(models)
     if remote:
@@ -22,7 +22,7 @@ def writer(wiring: Wiring) -> str | None:
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler over the routes that are there: in this process, or deployed beside it."""
+    """Return the handler over the available routes, in this process or deployed."""
     run = wiring.workflow().run
     runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
     if check := wiring.route_function("check"):

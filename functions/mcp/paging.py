@@ -1,4 +1,4 @@
-"""A result of any size in pages of an exact size, none of which repeats or loses anything."""
+"""Paging of results: pages of exact size, without repetition or loss."""
 
 import json
 from bisect import bisect_left
@@ -12,7 +12,7 @@ Leaf = tuple[Path, Any]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page begins: the leaf in document order, and the code point within its text."""
+    """Start of a page: the leaf in document order, and the code point within its text."""
 
     leaf: int = 0
     character: int = 0
@@ -23,18 +23,18 @@ START = Position()
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page as JSON text; `after` is where the next one begins, None when this is the last."""
+    """One page as JSON text; `after` is the start of the next page, None for the last."""
 
     text: str
     after: Position | None = None
 
 
 class NoSuchPosition(ValueError):
-    """The document has nothing at the place where the page should begin."""
+    """The document has no content at the requested position."""
 
 
 class PageTooSmall(ValueError):
-    """The limit has no room for even one leaf with its place in the document."""
+    """The limit is too small for a single leaf with its path."""
 
 
 def page_of(
@@ -43,14 +43,12 @@ def page_of(
     max_bytes: int | None,
     cursor_of: Callable[[Position], str | None],
 ) -> Page:
-    """Give the page that begins at `start` and has at most `max_bytes` bytes of UTF-8.
+    """Return the page that starts at `start` and has at most `max_bytes` bytes of UTF-8.
 
-    A page is the document with only this page's leaves, plus `truncated` (more follows),
-    `next_cursor` and, after the first page, `continues_at`: the JSON pointer (RFC 6901) of its
-    first leaf in the whole document. An element of a top-level list, or any other top-level value,
-    is never split unless it is too big for a page of its own; then it is split between leaves,
-    and only a text too big for a page within itself, between code points. `PageTooSmall` when not
-    even one code point fits.
+    A page has its leaves of the document, `truncated` (more follows), `next_cursor` and, after the
+    first page, `continues_at`: the JSON pointer (RFC 6901) of its first leaf. Top-level values and
+    elements of top-level lists are split only if they exceed a page: between leaves, and a longer
+    text between code points. Raise `PageTooSmall` if no code point fits.
     """
     rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
@@ -82,7 +80,7 @@ def page_of(
 
 
 def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
-    """Give the leaves from a position on, the first without what was shown of it."""
+    """Return the leaves from a position on, the first without its part on earlier pages."""
     rest = list(leaves(document))[start.leaf :]
     if start != START and not rest:
         raise NoSuchPosition
@@ -100,7 +98,7 @@ def _cut(
     fits: Callable[[str], bool],
     written: Callable[[Sequence[Leaf], Position | None], str],
 ) -> Page:
-    """Give as much of one text as fits, at least a code point and never all of it."""
+    """Return a page with as much of one text as fits, at least a code point but not all."""
     path, text = leaf
     if not isinstance(text, str):
         raise PageTooSmall(json_pointer(path))
@@ -117,7 +115,7 @@ def _cut(
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
-    """Yield what has nothing below it, in document order: scalars and empty containers."""
+    """Yield the leaves in document order: scalars and empty containers."""
     if isinstance(value, dict) and value:
         for key, below in value.items():
             yield from leaves(below, (*path, key))
@@ -129,7 +127,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
 
 
 def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
-    """Put leaves back into their shape, after `head`; lists hold only what is there."""
+    """Rebuild nested data from leaves, after `head`; lists contain only the given elements."""
     made: dict[Path, Any] = {(): dict(head)}
 
     def put(parent: Path, key: str | int, value: Any) -> None:
@@ -149,13 +147,13 @@ def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
 
 
 def dump(value: Any) -> str:
-    """Write compact JSON; a lone surrogate, which UTF-8 cannot hold, becomes a question mark."""
+    """Return compact JSON; lone surrogates become question marks."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def json_pointer(path: Path) -> str:
-    """Write a path as RFC 6901 has it."""
+    """Return a path as an RFC 6901 JSON pointer."""
     return "".join(
         f"/{part}" if isinstance(part, int) else "/" + part.replace("~", "~0").replace("/", "~1")
         for part in path
@@ -163,7 +161,7 @@ def json_pointer(path: Path) -> str:
 
 
 def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
-    """Give the count of leaves up to the end of each unit that pages keep whole."""
+    """Return the cumulative leaf counts of the units that pages keep whole."""
     keys = [path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1] for path, _ in rest]
     return [
         place
@@ -173,5 +171,5 @@ def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
 
 
 def _least_bytes(rest: Sequence[Leaf]) -> int:
-    """A lower bound of the page's size that costs no building: its texts alone."""
+    """Return a lower bound of the page's size: the bytes of its texts."""
     return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

@@ -1,8 +1,7 @@
-"""The Model Context Protocol, one message at a time: no session, no stream, nothing remembered.
+"""Model Context Protocol without sessions, one message at a time.
 
-Both generations of the protocol are served from the message alone: a request that names its
-version in `params._meta` (2026-07-28 on) needs no handshake; any other one is of the generation
-of `initialize`, which is answered and forgotten.
+Both generations are supported: requests with a version in `params._meta` (2026-07-28 on) need no
+handshake; others belong to the generation of `initialize`, which stores no state.
 """
 
 import json
@@ -59,7 +58,7 @@ INSTRUCTIONS = (
     "it. Results have at most max_response_tokens (2000); next_cursor leads on."
 )
 LIST_FRESH_MS = 300_000
-# What only the later generation knows; strict peers of the earlier one refuse it.
+# Fields of the later generation, which strict clients of the earlier one refuse.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
 JSON_TYPE = {"Content-Type": "application/json"}
 
@@ -73,10 +72,10 @@ class Refused(Exception):
 
 
 def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Reply:
-    """Answer one JSON-RPC message: 200 with a result or an error, 202 for a notification.
+    """Return 200 with a result or an error for one JSON-RPC message, 202 for a notification.
 
-    400 and 404 with a JSON-RPC error for what is no request or, where the protocol says so, for a
-    request that cannot be served; 413 as a problem before anything is read.
+    400 and 404 with a JSON-RPC error for an invalid or, as the protocol requires, unsupported
+    request; 413 as a problem for a too large body.
     """
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
@@ -89,7 +88,7 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
     try:
         if isinstance(decoded, dict) and "id" not in decoded:
             JSONRPCNotification.model_validate(decoded)
-            # Nothing runs across requests, so there is nothing a notification could act on.
+            # No state is kept across requests, so notifications have no effect.
             return Reply(statusCode=202, body="", headers=JSON_TYPE)
         request = JSONRPCRequest.model_validate(decoded)
     except ValidationError:
@@ -152,7 +151,7 @@ def _called(
     content = TextContent(type="text", text=outcome.text)
     if outcome.failed:
         return CallToolResult(content=[content], is_error=True)
-    # The same twice: for clients that read structure, and for those that only read text.
+    # Twice: for clients with structured content, and for those with text only.
     return CallToolResult(content=[content], structured_content=json.loads(outcome.text))
 
 
@@ -180,7 +179,7 @@ def _check_version(meta: dict[str, Any]) -> None:
 
 
 def _shaped(result: Result, modern: bool) -> dict[str, Any]:
-    """Give the result as its generation of the protocol writes it."""
+    """Return the result in the form of its protocol generation."""
     dumped: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not modern:
         return {key: value for key, value in dumped.items() if key not in LATER_FIELDS}

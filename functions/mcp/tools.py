@@ -1,4 +1,4 @@
-"""The tools: each is a route of the HTTP API, called by the same handler with the same body."""
+"""MCP tools: each one calls a route of the HTTP API with the same body."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -54,11 +54,11 @@ CHANGED = "What was found has changed since the page before; ask again without t
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its contract, and the route that answers it (`route` as its envelope says it).
+    """One tool: its contract and route.
 
-    `facts`: the parts of the response that must not have changed when a next page is asked for.
-    `compact`: what an agent reads of a response to these arguments, in the form of `result`.
-    `stored`: the route can keep its response under a `cache_key`, so that pages are of one run.
+    `facts`: parts of the response that must not change between pages. `compact`: returns the
+    compact response, of type `result`. `stored`: the route can cache its response under a
+    `cache_key`, so that all pages come from one run.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Tool:
     stored: bool = False
 
     def input_schema(self) -> dict[str, Any]:
-        """Give the JSON schema of the arguments: the route's own, and how to page."""
+        """Return the JSON schema of the arguments: the route's, plus paging."""
         schema = self.request.model_json_schema(mode="validation")
         paging = Paging.model_json_schema(mode="validation")["properties"]
         del schema["title"], schema["description"]
@@ -82,9 +82,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What calls go to: `runs` answers a route that is there, `cursor_key` seals cursors.
+    """The target of tool calls: `runs` has the available routes, `cursor_key` signs cursors.
 
-    `model` writes answers where a call names none.
+    `model` writes answers if a call specifies none.
     """
 
     runs: Mapping[RouteName, Callable[[Envelope], Reply]]
@@ -95,7 +95,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The text a tool call gives: a page of the response, or a problem."""
+    """The text of a tool call's result: a page of the response, or a problem."""
 
     text: str
     failed: bool
@@ -174,7 +174,7 @@ TOOLS = (
 
 
 def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
-    """Ask for an answer unless the call says that it wants none; what is wrong stays wrong."""
+    """Return the arguments with synthesis enabled by default; invalid ones are unchanged."""
     synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
         return arguments
@@ -194,9 +194,9 @@ def call_tool(
     caller: Caller,
     request_id: str,
 ) -> Outcome:
-    """Run the tool's route and give the asked page of its response, or its problem.
+    """Run the tool's route and return a page of its response, or a problem.
 
-    The text never has more than `max_response_tokens` tokens of four bytes, problems included.
+    The text has at most `max_response_tokens` tokens of four bytes, also for problems.
     """
     paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
     body = {name: value for name, value in arguments.items() if name not in paged}
@@ -216,7 +216,7 @@ def call_tool(
         return _failed(invalid([where], request_id), max_bytes)
     run = run_name(request_id) if cursor is None else cursor.run
     if tool.stored and body.get("cache_key") is None and max_bytes is not None:
-        # The pages of one response are cut from one run, where the cache can keep it.
+        # All pages of a response come from one run, if the cache can store it.
         body["cache_key"] = f"pages:{run.hex()}"
     reply = _reply(tool, body, service, caller, request_id)
     if reply.statusCode != 200:
@@ -233,7 +233,7 @@ def call_tool(
             lambda position: Cursor(facts, run, position).sealed(request, service.cursor_key),
         )
     except NoSuchPosition:
-        # The facts are the same, but not what stands beside them: timings, reasons.
+        # The facts are unchanged, but other parts differ: timings, reasons.
         return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     except PageTooSmall as exc:
         detail = f"max_response_tokens has no room for {exc}."
@@ -242,7 +242,7 @@ def call_tool(
 
 
 def _max_bytes(limit: object) -> int | None:
-    """Give the limit that even a problem has to keep: whatever else is wrong with the request."""
+    """Return the size limit for problems, even if the request is otherwise invalid."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < MIN_RESPONSE_TOKENS:
         return None
     return limit * BYTES_PER_TOKEN
@@ -256,7 +256,7 @@ def _reply(
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
-    """Give the problem whole, or as much of it as may be said."""
+    """Return the problem, truncated to the limit."""
     if max_bytes is None or len(reply.body.encode("utf-8")) <= max_bytes:
         return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
@@ -264,5 +264,5 @@ def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
-    """Write JSON as the client would have; what is no Unicode stays so, for the route to refuse."""
+    """Return JSON as the client would send it; lone surrogates stay, for the route to refuse."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,1 +1,1 @@
-"""The page and the interactive API reference: static files, our own code, no foreign host."""
+"""Static files: the page and the interactive API reference, without third-party hosts."""

@@ -1,7 +1,6 @@
-"""Entry point of the page in AWS: static files, no client, no credential.
+"""Entry point of the page in AWS: static files, without clients or credentials.
 
-It has nothing to build, so unlike the other handlers it is a plain function. `SIGN_IN` is its only
-variable, public as all that it sends, and no setting of the product: this bundle holds no layer.
+`SIGN_IN` is its only variable, public and not a product setting, because this bundle has no layer.
 """
 
 import json
@@ -19,5 +18,5 @@ def _sign_in() -> SignIn | None:
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer the gateway's event of one GET."""
+    """Return the reply to the gateway's event of one GET."""
     return reply(event["resource"], event["requestContext"]["path"], _sign_in())

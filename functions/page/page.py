@@ -1,4 +1,4 @@
-"""Which static file a path of the page means, and the headers that guard the reader."""
+"""Static files by path, with their security headers."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -18,16 +18,16 @@ _NAMED = ("page.css", "page.js", "sign-in.js", "signed-in.js", "graph.js", "curl
           "library.js", "paper.js", "docs.js", "words.js", "icon.svg")  # fmt: skip
 _PAGES = {"/": "index.html", "/docs": "docs.html", "/signed-in": "signed-in.html"}
 FILES: Final = _PAGES | {f"/{name}": name for name in _NAMED}
-"""Path to file: nothing else is ever read, so no path can leave the folder."""
+"""Path to file; nothing else is ever read, so no path can leave the folder."""
 
 VIEWER: Final = {
     "/docs/swagger-ui.css": "swagger-ui.css",
     "/docs/swagger-ui-bundle.js": "swagger-ui-bundle.js",
 }
-"""Path to file of the installed package swagger-ui-bundle, of which nothing else is served."""
+"""Path to file of the installed package swagger-ui-bundle; nothing else of it is served."""
 
 SIGN_IN: Final = "/sign-in.json"
-"""How people sign in here, as JSON: `{}` where they paste a key or a token."""
+"""Sign-in settings as JSON: `{}` if users paste a key or a token."""
 
 TYPES: Final = {
     "json": "application/json",
@@ -40,12 +40,11 @@ TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """A public client of the issuer whose tokens are believed (authorization code with PKCE).
+    """A public OAuth client of the trusted issuer (authorization code with PKCE).
 
-    `authorize_url`, `token_url`: the issuer's `authorization_endpoint` and `token_endpoint`; the
-    former may bring a query of its own (`?audience=...`), the latter is the one foreign address
-    that the page's policy lets it call. `scope`: blanks between; `openid` has the
-    nonce checked.
+    `authorize_url`, `token_url`: the issuer's endpoints; the former may have a query
+    (`?audience=...`), the latter is the only foreign address in the page's policy. `scope`:
+    separated by spaces; `openid` enables the nonce check.
     """
 
     client_id: str
@@ -56,14 +55,14 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is sent: body and headers."""
+    """Body and headers of a static file."""
 
     body: bytes
     headers: dict[str, str]
 
 
 def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
-    """Give the file of a known path; `KeyError` for any other, or where no viewer is installed."""
+    """Return the file of a known path; raise `KeyError` for others, or if the viewer is missing."""
     if path == SIGN_IN:
         addresses = asdict(sign_in) if sign_in else {}
         return StaticFile(json.dumps(addresses).encode(), _headers(path))
@@ -79,7 +78,7 @@ def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
 
 
 AGE: Final = "max-age=86400"
-"""The viewer is a megabyte and pinned: a browser may keep it for a day."""
+"""Maximum cache age in seconds; the viewer is a megabyte with a pinned version."""
 
 
 def _viewer(name: str) -> bytes:
@@ -91,7 +90,7 @@ def _viewer(name: str) -> bytes:
 
 
 def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
-    """Give the headers of a file by its name; `docs` allows inline styles."""
+    """Return the headers of a file by its name; `docs` allows inline styles."""
     return {
         "Content-Type": TYPES[name.rpartition(".")[2]],
         "Content-Security-Policy": DOCS_POLICY if docs else POLICY,
@@ -102,14 +101,13 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
 
 
 def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
-    """Give a file as the gateway sends it on: `{statusCode, headers, body}`, the body UTF-8 text.
+    """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
-    `resource`: the gateway's own path. `address`: the browser's, with the stage before it. The
-    files name each other relatively, so the page's address must end in `/` and the reference's
-    must not: what was asked in the other form is sent there.
+    `resource`: the gateway's path. `address`: the browser's path with the stage. Links are
+    relative, so the page's address must end in `/` and others must not; other forms are redirected.
     """
     if (resource == "/") != address.endswith("/"):
-        # One slash in front, whatever was asked: two would name another host.
+        # Exactly one leading slash: two would redirect to another host.
         to = f"/{address.strip('/')}".rstrip("/") + ("/" if resource == "/" else "")
         return {"statusCode": 308, "headers": {"Location": to}, "body": ""}
     try:

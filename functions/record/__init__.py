@@ -1,1 +1,1 @@
-"""Write retrieval traces in the background, and remove them when their time is over."""
+"""Recording of retrieval traces, and removal of expired ones."""

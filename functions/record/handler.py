@@ -11,7 +11,7 @@ TRACE_DAYS = 30
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; the graph is connected with the trace writer's own credential."""
+    """Return the handler; it connects to the graph with the trace writer's credential."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Traces from the queue go into the graph; what cannot be written goes back to the queue."""
+"""Traces: queue messages are written to the graph; failed ones return to the queue."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ DAY_MS = 86_400_000
 def record(
     records: Sequence[Mapping[str, Any]], store: TraceStore, telemetry: Telemetry
 ) -> dict[str, list[dict[str, str]]]:
-    """Write a batch of SQS records; give the failed ones as `batchItemFailures`.
+    """Write a batch of SQS records; return the failed ones as `batchItemFailures`.
 
-    All are written in one go; when the store refuses one for good, one by one, so that a bad
-    message does not hold up the others. Only failed messages are delivered again.
+    If the store rejects the batch permanently, messages are written one by one, so that a bad one
+    does not block the others.
     """
     failed: list[str] = []
     messages: dict[str, TraceMessage] = {}
@@ -52,7 +52,7 @@ def record(
 
 
 def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[str, int]:
-    """Remove traces older than `days`; the count, for the log and the schedule."""
+    """Remove traces older than `days` days; return and log their number."""
     before = int(time.time() * 1000) - days * DAY_MS
     removed = store.remove_before(before, time_budget.REMOVE_TRACES_S)
     telemetry.log("INFO", "traces_removed", removed=removed)

@@ -1,1 +1,1 @@
-"""Check, shape and record the response."""
+"""Check, format and record the response."""

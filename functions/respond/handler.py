@@ -1,4 +1,4 @@
-"""Entry point of the last step: what was found and written becomes the reply."""
+"""Entry point of the last step: evidence and answer become the reply."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from docstokg_functions.respond.respond import respond
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients."""
+    """Return the handler with its clients."""
     index, trace_sink = wiring.search_index(), wiring.trace_sink()
     graph, domains = wiring.knowledge_graph(), wiring.settings.domains
     checks = checks_of(wiring.embedder(), graph, domains, wiring.verifier())

@@ -1,4 +1,4 @@
-"""Shape the response: checks, confidence, diagnostics, limits, then log, cache and trace it."""
+"""Response: checks, confidence, diagnostics and limits; then logging, caching and tracing."""
 
 import hashlib
 import time
@@ -41,7 +41,7 @@ def respond(
     response_cache: Callable[[], ResponseCache],
     trace_sink: TraceSink | None,
 ) -> Reply:
-    """Give the reply; a failing cache, log or trace store never costs the caller anything."""
+    """Return the reply; failures of the cache, log or trace store do not affect it."""
     for reason in step_input.degraded:
         run.mark_degraded(reason)
     grounded = step_input.grounded
@@ -132,7 +132,7 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
 def _checked(
     run: Run, grounded: Grounded, synthesis: Synthesis | None, checks: Checks
 ) -> CheckedAnswer | None:
-    """Check the answer against the same blocks the model saw; None when there is no answer."""
+    """Check the answer against the blocks that the model received; None without an answer."""
     if run.plan.synthesis is None:
         return None
     if synthesis is None or synthesis.outcome == "failed":
@@ -154,7 +154,7 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
 
 
 def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> list[Citation]:
-    """Read whole texts by id for verbosity full; without them the citations stand as they are."""
+    """Add full texts for verbosity full; without them the citations are unchanged."""
     if not citations:
         return citations
     uuids = [citation.uuid for citation in citations]
@@ -230,7 +230,7 @@ def _sum(*dollars: float | None) -> float | None:
 def _cache(
     run: Run, reply: Reply, response: RAGResponse, response_cache: Callable[[], ResponseCache]
 ) -> None:
-    """Keep a whole, undegraded answer under its key."""
+    """Cache a complete, undegraded response."""
     place = run.plan.cache
     if place is None or (response.diagnostics is not None and response.diagnostics.degraded):
         return
@@ -246,7 +246,7 @@ def _cache(
 def _trace(
     run: Run, grounded: Grounded, response: RAGResponse, trace_sink: TraceSink | None
 ) -> None:
-    """Hand one message without text to the queue; its failure never reaches the caller."""
+    """Send one trace message without text; failures are only logged."""
     if trace_sink is None:
         return
     plan = run.plan
@@ -268,7 +268,7 @@ def _trace(
 
 
 def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> None:
-    """Count and log the request that is answered, and why its answer is doubted."""
+    """Count and log the answered request, with reasons for doubt in the answer."""
     plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
@@ -314,10 +314,9 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Name why an answer is not carried by its sources, for metrics and the log.
+    """Return the reasons why an answer lacks support, for metrics and the log.
 
-    Without a report: whether a model wrote something of which the checks left nothing, such as
-    markers alone.
+    Without a report: whether the checks left nothing of a model's answer, such as markers only.
     """
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":

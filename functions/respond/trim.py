@@ -1,4 +1,4 @@
-"""The reply must fit the platform's payload limit; what goes first is written here."""
+"""Trimming of the reply to the platform's payload limit."""
 
 import json
 from functools import partial
@@ -15,11 +15,10 @@ _NOT_FULL = {"full_text": None, "title": None, "metadata": None}
 def reply_within(
     response: RAGResponse, limit: int, *, with_diagnostics: bool
 ) -> tuple[Reply, RAGResponse]:
-    """Write the reply with a body of at most `limit` bytes once it is itself a JSON string.
+    """Return the reply with a body of at most `limit` bytes, measured as a JSON string.
 
-    In order: what verbosity full adds from the lowest rank, `graph`, uncited snippets shrink
-    (their end moves), uncited citations go from the lowest rank. Cited ones stay. Says
-    `payload_trimmed`.
+    Trimmed in this order: additions of verbosity full from the lowest rank, `graph`, uncited
+    snippets, uncited citations from the lowest rank. Adds the degraded reason `payload_trimmed`.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:
@@ -34,7 +33,7 @@ def _body(response: RAGResponse, with_diagnostics: bool) -> str:
 
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
-    """Leave diagnostics out; what is missing from the answer is said as a warning instead."""
+    """Remove diagnostics; degraded reasons become a warning."""
     diagnostics = response.diagnostics
     reasons = diagnostics.degraded_reasons if diagnostics is not None else ()
     lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
@@ -75,7 +74,7 @@ def _degraded(response: RAGResponse) -> RAGResponse:
 
 
 def _shorter(citation: Citation, limit: int) -> Citation:
-    """Cut an uncited snippet at a sentence end when one fits, else at a word, else anywhere."""
+    """Truncate an uncited snippet at a sentence end, else at a word, else anywhere."""
     text = citation.snippet
     if citation.cited or len(text) <= limit:
         return citation

@@ -1,1 +1,1 @@
-"""Ask the channels, fuse, select."""
+"""Retrieval: channel queries, fusion, selection."""

@@ -1,4 +1,4 @@
-"""Entry point of retrieval: a plan becomes references to the chunks the channels found."""
+"""Entry point of retrieval: a plan becomes references to the chunks found by the channels."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +12,7 @@ from docstokg_functions.retrieve.retrieve import retrieve
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models, so that no request pays for them."""
+    """Return the handler; clients and models are loaded here, before the first request."""
     chosen = wiring.settings
     stores = (chosen.index_url, chosen.index_name, chosen.graph_url)
     index = wiring.search_index()

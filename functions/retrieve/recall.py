@@ -1,4 +1,4 @@
-"""A response that was stored under the caller's key, for as long as nothing it rests on changed."""
+"""Cached responses, valid until a load changes the index."""
 
 import hashlib
 import json
@@ -20,11 +20,10 @@ def recall(
     response_cache: Callable[[], ResponseCache],
     stores: Sequence[str],
 ) -> Recalled:
-    """Answer from the cache, refuse a reused key, or say where the response may be kept.
+    """Return the cached reply, a 409 for a reused key, or the place for the new response.
 
-    The key holds the caller with all groups (validate's part), `stores` and the load the index
-    finished last: a right that was taken away, a load or removal since, and another store lead to
-    other keys. While a load is open nothing is recalled and nothing is kept.
+    The key includes the caller with groups, `stores` and the index's last completed load, so that
+    changed rights and loads change it. During a load the cache is not used.
     """
     plan = run.plan
     if plan.cache is None:

@@ -1,4 +1,4 @@
-"""Ask every channel at once, fuse what they found, select without repetition."""
+"""Retrieval: query all channels, fuse the results, select without repetition."""
 
 import base64
 import time
@@ -47,14 +47,14 @@ UNAVAILABLE: dict[Channel, DegradedReason] = {
 }
 FIXED_KEYS = frozenset(("doc_id", "document_name", "section", "topic"))
 KEYS_READ = 20
-"""Passages read for the keys of their metadata, where a filter finds nothing."""
+"""Passages whose metadata keys are listed if a filter finds nothing."""
 
 Results = dict[Channel, ChannelResult]
 
 
 @dataclass
 class ChannelResults:
-    """What the channels answered, and what the index says of itself."""
+    """Results of the channels, and properties of the index."""
 
     by_channel: Results = field(default_factory=dict)
     index_model: str | None = None
@@ -72,9 +72,9 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     workers: Executor,
     languages: LanguageFinder | None = None,
 ) -> Retrieval:
-    """Give `selected` and `pool`; a channel that fails is a reason, the others still fuse.
+    """Return `selected` and `pool`; a failed channel is a degraded reason.
 
-    One round trip to the index when the query vector is ready within 25 ms, else two.
+    Takes one round trip to the index if the query vector is ready within 25 ms, else two.
     """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
@@ -115,7 +115,7 @@ def _left_s(run: Run) -> float:
 def _usable_embedder(
     run: Run, index: SearchIndex, embedder: Embedder | None, answers: ChannelResults
 ) -> Embedder | None:
-    """Give the embedder, unless the index holds another vector space, or none."""
+    """Return the embedder, or None if the index has no vectors or those of another model."""
     if "dense" not in run.plan.retrieval.channels:
         return None
     time_s = _left_s(run)
@@ -146,7 +146,7 @@ def _usable_embedder(
 
 
 def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
-    """Start embedding the question."""
+    """Start the embedding of the question."""
     time_s = _left_s(run)
 
     def embed() -> bytes:
@@ -159,7 +159,7 @@ def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]
 def _ready(
     run: Run, vector: Future[bytes] | None, wait_s: float, *, last: bool = False
 ) -> bytes | None:
-    """Wait for the vector; only the last wait says what went wrong."""
+    """Wait for the vector; only the last wait logs failures."""
     if vector is None:
         return None
     try:
@@ -220,7 +220,7 @@ def _search(
         answers.by_channel[result.channel] = result
         if result.failure is not None or result.partial:
             run.mark_degraded(UNAVAILABLE[result.channel])
-        if result.cause is not None:  # a failure of the whole call is one line, written above
+        if result.cause is not None:  # a failure of the whole call was logged above
             run.telemetry.log(
                 "WARNING",
                 "channel_failed",
@@ -232,9 +232,9 @@ def _search(
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
-    """Return the words to look for with the first search: those that may be misspelt names.
+    """Return the words that may be misspelt names, to probe them with the first search.
 
-    None where the scope hides passages of the namespace that may hold them.
+    () if the scope hides passages of the namespace that may contain them.
     """
     is_whole = not run.scope.filter and run.scope.doc_ids is None
     has_words = any(query.channel == "bm25" for query in queries)
@@ -244,7 +244,7 @@ def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
 
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
-    """Warn of keys of a filter that nothing here has, and list those there are."""
+    """Warn about unknown filter keys, and list the existing ones."""
     scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
     given = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
     if not given or time_s < time_budget.LEAST_CALL_S:
@@ -268,10 +268,10 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
 def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
-    """Weigh channels by language, where passages or question may be in one they do not know.
+    """Return channel weights if passages or question may be in an unsupported language.
 
-    Words count less where vectors cross languages; vectors of an English encoder count only for
-    English questions to English passages.
+    Words count less if vectors are multilingual; vectors of an English encoder count only for
+    English questions and passages.
     """
     found, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or found is None or not found.hits:
@@ -293,7 +293,7 @@ def _fused(
     providers: ProvidersUsed,
     weights: Mapping[str, float] | None,
 ) -> Retrieval:
-    """Merge the channels' lists into one pool, and select from it."""
+    """Fuse the channels' lists into one pool, and select from it."""
     plan, results = run.plan, answers.by_channel
     lists = {
         channel: [(hit.uuid, hit.score) for hit in results[channel].hits]
@@ -329,7 +329,7 @@ def _fused(
 def _selected(
     plan: Plan, pool: list[tuple[str, float]], results: Results
 ) -> tuple[tuple[str, ...], float]:
-    """Give the uuids of the best without near repeats, and the milliseconds that took."""
+    """Return the uuids of the best chunks without near-repeats, and the milliseconds of MMR."""
     started = time.perf_counter()
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
@@ -344,7 +344,7 @@ def _selected(
 def _ranks(
     pool: Sequence[tuple[str, float]], lists: Mapping[Channel, list[tuple[str, float]]]
 ) -> dict[Channel, tuple[Place, ...]]:
-    """Say where each channel put what is in the pool."""
+    """Return the ranks of pool chunks per channel."""
     places = {uuid: place for place, (uuid, _) in enumerate(pool)}
     return {
         channel: tuple(

@@ -1,1 +1,1 @@
-"""Tell an answer while it is made."""
+"""Streaming of answers."""

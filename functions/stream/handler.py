@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/answer/stream`, started by the client of the Runtime API beside it."""
+"""Entry point of `POST /v1/answer/stream`, started by the Runtime API client in this package."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, cast
@@ -14,13 +14,13 @@ from docstokg_functions.stream.runtime import Exchange
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler, whose context takes the reply in parts."""
+    """Return the handler; its context streams the reply."""
     workflow, store, telemetry = wiring.workflow(), wiring.response_cache(), wiring.telemetry
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         exchange, edge = cast(Exchange, context), edge_of(event)
-        if exchange.is_begun:  # asked again after a refused credential: what was told stays
+        if exchange.is_begun:  # a retry after a refused credential: keep the events sent
             return {}
         exchange.headers = EVENT_HEADERS | edge["headers"]
         asked = envelope_of(event, edge["namespaces"])

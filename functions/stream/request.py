@@ -1,4 +1,4 @@
-"""What API Gateway hands over whole (AWS_PROXY) becomes the envelope that its templates write."""
+"""Conversion of API Gateway proxy events (AWS_PROXY) to envelopes."""
 
 import base64
 import json
@@ -10,12 +10,12 @@ from docstokg.usecases.problems import problem_reply
 
 
 def edge_of(event: dict[str, Any]) -> Any:
-    """Give what the stage tells this function: `namespaces` of callers who sign, own `headers`."""
+    """Return the stage settings: `namespaces` of IAM callers, and response `headers`."""
     return json.loads(base64.urlsafe_b64decode(event["stageVariables"]["edge"]))
 
 
 def envelope_of(event: dict[str, Any], namespaces: list[str]) -> Envelope | Reply:
-    """Write the envelope, or refuse; `namespaces`: of callers who sign."""
+    """Return the envelope, or a refusal; `namespaces`: of IAM callers."""
     context = event["requestContext"]
     named = {name.lower(): value for name, value in event["headers"].items()}
     if named.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -25,8 +25,8 @@ def envelope_of(event: dict[str, Any], namespaces: list[str]) -> Envelope | Repl
         caller = Caller.model_validate_json(base64.b64decode(signed_in))
     else:
         who = context["identity"]["userArn"]
-        role = "/".join(who.split("/")[:2])  # without the name of the session
+        role = "/".join(who.split("/")[:2])  # without the session name
         caller = Caller(sub=role if ":assumed-role/" in who else who, namespaces=tuple(namespaces))
     body = (event.get("body") or "").encode("utf-8", "surrogatepass")
-    # One byte too many is enough for `validate` to refuse it.
+    # One byte over the limit is enough for `validate` to refuse it.
     return Envelope.of("stream", context["requestId"], caller, body[: MAX_BODY_BYTES + 1])

@@ -1,8 +1,8 @@
-"""A client of Lambda's Runtime API that sends a reply in parts, each as soon as it is there.
+"""Client of the Lambda Runtime API with response streaming, which Python's own client lacks.
 
-Python's own client in Lambda sends replies whole. Of the guide "Using the Lambda runtime API for
-custom runtimes": chunks, errors in trailers; of "Response streaming for proxy integrations": a
-JSON object with status and headers, eight NUL bytes, the body.
+Based on "Using the Lambda runtime API for custom runtimes" (chunks, errors in trailers) and
+"Response streaming for proxy integrations" (JSON with status and headers, eight NUL bytes, the
+body).
 """
 
 import base64
@@ -27,7 +27,7 @@ STREAMED = {
 
 
 class Exchange:
-    """One event and the reply to it, which is the context of its handler."""
+    """One event and its reply; passed to the handler as its context."""
 
     def __init__(self, address: str, request_id: str) -> None:
         self._connection = HTTPConnection(address)
@@ -37,9 +37,9 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
 
     def send(self, text: str | None) -> bool:
-        """Send a part of the body, or nothing; False once nobody takes it.
+        """Send a part of the body, if any; return False if the client disconnected.
 
-        The first goes behind status and headers.
+        The first part is preceded by status and headers.
         """
         try:
             if text and not self.is_begun:
@@ -64,7 +64,7 @@ class Exchange:
         self._connection.send(b"%x\r\n%b\r\n" % (len(part), part))
 
     def end(self, error: Exception | None = None) -> None:
-        """End the reply; with an error say that it broke off, or that there is none."""
+        """End the reply; report an error in the trailer, or as the result if nothing was sent."""
         kind = type(error).__name__
         said = json.dumps({"errorMessage": str(error), "errorType": kind})
         if not self.is_begun:
@@ -79,7 +79,7 @@ class Exchange:
 
 
 def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> None:
-    """Take one event after the other, for ever."""
+    """Process events in an endless loop."""
     waiting = HTTPConnection(address)
     while True:
         waiting.request("GET", f"{API}/invocation/next")
@@ -93,7 +93,7 @@ def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> N
             if not exchange.is_begun:
                 exchange.status, exchange.headers = reply["statusCode"], reply["headers"]
                 exchange.send(reply["body"])
-        except Exception as crash:  # noqa: BLE001 - told to Lambda, whose next event may be answered
+        except Exception as crash:  # noqa: BLE001 - reported to Lambda, like any error
             trace = traceback.format_tb(crash.__traceback__)
             Telemetry().log("ERROR", "crash", error=type(crash).__name__, trace=trace)
             error = crash

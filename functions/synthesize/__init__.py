@@ -1,1 +1,1 @@
-"""Let a model write."""
+"""Answer synthesis with a language model."""

@@ -1,4 +1,4 @@
-"""Rewrite a follow-up by the request's language model; on failure the rule's question stays."""
+"""Rewriting of follow-ups by the request's language model, with the rules as fallback."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ from docstokg.usecases.run import Run
 
 
 def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed:
-    """Return the question to search for; without a usable reply in time, the plan's own."""
+    """Return the question for the search; without a usable reply in time, the plan's."""
     plan = run.plan
     sent = plan.query if plan.sent is None else plan.sent
     answered = _asked(run, sent, language_model)
     question = None
-    # A reply of as many tokens as were allowed was cut.
+    # A reply with the maximum number of tokens is truncated.
     if answered is not None and not answered.cut and answered.tokens_out < wording.MAX_TOKENS:
         question = wording.question_of(reply.read(answered.text))
     if question is None:

@@ -1,4 +1,4 @@
-"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims with it."""
+"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; a remote model's client is loaded here and not inside a request."""
+    """Return the handler; the client of a remote model is loaded here, before the first request."""
     settings = wiring.settings
     if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)
@@ -22,9 +22,9 @@ def build(wiring: Wiring) -> Handler:
             if warm is not None:
                 warm()
         except Unavailable as exc:
-            # Evidence needs no model: every request will say `llm_unavailable` instead.
+            # Evidence needs no model; each request will report `llm_unavailable`.
             wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
-    # Made now, so that its client is warm before the first request.
+    # Created here, so that its client is warm before the first request.
     judge = wiring.verifier() if str(settings.verifier).startswith("llm:") else None
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def build(wiring: Wiring) -> Handler:
         run = Run.of(event, wiring.telemetry)
         if event.get("mode") == "condense":
             return condense(run, wiring.language_model).model_dump(mode="json")
-        listener = getattr(context, "written", None)  # who ran the step may listen
+        listener = getattr(context, "written", None)  # set by callers that stream
         synthesis = synthesize(
             run,
             [Block.model_validate(block) for block in event["blocks"]],
@@ -47,7 +47,7 @@ def build(wiring: Wiring) -> Handler:
 
 
 def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
-    """Return the opinions that `docstokg.adapters.aws.lambda_verifier` asks for."""
+    """Return the opinions requested by `docstokg.adapters.aws.lambda_verifier`."""
     if judge is None:
         raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]

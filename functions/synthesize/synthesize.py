@@ -1,4 +1,4 @@
-"""Let a model write from the blocks, inside the time that is left; nothing is checked here."""
+"""Answer synthesis from the blocks within the remaining time, without checks."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,11 +24,11 @@ from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
-"""What a reply may have of the tokens that were asked for: some servers know no limit."""
+"""Maximum bytes of a reply, and per requested token: some servers ignore the token limit."""
 
 Told = Callable[[str], bool]
 CONTEXT_SHARE = 0.9
-"""Of a model's context: tokens are estimated, and its own count may be a tenth higher."""
+"""Usable share of a model's context: token counts are estimates and may be 10 % too low."""
 
 
 def synthesize(
@@ -39,13 +39,12 @@ def synthesize(
     language_model: Callable[[], LanguageModel],
     told: Told | None = None,
 ) -> Synthesis:
-    """Give the raw words of a model, or say why there are none; never raises for its failures.
+    """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
-    No call is made when nothing was found; where nothing `relevant` was, a warning says so, and the
-    model may abstain. One fallback model is asked when at least 3 seconds are left after the first
-    failed; then the first gets 60 % of the time. The fallback `extractive` needs no such share: it
-    always answers. `told` is given all words so far while a model writes, and says whether
-    somebody still waits.
+    No call is made without blocks; without a `relevant` one there is a warning. A remote fallback
+    is called if at least 3 seconds are left after a failure; then the first model gets 60 % of the
+    time. `told`: gets the text so far during generation, and returns whether the client still
+    waits.
     """
     chosen = run.plan.synthesis
     if chosen is None or not blocks:
@@ -98,7 +97,7 @@ def synthesize(
 
 
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
-    """Return the seconds a call may take, or None when it is not worth starting."""
+    """Return the seconds for a call, or None if there are too few."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
     if run.plan.verifies:
         left_s -= time_budget.kept_for_verifier_s(left_s)
@@ -148,10 +147,10 @@ def _completed(
     timeout_s: float,
     told: Told | None,
 ) -> tuple[Completion, int]:
-    """Ask one model, with as many passages as its own context and the caller's budget hold.
+    """Call one model, with as many passages as its context and the caller's budget allow.
 
-    Its words, "" if the token budget ended before the first sentence did, and how many of the
-    passages it was given.
+    Return its completion ("" if the token limit came before the first sentence end) and the number
+    of passages.
     """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
@@ -182,7 +181,7 @@ def _completed(
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:
-    """Give the reason of a failure, and remember it for the caller's warning."""
+    """Return the degraded reason of a failure, and record it for a warning."""
     failures.append(error)
     if isinstance(error, Timeout):
         return "llm_timeout"

@@ -1,1 +1,1 @@
-"""Walk the knowledge graph from given nodes."""
+"""Graph walks from given nodes."""

@@ -1,4 +1,4 @@
-"""How many walks one caller may start in a minute: in this process, and where a table counts."""
+"""Rate limit for walks per caller and minute, per process and, with a shared table, globally."""
 
 import threading
 from collections import OrderedDict, deque
@@ -14,10 +14,10 @@ MAX_CALLERS = 10_000
 
 
 class CallBudget:
-    """A sliding window per caller; the least recently seen callers are forgotten first.
+    """A sliding window per caller; the least recently seen callers are dropped first.
 
-    `shared` counts the walks of all processes per calendar minute. It is asked for 50 ms at most,
-    and while it does not answer each process has only its own window.
+    `shared` counts the walks of all processes per calendar minute, within 50 ms; if it fails, only
+    the process's own window applies.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class CallBudget:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str, now_s: float, request_id: str) -> float:
-        """Take one call; give 0.0, or the seconds to wait when none is left."""
+        """Count one call; return 0.0, or the seconds to wait if the limit is reached."""
         return self._spend_here(caller, now_s) or self._spend_everywhere(caller, now_s, request_id)
 
     def _spend_here(self, caller: str, now_s: float) -> float:

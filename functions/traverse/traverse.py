@@ -40,18 +40,18 @@ MAX_NODES = 200
 SEED_CITATIONS = 10
 SEED_ENTITIES = 10
 SOFT_DEPTH = 3
-"""Depth beyond which a view expands only nodes that are no worse than the layer before."""
+"""Depth beyond which a view expands only nodes no worse than the previous layer."""
 
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
 Walking = Callable[[Call, WalkRequest, float], WalkResult]
-"""Walks the graph for at most so many seconds; raises what the graph raises on the seeds."""
+"""Walks the graph for at most some seconds; raises errors of the graph for the seeds."""
 
 
 def traverse(
     envelope: Envelope, *, begin: Begin, walk: Walking, budget: CallBudget, enabled: bool
 ) -> Reply:
-    """Give the TraverseResponse as a reply, or the problem: 400, 403, 404, 413, 429, 503."""
+    """Return the TraverseResponse as a reply, or a problem: 400, 403, 404, 413, 429, 503."""
     if not enabled:
         detail = "Traversal is switched off on this server."
         return problem_reply(404, "not_found", detail, envelope.request_id)
@@ -92,7 +92,7 @@ def traverse(
 def _start_problems(request: TraverseRequest, offset: int) -> list[FieldProblem]:
     problems = []
     if not (request.seed_ids or _is_view(request)):
-        # A cursor of an answer's graph holds its own.
+        # The cursor of an answer's graph contains its seeds.
         problems.append(_problem("$.seed_ids", "missing", "must name at least one node"))
     if offset < 0:
         message = "must be the cursor of a response to this same request"
@@ -114,7 +114,7 @@ def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
 
 
 def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ...]]:
-    """Read the label allow-list; a label the server does not allow is a problem."""
+    """Return problems and labels of the label allow-list."""
     if request.label_whitelist is None:
         return [], LABELS
     labels = {label.casefold(): label for label in LABELS}
@@ -156,7 +156,7 @@ def _response(
     offset: int,
     before: set[str],
 ) -> TraverseResponse:
-    """Give the page that begins at `offset`, without the nodes a view showed `before`."""
+    """Return the page that starts at `offset`, without the nodes in `before`."""
     nodes, edges = result.view()
     nodes = tuple(node for node in nodes if node.id not in before)
     size = min(MAX_NODES, request.max_nodes)
@@ -192,7 +192,7 @@ def _scoring(request: WalkRequest, result: WalkResult) -> Scoring:
 
 
 def _is_view(request: TraverseRequest) -> bool:
-    """Tell whether the request goes on with the graph view of an answer, from its cursor alone."""
+    """Return whether the request continues the graph view of an answer, by its cursor only."""
     return not request.seed_ids and (request.cursor or "").startswith(PREFIX)
 
 
@@ -202,13 +202,13 @@ def _request_hash(request: TraverseRequest) -> str:
 
 
 def _cursor(request: TraverseRequest, offset: int) -> str:
-    """Make the opaque cursor of a page: (request hash, offset); the walk is recomputed."""
+    """Return the opaque cursor of a page: (request hash, offset); the walk is recomputed."""
     text = json.dumps([_request_hash(request), offset])
     return base64url.encode(text.encode())
 
 
 def _offset(request: TraverseRequest) -> int:
-    """Read a cursor; -1 where it belongs to another request or is forged."""
+    """Return the offset of a cursor; -1 if it is forged or of another request."""
     if request.cursor is None or (_is_view(request) and read_cursor(request.cursor)):
         return 0
     try:
@@ -224,9 +224,9 @@ def _offset(request: TraverseRequest) -> int:
 def view_of_citations(
     run: Run, grounded: Grounded, *, walk: Walking, budget: CallBudget
 ) -> GraphView | Reply | None:
-    """Walk from the citations and the question's entities; a 429, or None when the graph failed.
+    """Walk from the citations and the question's entities; return a 429, or None on failure.
 
-    The caller's `limits.graph` narrows depth, nodes and relations; the server's caps always win.
+    The caller's `limits.graph` can only narrow the server's limits of depth, nodes and relations.
     """
     plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
@@ -253,7 +253,7 @@ def view_of_citations(
     count(run.telemetry, result)
     nodes, edges = result.view()
     free = _view_room(plan, grounded)
-    # None where it repeats too much of question and filter; it is sent with one namespace alone.
+    # None if it repeats too much of question and filter, or for several namespaces.
     written = write_cursor(request, run.scope)
     cursor = written if 2 * len(written) <= free and not plan.others else None
     shown = view_within(nodes, edges, free - len(cursor or ""))
@@ -272,7 +272,7 @@ def view_of_citations(
 
 
 def _view_room(plan: Plan, grounded: Grounded) -> int:
-    """Count the bytes of state that plan, citations and an answer to come leave to the view."""
+    """Return the bytes of state left for the view by plan, citations and the future answer."""
     taken = sum(
         nested_json_bytes(part.model_dump_json(exclude_defaults=True)) for part in (plan, grounded)
     )
@@ -283,9 +283,9 @@ def _view_room(plan: Plan, grounded: Grounded) -> int:
 def view_within(
     nodes: Sequence[GraphNode], edges: Sequence[GraphViewEdge], limit: int
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
-    """Keep the best nodes, then the first edges between them, within `limit` bytes of state.
+    """Return the best nodes, then the first edges between them, within `limit` bytes of state.
 
-    Nodes may take half of it. What is kept stays in its order; ties go by id.
+    Nodes may use half of it. The order is kept; ties go by id.
     """
     room = limit / 2
     node_ids: set[str] = set()
@@ -307,7 +307,7 @@ def view_within(
 
 
 def count(telemetry: Telemetry, result: WalkResult) -> None:
-    """Report what a walk spent."""
+    """Report metrics of a walk."""
     telemetry.count("graph_expand_nodes_total", result.expanded)
     telemetry.count("graph_pruned_nodes_total", result.pruned)
     telemetry.count("graph_depth_histogram", result.depth_reached)

@@ -1,7 +1,6 @@
-"""The cursor of an answer's graph: the walk it shows, so that `/v1/traverse` can go on from it.
+"""Cursor of an answer's graph view, with which `/v1/traverse` can continue the walk.
 
-It holds nothing that its holder could not ask for, and sees what its holder may see: it needs no
-secret.
+It is unsigned: it contains only what its holder could request, and grants no access.
 """
 
 from typing import Annotated
@@ -17,11 +16,11 @@ from docstokg_functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
 VIEW_FRONTIER = Frontier(top_k=10)
-"""A view is small: of its twenty seeds, and of each layer, half are expanded."""
+"""A view is small: half of its twenty seeds, and of each layer, are expanded."""
 
 
 class ViewCursor(StrictContract):
-    """What a view was walked with."""
+    """Parameters of a view's walk."""
 
     seeds: Annotated[Many[NodeId], Field(min_length=1, max_length=50)]
     query: Query
@@ -32,13 +31,13 @@ class ViewCursor(StrictContract):
     filter: Filter | None = None
 
     def walk(self) -> WalkRequest:
-        """Give the walk of the view."""
+        """Return the walk of the view."""
         asked = self.model_dump(exclude={"filter"})
         return WalkRequest(**asked, direction="both", frontier=VIEW_FRONTIER)
 
 
 def write_cursor(request: WalkRequest, scope: Scope) -> str:
-    """Write the cursor of a view."""
+    """Return the cursor of a view."""
     asked = {name: getattr(request, name) for name in ViewCursor.model_fields if name != "filter"}
     cursor = ViewCursor(**asked, filter=scope.filter)
     text = cursor.model_dump_json(exclude_none=True).encode()
@@ -46,7 +45,7 @@ def write_cursor(request: WalkRequest, scope: Scope) -> str:
 
 
 def read_cursor(text: str) -> ViewCursor | None:
-    """Read it; None when it is not one."""
+    """Parse a cursor; return None if it is invalid."""
     try:
         return ViewCursor.model_validate_json(base64url.decode(text.removeprefix(PREFIX)))
     except ValueError:

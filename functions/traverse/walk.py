@@ -1,4 +1,4 @@
-"""A walk over chunks, entities, topics and documents that expands only what promises something."""
+"""Similarity-guided walk over chunks, entities, topics and documents."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -28,14 +28,14 @@ Edge = tuple[str, str, str]
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
 RELATED = "RELATED_TO"
 HUB = 20
-"""Neighbours of one kind taken from one node: hubs are sampled by rank, never fully expanded."""
+"""Maximum neighbours of one label per node: hubs are sampled by rank."""
 
 LAYER_NODES = 600
 
 
 @dataclass(frozen=True)
 class WalkRequest:
-    """What is asked of a walk, after the server's caps; no `query`: edge weights score."""
+    """Parameters of a walk, within the server's limits; without `query`, edge weights score."""
 
     query: str | None
     seeds: tuple[str, ...]
@@ -51,7 +51,7 @@ class WalkRequest:
 
 @dataclass(frozen=True)
 class Node:
-    """A collected node; `path`: node ids from its seed to it, one more than it is deep."""
+    """A collected node; `path`: node ids from its seed to it, depth + 1 in number."""
 
     id: str
     label: str
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass
 class WalkResult:
-    """What a walk found and what it spent."""
+    """Nodes, edges and statistics of a walk."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     edges: dict[Edge, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class WalkResult:
     embedding: str | None = None
 
     def view(self) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
-        """Give nodes by depth, score and id, and the edges between them by depth and ends."""
+        """Return nodes by depth, score and id, and the edges between them by depth and ends."""
         nodes = sorted(self.nodes.values(), key=lambda n: (len(n.path), -n.score, n.id))
         edges = sorted(
             (depth, edge)
@@ -91,7 +91,7 @@ class WalkResult:
         return tuple(shown), tuple(lines)
 
     def spent(self) -> dict[str, int]:
-        """Give what it spent, by the names that responses have for it."""
+        """Return the statistics under their names in responses."""
         names = ("expanded", "pruned", "skipped", "depth_reached")
         return {name: getattr(self, name) for name in names}
 
@@ -101,7 +101,7 @@ class WalkResult:
         return set(self.nodes)
 
     def _path(self, src: str, dst: str) -> tuple[str, ...]:
-        """Give the node ids from a seed to `dst`, over this edge unless it leads back."""
+        """Return the node ids from a seed to `dst`, over this edge unless it leads back."""
         one, two = self.nodes[src], self.nodes[dst]
         return (*one.path, dst) if len(two.path) > len(one.path) else two.path
 
@@ -117,10 +117,10 @@ def walk_graph(
 ) -> WalkResult:
     """Walk layer by layer for at most `time_s` seconds.
 
-    Each layer keeps its best candidates, at most half of the remaining nodes; the gate selects the
-    kept nodes that are expanded, and the best of the other candidates fill the nodes left at the
-    end. So a larger depth never returns fewer nodes. A failure of the graph on the seeds is raised;
-    a later one, or the end of the time, ends the walk with the nodes found so far.
+    A layer keeps its best candidates, at most half of the remaining nodes; the gate selects those
+    to expand, and the best other candidates fill the rest at the end, so that a larger depth never
+    returns fewer nodes. A graph failure on the seeds is raised; a later one, or a timeout, ends the
+    walk.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -164,7 +164,7 @@ class _Walker:
                 break
             is_soft = depth < request.soft_depth
             delta = frontier.delta_threshold if is_soft else 0.0
-            is_near = depth < 2 and is_soft  # next to the seeds, which the question names
+            is_near = depth < 2 and is_soft  # next to the seeds, which are in the question
             gate = gate_layer(kept, None if is_near else before, frontier.top_k, delta)
             result.pruned += len(kept) - len(gate.expand)
             before = gate.best
@@ -214,7 +214,7 @@ class _Walker:
         self._result.embedding = embedder.model
 
     def _seeds(self) -> list[str]:
-        """Resolve the seeds to node ids, in the order given, and note the unknown ones."""
+        """Return the node ids of the seeds, in the given order, and record the unknown ones."""
         seeds = self._request.seeds
         entities = self._graph.entities(seeds, self._call.scope, self._left_s())
         ids = {item.id.casefold(): item.id for item in entities}
@@ -232,7 +232,7 @@ class _Walker:
         return list(self._paths)
 
     def _read(self, uuids: Sequence[str]) -> None:
-        """Hydrate chunks that are not known yet: titles, topics, documents and vectors."""
+        """Hydrate unknown chunks: titles, topics, documents and vectors."""
         missing = [uuid for uuid in dict.fromkeys(uuids) if uuid not in self._chunks]
         if not missing:
             return
@@ -246,7 +246,7 @@ class _Walker:
                 self._vectors[uuid] = matrix([chunk.vector])[0]
 
     def _expand(self, names: Sequence[str], depth: int) -> list[str]:
-        """Fetch the slice around `names`; return the nodes that its edges lead to."""
+        """Fetch the slice around `names`; return the nodes at the ends of its edges."""
         if not names:
             return []
         with self._call.telemetry.span("graph_walk_layer"):
@@ -291,7 +291,7 @@ class _Walker:
         )
 
     def _note_absent_relations(self) -> None:
-        """Warn of allowed relations that no edge around the seeds has."""
+        """Warn about allowed relations that do not occur around the seeds."""
         found = {kind.casefold() for kind in (RELATED, *STRUCTURAL)}
         found |= {kind.casefold() for _, kind, _ in self._result.edges}
         if not set(self._request.relations or ()) - found:
@@ -310,7 +310,7 @@ class _Walker:
             )
 
     def _edges_of_chunk(self, uuid: str) -> list[Edge]:
-        """Return the edges to the chunk's document and topics, whose titles are noted."""
+        """Return the edges to the chunk's document and topics, and record their titles."""
         chunk = self._chunks[uuid]
         document = DOCUMENT + chunk.doc_id
         self._titles.setdefault(document, chunk.document_name or chunk.doc_id)
@@ -352,7 +352,7 @@ class _Walker:
         return layer
 
     def _is_wanted(self, edge: Edge) -> bool:
-        """Tell whether the allow-lists of relations and the entity filter let an edge pass."""
+        """Return whether an edge passes the allow-lists of relations and entities."""
         request, (src, kind, dst) = self._request, edge
         if request.relations is not None:
             names = {kind.casefold()} | (set() if kind in STRUCTURAL else {RELATED.casefold()})
@@ -367,10 +367,10 @@ class _Walker:
         return all({end.casefold(), prefix_of(end), kinds[end]} & allowed for end in ends)
 
     def _scores(self, layer: Sequence[str]) -> dict[str, float]:
-        """Score the nodes of a layer by vectors, or by words where there are none.
+        """Return the scores of a layer's nodes, by vectors or else by words.
 
-        Without a query: by the heaviest relation that ends there (1 where none does), in shares
-        of the layer's heaviest.
+        Without a query: by the heaviest relation of a node (default 1), relative to the layer's
+        heaviest.
         """
         names = sorted(layer)
         if self._request.query is None:
@@ -383,7 +383,7 @@ class _Walker:
         return self._scores_by_vectors(names, self._query)
 
     def _scores_by_vectors(self, names: Sequence[str], query: Floats) -> dict[str, float]:
-        """Score by cosine, less what repeats the collected nodes; 0 where there is no vector."""
+        """Return cosines minus the novelty penalty; 0 without a vector."""
         self._stored([name for name in names if name not in self._vectors])
         self._embed([name for name in names if name not in self._vectors])
         candidates = {n: self._vectors[n] for n in names if n in self._vectors}
@@ -397,7 +397,7 @@ class _Walker:
         return {name: scores.get(name, 0.0) for name in names}
 
     def _stored(self, names: Sequence[str]) -> None:
-        """Read what the load made of entity names; what is of another space is made anew."""
+        """Load stored vectors of entity names; those of another model are ignored."""
         entities = [name for name in names if self._label(name) == "Entity"]
         if not entities:
             return

@@ -1,1 +1,1 @@
-"""Parse, check and plan a request."""
+"""Validation and planning of a request."""

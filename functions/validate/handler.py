@@ -14,7 +14,7 @@ from docstokg_functions.validate.validate import validate
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; it has no clients."""
+    """Return the handler; it has no clients."""
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         envelope = Envelope.model_validate(event["envelope"])

@@ -1,4 +1,4 @@
-"""Turn an HTTP body into a request, or into every reason why not; plan what it may spend."""
+"""Validation of an HTTP body as a request, and planning of its budget."""
 
 import hashlib
 import json
@@ -34,14 +34,14 @@ NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there ar
 
 CACHE_TTL_S = 3600
 FULL_TEXT_BYTES = 16_384
-"""Of each chunk, verbosity full."""
+"""Maximum bytes per chunk for verbosity full."""
 
 
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
-    """Give the plan and the scope of a request, or the reply that ends the execution.
+    """Return the plan and scope of a request, or the reply that ends the execution.
 
-    `rules`: the server's own. `started_at`: ISO time at which the execution began, trusted unless
-    it is over 5 s off.
+    `rules`: server settings. `started_at`: ISO start time, ignored if it differs from `now_ms` by
+    more than 5 s.
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
@@ -68,7 +68,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
 def _parse(
     route: str, body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Give the request, how a chat wants its reply, and all errors."""
+    """Return the request, the plan of a chat's reply, and all errors."""
     if route == "chat":
         request, chat, errors = read_chat(body, models)
         if request is not None and request.synthesis.model not in models:
@@ -88,14 +88,14 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
     if "max_chunks" not in search.budget.model_fields_set:
         fields["budget"]["max_chunks"] = search.top_k
     if "timeout_s" not in search.budget.model_fields_set:
-        del fields["budget"]["timeout_s"]  # the server's own, not the contract's
+        del fields["budget"]["timeout_s"]  # the server's default, not the contract's
     return RAGRequest.model_validate(fields), errors
 
 
 def _unknown_model(
     body: bytes, request: RAGRequest | None, models: tuple[str, ...]
 ) -> list[FieldProblem]:
-    """Check the model also when other fields are wrong, so that all errors come at once."""
+    """Check the model even if other fields are invalid, to return all errors at once."""
     if request is not None:
         model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
@@ -220,7 +220,7 @@ def _embeds(provider: str, rules: Settings) -> bool:
 
 
 def _rerank(provider: str, rules: Settings) -> Literal["yes", "no", "lost"]:
-    """Say whether to rerank; what is asked for or configured and cannot act is lost, not left."""
+    """Return "lost" if a configured reranker is unavailable, otherwise "yes" or "no"."""
     if provider == "none" or (provider == "auto" and rules.rerank_provider == "none"):
         return "no"
     off = rules.rerank_provider == "jina" and not rules.provider_jina_enabled
@@ -241,7 +241,7 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
 
 
 def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
-    """Name what a stored response depends on as far as the request tells; see `recall`."""
+    """Return the cache key parts known from the request; see `recall`."""
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))

@@ -1,1 +1,1 @@
-"""Ends a run."""
+"""End of a run."""

@@ -1,4 +1,4 @@
-"""Entry point of the stage `close` of a load: edges, removals, and the end."""
+"""Entry point of the load stage `close`: edges, removals, completion."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ SNAPSHOT = "snapshot"
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, stores = wiring.object_store(), stores_of(wiring)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Asks the encoders about the chunks of a shard."""
+"""Encoding of a shard's chunks."""

@@ -1,4 +1,4 @@
-"""Entry point of the stage `encode` of a load: rows get vectors."""
+"""Entry point of the load stage `encode`: adds vectors to rows."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import encode
@@ -7,7 +7,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, dense, sparse = wiring.object_store(), wiring.embedder(), wiring.sparse_encoder()
     return staged(lambda task, _: encode(task, objects, dense, sparse))
 

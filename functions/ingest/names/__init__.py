@@ -1,1 +1,1 @@
-"""Asks the recogniser about the chunks of a shard."""
+"""Recognition of names in a shard's chunks."""

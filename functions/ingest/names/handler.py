@@ -1,4 +1,4 @@
-"""Entry point of the stage `names` of a load: names are found in rows."""
+"""Entry point of the load stage `names`: finds names in rows."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import names
@@ -7,7 +7,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, finder = wiring.object_store(), wiring.names()
     return staged(lambda task, _: names(task, objects, finder))
 

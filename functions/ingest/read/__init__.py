@@ -1,1 +1,1 @@
-"""Takes the rows of some objects."""
+"""Reading of objects into rows."""

@@ -1,4 +1,4 @@
-"""Entry point of the stage `read` of a load: objects become rows."""
+"""Entry point of the load stage `read`: converts objects to rows."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import read
@@ -8,7 +8,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, readers = wiring.object_store(), readers_of(wiring)
     return staged(lambda task, _: read(task, objects, readers))
 

@@ -1,1 +1,1 @@
-"""Decides who is named in a run."""
+"""Entity resolution of a run."""

@@ -1,4 +1,4 @@
-"""Entry point of the stage `resolve` of a load: what a run loads is decided."""
+"""Entry point of the load stage `resolve`: determines the content of a run."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import resolve
@@ -9,7 +9,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, stores = wiring.object_store(), stores_of(wiring)
     return staged(lambda task, context: resolve(task, objects, stores, TaskTime.of(context)))
 

@@ -1,1 +1,1 @@
-"""Writes a shard's documents."""
+"""Writing of a shard's documents."""

@@ -1,4 +1,4 @@
-"""Entry point of the stage `write` of a load: documents are written."""
+"""Entry point of the load stage `write`: writes documents."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.resolved import ResolverCache
@@ -9,7 +9,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients and models."""
+    """Return the handler with its clients and models."""
     objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
     return staged(lambda task, _: write(task, objects, stores, resolvers))
 

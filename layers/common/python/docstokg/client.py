@@ -1,4 +1,4 @@
-"""A client of the HTTP API, in Python: typed by the server's own contracts, within one deadline.
+"""Python client of the HTTP API, typed by the server's contracts, with deadlines.
 
     with Client("http://127.0.0.1:8080") as rag:
         response = rag.answer("What is a seizure?", synthesis={"enabled": True,
@@ -35,7 +35,7 @@ from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 TIMEOUT_S: Final = 15.0
 RETRIES: Final = 2
 _MARGIN_S: Final = 0.4
-"""What a request needs beside the server's own deadline: the way there and back."""
+"""Seconds of a request for the network, in addition to the server's deadline."""
 _BUDGET_S: Final = (1.0, 60.0)
 _FIRST_PAUSE_S: Final = 0.2
 _TOO_MANY: Final = 429
@@ -43,7 +43,7 @@ _LONGEST_REPLY: Final = 64 * 1024 * 1024
 
 
 class ProblemError(DocsToKGError):
-    """The server refused or failed; `problem` is its own account, `errors` in it by JSON path."""
+    """The server refused or failed; `problem` is its reply, with field errors by JSON path."""
 
     def __init__(self, problem: Problem, retry_after_s: float | None = None) -> None:
         detail = "; ".join(f"{error.path}: {error.message}" for error in problem.errors)
@@ -54,12 +54,11 @@ class ProblemError(DocsToKGError):
 
 
 class Client:
-    """Asks one server; threads may share it, nothing is kept between calls.
+    """Client of one server; thread-safe and stateless.
 
-    `timeout_s` bounds each call in all, retries included; what is left of it is handed on as
-    the server's own deadline (`budget.timeout_s`) unless the request names one. A call is tried
-    again, at most `retries` times and only while there is time, when nothing can have been begun:
-    the connection was refused, or the server said 429 or 503 with Retry-After.
+    `timeout_s` limits each call including retries; the remaining time becomes the server's deadline
+    (`budget.timeout_s`) unless the request sets one. A call is retried at most `retries` times if
+    nothing was executed: the connection was refused, or the reply was 429, or 503 with Retry-After.
     """
 
     def __init__(
@@ -84,15 +83,15 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open between calls."""
+        """Do nothing: no connection is open between calls."""
 
     def answer(
         self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """`POST /v1/answer`: `fields` are those of RAGRequest.
+        """Call `POST /v1/answer`; `fields` are those of RAGRequest.
 
-        Raises ValidationError (before anything is sent), ProblemError, Timeout, Unavailable,
-        WrongAnswer; so do all methods.
+        Raise ValidationError (before anything is sent), ProblemError, Timeout, Unavailable or
+        WrongAnswer, as all methods do.
         """
         body = _request_body(RAGRequest, query, fields)
         return self._call("answer", RAGResponse, body, timeout_s)
@@ -100,26 +99,26 @@ class Client:
     def search(
         self, /, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """`POST /v1/search`: evidence without an answer."""
+        """Call `POST /v1/search`: evidence without an answer."""
         body = _request_body(SearchRequest, query, fields)
         return self._call("search", RAGResponse, body, timeout_s)
 
     def check(self, request: CheckRequest, *, timeout_s: float | None = None) -> CheckResponse:
-        """`POST /v1/check`: a draft against its sources and the graph."""
+        """Call `POST /v1/check`: a draft against its sources and the graph."""
         return self._call("check", CheckResponse, _body(request), timeout_s)
 
     def traverse(
         self, request: TraverseRequest, *, timeout_s: float | None = None
     ) -> TraverseResponse:
-        """`POST /v1/traverse`: a walk from given nodes."""
+        """Call `POST /v1/traverse`: a walk from given nodes."""
         return self._call("traverse", TraverseResponse, _body(request), timeout_s)
 
     def health(self, *, timeout_s: float | None = None) -> Health:
-        """`GET /v1/health`, also when it says that the service is down."""
+        """Call `GET /v1/health`; a service that is down is not an error."""
         return self._call("health", Health, None, timeout_s)
 
     def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:
-        """`POST /v1/documents`: queue documents to be loaded; `job` tells how it goes."""
+        """Call `POST /v1/documents`: queue documents to be loaded; see `job` for the state."""
         return self._call("load", JobAccepted, _body(request), timeout_s)
 
     def documents(
@@ -129,23 +128,23 @@ class Client:
         *,
         timeout_s: float | None = None,
     ) -> DocumentPage:
-        """`GET /v1/documents`: a page of what is loaded; its `cursor` leads to the next."""
+        """Call `GET /v1/documents`: a page of loaded documents with the `cursor` of the next."""
         parameters = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
         return self._call("documents", DocumentPage, None, timeout_s, parameters)
 
     def delete(
         self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
     ) -> JobAccepted:
-        """`DELETE /v1/documents/{doc_id}`: queue a removal."""
+        """Call `DELETE /v1/documents/{doc_id}`: queue a removal."""
         parameters = {"doc_id": doc_id, "namespace": namespace}
         return self._call("delete", JobAccepted, None, timeout_s, parameters)
 
     def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """`GET /v1/jobs/{id}`: how a load or a removal goes."""
+        """Call `GET /v1/jobs/{id}`: the state of a load or removal."""
         return self._call("job", Job, None, timeout_s, {"id": job_id})
 
     def cancel(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """`DELETE /v1/jobs/{id}`: end it; what it has loaded stays."""
+        """Call `DELETE /v1/jobs/{id}`: cancel it; documents loaded so far stay."""
         return self._call("cancel", Job, None, timeout_s, {"id": job_id})
 
     def _call[Reply: BaseModel](
@@ -190,7 +189,7 @@ class Client:
             _LONGEST_REPLY,
         )
         try:
-            # A newer server may say more than this client knows.
+            # A newer server may send fields that this client does not know.
             if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or expected is Health:
                 return expected.model_validate_json(data, extra="ignore")
             problem = Problem.model_validate_json(data, extra="ignore")
@@ -202,7 +201,7 @@ class Client:
 def _coroutine[**P, Reply](
     method: Callable[Concatenate[Client, P], Reply],
 ) -> Callable[Concatenate["AsyncClient", P], Awaitable[Reply]]:
-    """Give a method of `Client` as a coroutine that runs it in a thread of its own."""
+    """Return a method of `Client` as a coroutine that runs it in a thread."""
 
     async def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Reply:
         return await asyncio.to_thread(method, self.client, *args, **kwargs)
@@ -212,17 +211,17 @@ def _coroutine[**P, Reply](
 
 
 class AsyncClient:
-    """The same as coroutines; a cancelled one leaves its thread to the call's own deadline."""
+    """Client with coroutines; the thread of a cancelled one runs until the call's deadline."""
 
     def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
-        """Take the options of `Client`."""
+        """Create a client with the options of `Client`."""
         self.client = Client(url, **options)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is open between calls."""
+        """Do nothing: no connection is open between calls."""
 
     answer = _coroutine(Client.answer)
     search = _coroutine(Client.search)
@@ -237,7 +236,7 @@ class AsyncClient:
 
 
 def _target(route: Route, parameters: Mapping[str, str]) -> str:
-    """Give method, path and query: what the path does not name goes into the query."""
+    """Return method, path and query; parameters outside the path go into the query."""
     quoted = {name: quote(value, safe="") for name, value in parameters.items()}
     rest = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}
     query = f"?{urlencode(rest)}" if rest else ""
@@ -247,7 +246,7 @@ def _target(route: Route, parameters: Mapping[str, str]) -> str:
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """Give the body, checked here as the server would, with what was given and nothing else."""
+    """Return the body, validated as on the server, with the given fields only."""
     if isinstance(query, BaseModel):
         return _body(query)
     return _body(contract.model_validate({"query": query, **fields}))
@@ -258,7 +257,7 @@ def _body(request: BaseModel) -> dict[str, Any]:
 
 
 def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
-    """Hand the rest of the deadline on, unless the request names its own."""
+    """Return the body with the remaining time, unless it has its own."""
     budget = body.get("budget", {})
     if "timeout_s" in budget:
         return body
@@ -268,7 +267,7 @@ def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
 
 
 def _pause(failed: Exception, attempt: int) -> float | None:
-    """Seconds to wait before another try; None where another try is not safe."""
+    """Return the seconds before a retry; None if a retry is not safe."""
     backoff = _FIRST_PAUSE_S * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
     if isinstance(failed, NeverSent):
         return backoff
@@ -276,7 +275,7 @@ def _pause(failed: Exception, attempt: int) -> float | None:
         return None
     if failed.status == _TOO_MANY:
         return failed.retry_after_s or backoff
-    # With Retry-After the server says that it has not begun; a bare 503 is an answer.
+    # Retry-After means that nothing was executed; a bare 503 is a result.
     return failed.retry_after_s if failed.status == HTTPStatus.SERVICE_UNAVAILABLE else None
 
 

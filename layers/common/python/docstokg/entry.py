@@ -1,4 +1,4 @@
-"""A Lambda handler that outlives its credentials and its connections."""
+"""Lambda handlers that renew their credentials and connections."""
 
 import gc
 import math
@@ -12,22 +12,21 @@ from docstokg.settings import Settings
 from docstokg.wiring import WARM_TIME_S, Handler, Wiring, by_name, with_secrets
 
 RESTORE_TIME_S = 3.0
-"""Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
+"""Seconds to prepare after a restore; Lambda allows the hooks 10 s, of which secrets may take 5."""
 SECRETS_TIME_S = 300.0
 REFUSED_TIME_S = 10.0
-"""A secret that is still the refused one is not read again before."""
+"""Minimum seconds between two reads of refused secrets."""
 READ_AGAIN_S = 1.0
-"""For each secret, inside a request whose credential was refused."""
+"""Seconds per secret, inside a request whose credential was refused."""
 GARBAGE_AFTER = 20_000
-"""Objects made and not yet gone before a look for cycles among them; a question makes 5,000."""
+"""Threshold of the garbage collector, in new objects; a question creates 5,000."""
 
 
 def freeze_garbage() -> None:
-    """Leave what a process made while it started out of every later look for garbage.
+    """Freeze start-up objects so that the garbage collector skips them.
 
-    Models, routes and parsed expressions stay to the end. Looking through them took 35 ms of
-    every thirtieth question, in which nobody else was answered, and a look at what one question
-    made finds nothing: its objects are no cycles.
+    Scanning them took 35 ms of every thirtieth question; the objects of a question contain no
+    cycles.
     """
     gc.collect()
     gc.freeze()
@@ -35,13 +34,11 @@ def freeze_garbage() -> None:
 
 
 class Entry:
-    """A handler that outlives its credentials and its connections.
+    """A Lambda handler that renews its credentials and connections.
 
-    A snapshot is taken when a version is published and restored hours or weeks later: its
-    connections are dead, what it knew is old, and its secrets may have been filled in or changed
-    since. Models stay, everything else is made anew. Every SECRETS_TIME_S, and at once when a
-    credential was refused, a running process looks whether a secret has another value: a rotation
-    needs no deploy, and the event that met it is answered again with the new one.
+    After a snapshot's restore, models are kept and everything else is created again. Every
+    SECRETS_TIME_S, and at once after a refused credential, secrets are checked, and the event is
+    retried with the new value: a rotation needs no deployment.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
@@ -57,7 +54,7 @@ class Entry:
         freeze_garbage()
 
     def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
-        """Answer one event; `Handler`."""
+        """Handle one event."""
         if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
             self._look()
         self._refusal = False
@@ -75,11 +72,11 @@ class Entry:
             self._wiring.telemetry.flush()
 
     def before_snapshot(self) -> None:
-        """Close what a restored copy could not use."""
+        """Close connections, which a restored copy could not use."""
         self._wiring.close()
 
     def after_restore(self) -> None:
-        """Start from the models: secrets as they are now, new connections, nothing remembered."""
+        """Keep the models; renew secrets and connections."""
         self._renew(self._current())
         self._prepare(RESTORE_TIME_S)
 
@@ -87,14 +84,14 @@ class Entry:
         self._refusal = self._refusal or isinstance(error, Refused)
 
     def _refreshed(self) -> bool:
-        """Read the secrets after a refusal; whether there is a new one to try."""
+        """Read the secrets after a refusal; return whether there is a new one to try."""
         if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
             return False
         self._refused_at = time.monotonic()
         return self._look(READ_AGAIN_S)
 
     def _look(self, time_s: float | None = None) -> bool:
-        """Take over what the secrets say now; whether that was anything new."""
+        """Apply the current secrets; return whether they have changed."""
         current = self._current(time_s)
         if current == self._settings:
             return False
@@ -104,7 +101,7 @@ class Entry:
         return True
 
     def _current(self, time_s: float | None = None) -> Settings:
-        """Give the settings with secrets as they are now, or as they were while unreadable."""
+        """Return the settings with current secrets, or the last ones if they are unreadable."""
         self._read_at = time.monotonic()
         try:
             return with_secrets(self._bare, time_s)
@@ -119,16 +116,16 @@ class Entry:
 
     def _prepare(self, time_s: float) -> None:
         if "cache" in by_name(self._settings.tables):
-            self._wiring.response_cache()  # its client takes longer to make than a call may take
+            self._wiring.response_cache()  # creating its client takes longer than a call may take
         self._wiring.warm(time_s)
 
 
 def entry_point(
     build: Callable[[Wiring], Handler], module: dict[str, Any]
 ) -> Callable[[str], Handler]:
-    """Give a module's `__getattr__`: the runtime's first look makes `handler`: at INIT, not import.
+    """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
 
-    AttributeError for any other name.
+    It raises AttributeError for any other name.
     """
 
     def attribute(name: str) -> Handler:

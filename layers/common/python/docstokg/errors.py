@@ -1,40 +1,40 @@
-"""Every error the product raises on purpose; retryable is a class, so that it can be named.
+"""Errors of the product; retryable errors have a common base class.
 
 DocsToKGError
-├── Retryable                 trying again later may work
-│   ├── Unavailable           a dependency refused, broke off or is not there
-│   │   ├── CircuitOpen       it failed repeatedly, so it was not even called
+├── Retryable                 a later retry may succeed
+│   ├── Unavailable           a dependency refused, broke off or is unreachable
+│   │   ├── CircuitOpen       the circuit breaker is open, so it was not called
 │   │   ├── NotConfigured     no key, role or address is set for it
-│   │   ├── NotLoaded         the store answers, and nothing was ever loaded into it
-│   │   └── NotInstalled      the package that speaks to it is not installed
-│   ├── Locked                another load has what this one needs
-│   ├── Timeout               it did not answer in the time it was given
-│   └── QuotaExceeded         it refused because of too many calls
-└── Permanent                 trying again will not help
-    ├── Misconfigured         a setting is wrong; the message says which
-    │   └── Refused           a dependency did not take our credential, which may be an old one
-    ├── WrongAnswer           a dependency answered something that breaks its own contract
+│   │   ├── NotLoaded         the store is reachable but empty
+│   │   └── NotInstalled      its client package is not installed
+│   ├── Locked                another load holds the lease
+│   ├── Timeout               a dependency exceeded its time
+│   └── QuotaExceeded         a dependency refused because of too many calls
+└── Permanent                 a retry cannot succeed
+    ├── Misconfigured         a setting is wrong; the message names it
+    │   └── Refused           a dependency refused the credential, which may be outdated
+    ├── WrongAnswer           a dependency violated its own contract
     ├── PlanRejected          the plan guard refused a query
-    ├── InvalidCursor         a cursor of another request, or a forged one
+    ├── InvalidCursor         a cursor is forged or of another request
     ├── NothingToCite         nothing could be hydrated: 503
-    └── LoadError             a file could not be read as what its name says
+    └── LoadError             a file does not match the format of its name
 """
 
 
 class DocsToKGError(Exception):
-    """Root of the tree; `str()` is one sentence that says what to do next where that helps."""
+    """Base class; `str()` is one sentence, with the next step if that helps."""
 
 
 class Retryable(DocsToKGError):
-    """Trying again later may work."""
+    """A later retry may succeed."""
 
 
 class Unavailable(Retryable):
-    """A dependency refused, broke off or is not there."""
+    """A dependency refused, broke off or is unreachable."""
 
 
 class CircuitOpen(Unavailable):
-    """The dependency failed repeatedly, so it was not called."""
+    """The circuit breaker is open, so the dependency was not called."""
 
 
 class NotConfigured(Unavailable):
@@ -42,19 +42,19 @@ class NotConfigured(Unavailable):
 
 
 class NotLoaded(Unavailable):
-    """The store is in reach, and nothing was ever loaded into it."""
+    """The store is reachable but empty."""
 
 
 class NotInstalled(Unavailable):
-    """The package that speaks to the dependency is not installed; the message names the extra."""
+    """The client package is not installed; the message contains the extra."""
 
 
 class Locked(Retryable):
-    """Another load is under way; this one may go on when that has ended."""
+    """Another load holds the lease; retry when it has ended."""
 
 
 class Timeout(Retryable):
-    """The dependency did not answer in the time it was given."""
+    """The dependency exceeded its time."""
 
 
 class QuotaExceeded(Retryable):
@@ -62,7 +62,7 @@ class QuotaExceeded(Retryable):
 
 
 class Permanent(DocsToKGError):
-    """Trying again will not help."""
+    """A retry cannot succeed."""
 
 
 class Misconfigured(Permanent):
@@ -70,11 +70,11 @@ class Misconfigured(Permanent):
 
 
 class Refused(Misconfigured):
-    """A dependency did not take our credential, which may have been rotated since it was read."""
+    """A dependency refused the credential, which may have been rotated."""
 
 
 class WrongAnswer(Permanent):
-    """A dependency answered something that breaks its own contract."""
+    """A dependency violated its own contract."""
 
 
 class PlanRejected(Permanent):
@@ -82,7 +82,7 @@ class PlanRejected(Permanent):
 
 
 class InvalidCursor(Permanent):
-    """The cursor belongs to another request."""
+    """The cursor is forged or of another request."""
 
 
 class NothingToCite(Permanent):
@@ -90,14 +90,13 @@ class NothingToCite(Permanent):
 
 
 class LoadError(Permanent):
-    """A file could not be read as what its name says."""
+    """A file does not match the format of its name."""
 
 
 def cause(error: DocsToKGError) -> dict[str, str]:
-    """Give the fields of a log line that say why something failed.
+    """Return the log fields for the cause of a failure.
 
-    The message is the adapter's own; of the vendor's error behind it only the kind is told,
-    because a vendor may quote the question.
+    Of a vendor's error only the type is logged, because its message may contain the question.
     """
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:

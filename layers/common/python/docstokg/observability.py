@@ -1,4 +1,4 @@
-"""What the product says of itself: one JSON line per request, metrics and spans by fixed names."""
+"""Observability: JSON log lines, metrics and spans with fixed names."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 PRIVATE_FIELDS = ("query", "snippets", "answer")
 
 ASKED = ("namespace", "synthesis", "mode", "provider")
-"""Labels of what was asked, and of who wrote the answer; "" where a request did not come so far."""
+"""Labels of request and answer provider; "" if a request ended earlier."""
 
 METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "rag_requests_total": ("counter", ("route", "status", *ASKED), "requests answered"),
@@ -47,17 +47,17 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
 
 
 class MetricSink(Protocol):
-    """Where metrics go: Prometheus on a laptop, CloudWatch EMF in AWS."""
+    """Destination of metrics: Prometheus on a laptop, CloudWatch EMF in AWS."""
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Record one value of a metric named in METRICS."""
+        """Record one value of a metric in METRICS."""
 
     def flush(self) -> None:
-        """Hand over what was recorded; called when an invocation ends."""
+        """Send the recorded values; called at the end of an invocation."""
 
 
 Segments = Callable[[str, float, float, str], None]
-"""Takes a part of a trace: name, begin and end in epoch seconds, "ok" or the kind of the error."""
+"""Receives a trace segment: name, begin and end in epoch seconds, "ok" or the error type."""
 
 
 Line = Mapping[str, Any]
@@ -65,7 +65,7 @@ Line = Mapping[str, Any]
 
 
 def text_of(line: Line, *, reveal: bool) -> str:
-    """Return a log line as JSON; private fields are redacted unless the deployment reveals them."""
+    """Return a log line as JSON; private fields are redacted unless `reveal` is set."""
     shown = {
         key: REDACTED if key in PRIVATE_FIELDS and not reveal else value
         for key, value in line.items()
@@ -74,7 +74,7 @@ def text_of(line: Line, *, reveal: bool) -> str:
 
 
 class Telemetry:
-    """The one object through which steps and adapters report."""
+    """Logs, metrics and traces of steps and adapters."""
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ class Telemetry:
         segments: Segments | None = None,
         log_line: Callable[[Line], object] | None = None,
     ) -> None:
-        """`log_line` writes a line that is not redacted yet, in place of `write`."""
+        """Create a telemetry object. `log_line` replaces `write` and gets unredacted lines."""
         self._sink = sink
         self._segments = segments
         self._log_line = log_line or (lambda line: write(text_of(line, reveal=reveal)))
         self._threshold = LEVELS.index(level)
         self.on_error: Callable[[Exception], None] = lambda _: None
-        """Is told what ended a span, for who can do something about it."""
+        """Called with the exception that ended a span."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, or observe one value of a histogram."""
@@ -99,7 +99,7 @@ class Telemetry:
             self._sink.record(name, value, labels)
 
     def flush(self) -> None:
-        """Hand the metrics of one invocation over."""
+        """Send the metrics of one invocation."""
         if self._sink is not None:
             self._sink.flush()
 

@@ -1,7 +1,7 @@
-"""What the product needs from outside, as Protocols; every call takes `timeout_s` and keeps it.
+"""Ports: Protocols of external dependencies; every call takes `timeout_s` and keeps it.
 
-All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in time,
-`Unavailable` when the other side is not there, `WrongAnswer` when it talks nonsense.
+Ports are synchronous and raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an
+unreachable dependency, `WrongAnswer` for an invalid response.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,37 +38,37 @@ class SearchIndex(Protocol):
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Answer all `queries` in one round trip, results in their order.
+        """Run all `queries` in one round trip; return results in their order.
 
-        A channel that fails says so in its result; only the failure of the whole trip raises.
+        A failing channel is reported in its result; only a failure of the whole call raises.
         """
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Read chunks by uuid in one round trip; what `scope` hides is `missing`."""
+        """Return chunks by uuid in one round trip; those hidden by `scope` are `missing`."""
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Read the packed vectors of chunks' sentences by uuid, in one round trip.
+        """Return the packed sentence vectors of chunks by uuid, in one round trip.
 
-        Chunks that `scope` hides, and those without such vectors, are left out.
+        Chunks hidden by `scope`, and those without such vectors, are omitted.
         """
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
-        """Say what the index holds and which embedding model fixed its vector space.
+        """Return contents and embedding models of the index.
 
-        `anew`: never a remembered answer, which may be one of before another load.
+        `anew`: skip the cache, whose entry may precede another load.
         """
 
     def generation(self, timeout_s: float) -> str | None:
-        """Name what the index holds: another name after every load and removal, in every index.
+        """Return an id of the index contents, which changes after every load and removal.
 
-        Never a remembered answer. None while a load is open or unfinished, and where none ended.
+        Never cached. None before the first load ends, and while a load is open or unfinished.
         """
 
 
 class IndexWriter(Protocol):
-    """The loading side of a search index: whole chunks or nothing, repeatable."""
+    """Loading side of a search index: idempotent writes of whole chunks."""
 
     def hold(
         self,
@@ -77,13 +77,12 @@ class IndexWriter(Protocol):
         run: str = "",
         more: bool = False,
     ) -> AbstractContextManager[None]:
-        """Keep every other load and removal out of this index, within and beyond this machine.
+        """Hold the index's lease against other loads and removals, also on other machines.
 
-        Waits for the one under way and calls `waiting` with the seconds waited since it was last
-        called; `Timeout` after `wait_s`. The lease of a killed holder passes on within 30 s.
-        `run`: who names the same run shares the lease, where the index takes several writers at
-        once, else waits for its other tasks. `more` of them follow: the lease is not given back,
-        it runs out.
+        Waits for the current holder, calling `waiting` with the seconds since its last call; raises
+        `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: tasks of the
+        same run share the lease if the index supports several writers. `more`: further tasks
+        follow, so the lease is not released but expires.
         """
 
     def open_load(
@@ -94,90 +93,90 @@ class IndexWriter(Protocol):
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Start a load; `Misconfigured` when the namespace was embedded by another model.
+        """Start a load; raise `Misconfigured` if the namespace was embedded by another model.
 
-        So an index is, where it has but one space, and where no namespace is given.
+        Without a namespace, or with a single vector space, the whole index is checked.
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to the fingerprint it was stored with (see `put`)."""
+        """Map each stored uuid to its stored fingerprint (see `put`)."""
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; count the chunks removed.
+        """Update a stored document; return the number of removed chunks.
 
-        No reader gets old and new text of it in one answer of `SearchIndex.get`.
+        No call of `SearchIndex.get` returns both old and new text of it.
         """
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts, replacing by id, all or none."""
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """List the chunks of one document."""
+        """Return the chunk uuids of one document."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove chunks with the facts they state (None: the whole namespace); count them."""
+        """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
 
     def close_load(self) -> None:
-        """Make everything put so far searchable on all channels, durably."""
+        """Make all writes durable and searchable on all channels."""
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Give every chunk of a namespace the vectors of another model, all at once or not at all.
+        """Replace the vectors of all chunks of a namespace atomically.
 
-        Until then the old ones answer; durable and searchable when it returns.
+        Until then the old ones are used; the new ones are durable and searchable on return.
         """
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
-        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        """Yield every chunk as written, with its fingerprint, by uuid."""
 
     def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
         """Yield every fact, by id."""
 
 
 class DocumentRegister(Protocol):
-    """Which documents a store holds, where they came from, and the texts made of them."""
+    """Register of stored documents, with their origin and extracted texts."""
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """List a page of records by doc_id, those that follow `after`, without their texts."""
+        """Return a page of records after the doc_id `after`, in order, without texts."""
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Read the records of some documents, without their texts, in no promised order."""
+        """Return the records of some documents, without texts, in any order."""
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Read the text a converter made of a document; None where there is none."""
+        """Return the extracted text of a document, or None."""
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
-        """Read the file a document was; None where it, or any, is not kept."""
+        """Return the original file of a document; None if it is not stored."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
-        """Remove records with their texts (None: the whole namespace)."""
+        """Remove records with their texts (None: all of the namespace)."""
 
     def namespaces(self) -> tuple[str, ...]:
-        """List the namespaces that hold documents."""
+        """Return the namespaces that contain documents."""
 
 
 class JobQueue(Protocol):
-    """Loads and removals that are asked for now and done later."""
+    """Queue of loads and removals."""
 
     def add(self, order: JobOrder) -> bool:
-        """Queue a job; False when as many of its namespace wait as may."""
+        """Queue a job; return False if its namespace has too many."""
 
     def get(self, job_id: str) -> Job | None:
-        """Say how a job goes; None when there is none of this name."""
+        """Return the state of a job, or None if it is unknown."""
 
     def cancel(self, job_id: str) -> None:
-        """End a job that has not ended; what it has loaded stays."""
+        """Cancel an unfinished job; documents loaded so far stay."""
 
 
 class StoredObject(NamedTuple):
-    """An object of a bucket as a list names it. `size`: bytes; `modified`: seconds since 1970."""
+    """A listed object of a bucket. `size`: bytes; `modified`: seconds since 1970."""
 
     key: str
     size: int
@@ -189,20 +188,20 @@ class ObjectStore(Protocol):
     """One bucket of objects by key."""
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """List at most 1,000 objects below `prefix` by the bytes of their keys, after `after`."""
+        """Return at most 1,000 objects below `prefix` and after `after`, in byte order of keys."""
 
     def get(self, key: str) -> bytes:
-        """Read an object; KeyError when it is not there."""
+        """Return an object; raise KeyError if it is missing."""
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object."""
 
     def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is removed already."""
+        """Remove an object; a missing one is ignored."""
 
 
 class LoadRun(NamedTuple):
-    """A run of the loading machine. `arguments`: its input; `failed`: it ended without a report."""
+    """An execution of the load state machine. `arguments`: its input; `failed`: no report."""
 
     arguments: Mapping[str, Any]
     ended: bool
@@ -210,36 +209,36 @@ class LoadRun(NamedTuple):
 
 
 class LoadRuns(Protocol):
-    """Runs of the machine that loads what is in a bucket."""
+    """Executions of the state machine that loads a bucket."""
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """Begin a run; the same name with the same arguments begins it once."""
+        """Start a run; repeated calls with the same name and arguments start it once."""
 
     def stop(self, name: str) -> None:
-        """End a run that has not ended."""
+        """Stop an unfinished run."""
 
     def find(self, name: str) -> LoadRun | None:
-        """Say how a run goes; None when there is none of this name, or not any more."""
+        """Return the state of a run; None if it is unknown or expired."""
 
     def unfinished(self) -> Mapping[str, float]:
-        """Give the runs that have not ended, a hundred at most: name and epoch second of begin."""
+        """Return the start times of at most 100 unfinished runs, by name, in epoch seconds."""
 
 
 class KnowledgeGraph(Protocol):
-    """Documents, chunks, entities and relations, read only."""
+    """Read-only graph of documents, chunks, entities and relations."""
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Alias look-up and 1-hop neighbourhood in one round trip."""
+        """Look up aliases and the 1-hop neighbourhood in one round trip."""
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """One more hop around the entities of `frontier`, in one round trip."""
+        """Return one more hop around the entities of `frontier`, in one round trip."""
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Read entities by id, sorted by id; unknown ones are left out."""
+        """Return entities by id, sorted by id; unknown ones are omitted."""
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -247,14 +246,14 @@ class KnowledgeGraph(Protocol):
         """Map each known id to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each known id to the stored vector of its name; those without one are left out."""
+        """Map each known id to the stored vector of its name; those without one are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Say what the graph holds."""
+        """Return the contents of the graph."""
 
 
 class GraphWriter(Protocol):
-    """The loading side of the graph: repeatable, in batches, each all or none."""
+    """Loading side of the graph: idempotent batches, each all or none."""
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
         """Write chunk nodes with their documents and topics, replacing by uuid."""
@@ -263,12 +262,12 @@ class GraphWriter(Protocol):
         """Write entities with their aliases, replacing by id."""
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
-        """Write relations, replacing by (source, type, target, evidence); bare ends are made."""
+        """Write relations, replacing by (source, type, target, evidence); create missing ends."""
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
-        """Replace all mentions of each given chunk uuid; of one entity the first place is kept.
+        """Replace all mentions of each given chunk uuid; the first of each entity is kept.
 
-        The chunk is about an entity when one of its records says so.
+        The chunk is about an entity if one of its records is `about`.
         """
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
@@ -278,44 +277,44 @@ class GraphWriter(Protocol):
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names read from chunks, by chunk uuid; `put_chunks` clears them.
+        """Store the names found in chunks, by chunk uuid; `put_chunks` clears them.
 
-        Each value is a text that only the loader reads (`loading.names.stored_names`).
+        The format of values is internal to the loader (`loading.names.stored_names`).
         """
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
         """Yield (uuid, stored names or "") of every chunk of a namespace.
 
-        `put_names` may be called meanwhile.
+        `put_names` may be called during the iteration.
         """
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        """Map chunks that are evidence for relations to the ends of these relations."""
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
-        """List the entities that most chunks mention, most first, then by id."""
+        """Return the entities mentioned by most chunks, in descending order, then by id."""
 
     def recogniser(self, namespace: str) -> str | None:
-        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        """Return the name recogniser of a namespace; None or "" if unknown."""
 
     def note_recogniser(self, namespace: str, name: str) -> None:
-        """Note what finds the names in a namespace's texts."""
+        """Record the name recogniser of a namespace."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and stated relations, then what nothing supports.
+        """Remove chunks with their mentions and relations, then unsupported entities.
 
-        Without `tidy` what nothing supports may stay until `close_load`: another writer of the
-        same load may be about to mention it.
+        Without `tidy`, unsupported entities may stay until `close_load`: another writer of the same
+        load may mention them.
         """
 
     def close_load(self) -> None:
-        """Make everything put so far readable, durably, with fresh counts."""
+        """Make all writes durable and readable, with updated counts."""
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""
 
     def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
-        """Yield every entity that was put, by id; bare ends follow from relations and mentions."""
+        """Yield every written entity, by id; other ends follow from relations and mentions."""
 
     def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
         """Yield every relation, by source, type, target and evidence."""
@@ -329,39 +328,39 @@ Parts = tuple[bytes, bytes]
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors of one space."""
+    """Encoder of texts as unit vectors of one space."""
 
     @property
     def model(self) -> str:
-        """Name the vector space, as the index records it."""
+        """Return the name of the vector space, as recorded in the index."""
 
     @property
     def dimension(self) -> int:
-        """Give the number of components."""
+        """Return the number of components."""
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one float32 little-endian unit vector per passage (None: no limit, loading)."""
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return, while loading, each text's vector and those of its stretches, packed.
+        """Return each text's vector and the packed vectors of its parts, for loading.
 
-        `parts`: per text, the stretches in code points. A model that reads the text once may take
-        their vectors from that reading. See `domain.vectors.packed`.
+        `parts`: spans per text, in code points. A model may derive their vectors from a single pass
+        over the text. See `domain.vectors.packed`.
         """
 
 
 @runtime_checkable
 class QuestionReader(Protocol):
-    """An embedder that reads questions otherwise than passages."""
+    """An embedder that encodes questions differently from passages."""
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per question, of the space of the passages."""
+        """Return one unit vector per question, in the space of the passages."""
 
 
 def embed_questions(
     embedder: Embedder, texts: Sequence[str], timeout_s: float | None
 ) -> tuple[bytes, ...]:
-    """Embed what is asked as its encoder reads questions."""
+    """Embed questions with the encoder's question mode, if it has one."""
     if isinstance(embedder, QuestionReader):
         return embedder.embed_questions(texts, timeout_s)
     return embedder.embed(texts, timeout_s)
@@ -369,46 +368,46 @@ def embed_questions(
 
 @runtime_checkable
 class EncoderChoice(Protocol):
-    """An embedder that knows others, for namespaces that were loaded with one of them."""
+    """An embedder that provides others, for namespaces loaded with one of them."""
 
     def of(self, model: str) -> Embedder | None:
-        """Give the encoder of a vector space, None where it is not installed."""
+        """Return the encoder of a vector space, None if it is not installed."""
 
 
 def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
-    """Give the encoder of what is stored: this one, one that it knows, or None."""
+    """Return the encoder of the stored vectors: this one, one that it provides, or None."""
     if embedder is None or model in (None, embedder.model):
         return embedder
     return embedder.of(model) if isinstance(embedder, EncoderChoice) and model else None
 
 
 class LanguageFinder(Protocol):
-    """Texts to the languages they are written in."""
+    """Language identification."""
 
     def language(self, text: str) -> str:
-        """Give an ISO 639-1 code, "" for English and where it cannot say."""
+        """Return an ISO 639-1 code; "" for English or unknown."""
 
     def probabilities(self, text: str) -> dict[str, float]:
-        """Give how likely a question is in each language that indexes know, English too."""
+        """Return the probability of each supported language for a question, including English."""
 
 
 class NameFinder(Protocol):
-    """Texts to the names of people, places and things in them; used by loads only."""
+    """Recogniser of names of people, places and things, for loads only."""
 
     @property
     def model(self) -> str:
-        """Name the recogniser, as the graph records it."""
+        """Return the name of the recogniser, as recorded in the graph."""
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Return the names of each text, each once."""
+        """Return the names in each text, without duplicates."""
 
 
 class SparseEncoder(Protocol):
-    """Texts to weighted tokens of one vocabulary."""
+    """Encoder of texts as weighted tokens of one vocabulary."""
 
     @property
     def model(self) -> str:
-        """Name the vocabulary and weights, as the index records them."""
+        """Return the name of vocabulary and weights, as recorded in the index."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return token -> weight (> 0) for passages."""
@@ -422,23 +421,23 @@ class Reranker(Protocol):
 
     @property
     def model(self) -> str:
-        """Name the model."""
+        """Return the name of the model."""
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one relevance score per passage, higher is better."""
 
 
 class Pair(NamedTuple):
-    """A claim and the sources that it is checked against, at least one."""
+    """A claim and its sources, at least one."""
 
     claim: str
     sources: tuple[str, ...]
 
 
 class Opinion(NamedTuple):
-    """Probabilities in [0, 1] that a source supports or contradicts a claim (None: not told).
+    """Probabilities in [0, 1] that a source supports or contradicts a claim (None: unknown).
 
-    `quote`: the words of a source that decide it; counts only if a source contains them.
+    `quote`: the decisive words of a source; counts only if a source contains them.
     """
 
     supported: float
@@ -451,14 +450,14 @@ class Verifier(Protocol):
 
     @property
     def name(self) -> str:
-        """Name the verifier for responses and logs, such as `onnx:FOLDER` or `llm:MODEL`."""
+        """Return the name for responses and logs, such as `onnx:FOLDER` or `llm:MODEL`."""
 
     @property
     def threshold(self) -> float:
         """Return the probability at which a claim counts as supported."""
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair, the strongest over its sources; None: cannot tell."""
+        """Return one opinion per pair, the strongest over its sources; None if undecided."""
 
 
 def strongest(opinions: Sequence[Opinion]) -> Opinion:
@@ -468,12 +467,12 @@ def strongest(opinions: Sequence[Opinion]) -> Opinion:
 
 
 class LanguageModel(Protocol):
-    """A model that writes."""
+    """A generative language model."""
 
     def context_tokens(self, model: str) -> int | None:
-        """Say how many tokens a model reads at most; None where nobody knows."""
+        """Return the context size of a model in tokens; None if unknown."""
 
-    def complete(  # noqa: PLR0913 - one call, told by name
+    def complete(  # noqa: PLR0913 - one call with named arguments
         self,
         messages: Sequence[Mapping[str, str]],
         *,
@@ -484,94 +483,94 @@ class LanguageModel(Protocol):
         schema: Mapping[str, Any] | None = None,
         told: Callable[[str], bool] | None = None,
     ) -> Completion:
-        """Return one completion; `Timeout`, `QuotaExceeded` and `Unavailable` are told apart.
+        """Return one completion; raise `Timeout`, `QuotaExceeded` or `Unavailable`.
 
-        `schema`: the JSON Schema that the text should keep to, as far as the provider can hold it.
-        `told`: called with all that is written so far, as it comes; once it is false the call is
-        closed. What was written when the time is over is a completion, too.
+        `schema`: JSON Schema of the text, as far as the provider supports it. `told`: called with
+        the text so far during generation; False closes the call. If time runs out, the text
+        generated so far is a completion, too.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:
-        """Give dollars per token, in and out; None where the price is not known."""
+        """Return dollars per input and output token; None if unknown."""
 
 
 class ReplyStore(Protocol):
-    """Replies of language models to loads, by what was asked; never given up by themselves."""
+    """Model replies for loads, by request; they never expire."""
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Find what is kept."""
+        """Return the stored replies."""
 
     def put(self, replies: Mapping[str, str]) -> None:
-        """Keep replies, durably when it returns."""
+        """Store replies, durable on return."""
 
 
 class ResponseCache(Protocol):
-    """Finished response bodies by scope key, with a time to live."""
+    """Complete response bodies by scope key, with a time to live."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) or None."""
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Keep a body."""
+        """Store a body."""
 
 
 class TraceSink(Protocol):
-    """Where retrieval traces go."""
+    """Destination of retrieval traces."""
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Hand one message over, or raise in time."""
+        """Send one message, or raise within the timeout."""
 
 
 class TraceStore(Protocol):
-    """Where recorded traces live."""
+    """Storage of recorded traces."""
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; again changes nothing."""
+        """Write all messages or none; idempotent."""
 
     def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
         """Return the trace of a request, lists by rank or falling score; None if there is none."""
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove traces older than a time; count them."""
+        """Remove traces older than a time; return their number."""
 
 
 class TokenVerifier(Protocol):
-    """Who a bearer token names."""
+    """Verifier of bearer tokens."""
 
     def caller(self, token: str) -> Caller | None:
-        """Give the caller, None when the token is not valid; `Unavailable` without keys."""
+        """Return the caller, None for an invalid token; raise `Unavailable` without keys."""
 
 
 class CallCounter(Protocol):
-    """Counts that all processes of a deployment share."""
+    """Counters shared by all processes of a deployment."""
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Add one to a count that is kept for `ttl_s` seconds; the new count."""
+        """Increment a counter that expires after `ttl_s` seconds; return the new value."""
 
 
 class Workflow(Protocol):
-    """The state machine, or the function behind a route that is none, wherever it runs."""
+    """The state machine, or the function of another route, local or remote."""
 
     def run(self, envelope: Envelope) -> Reply:
-        """Run it once to its reply."""
+        """Run it once and return its reply."""
 
 
 class PieceCounter(Protocol):
-    """The word pieces of the encoder, to cut documents where it stops reading."""
+    """Word pieces of the encoder, to split documents at its input limit."""
 
     def starts(self, text: str) -> Sequence[int]:
-        """List where the pieces of a text begin, ascending, in code points."""
+        """Return the starts of the pieces of a text, ascending, in code points."""
 
 
 class Converter(Protocol):
-    """Document formats, made text with headings, paragraphs, lists, tables and pages."""
+    """Converter of document formats to text with headings, paragraphs, lists, tables and pages."""
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Map each suffix it reads to the name and version of what reads it."""
+        """Map each supported suffix to name and version of its reader."""
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Read one file, mostly one document; `LoadError` says why it cannot be read.
+        """Convert one file, usually to one document; raise `LoadError` with the reason on failure.
 
-        The text of `.md`, `.txt` and `.rst` is the decoded file; of others, what was made of it.
+        The text of `.md`, `.txt` and `.rst` is the decoded file; that of others is generated.
         """

@@ -1,4 +1,4 @@
-"""The one place where ports meet adapters; vendors are imported inside the factories only."""
+"""Dependency injection: creates adapters for ports; imports vendors in factories only."""
 
 import functools
 import hashlib
@@ -24,18 +24,18 @@ Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
 FIRST_FLAGS_TIME_S = 0.5
-"""The agent fetches while the sandbox starts; its first answer may be on its way."""
+"""Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
 DRAW_S = 10
-"""Of the processor, for the picture of one page."""
+"""Seconds of processor time to draw one page."""
 
 OTHER_ENCODER = "encoder "
-"""Before the names of encoders that namespaces were loaded with, in what is made once."""
+"""Prefix of the keys of further encoders in the port cache."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
-    """Make a port at the first call and keep it under the name of its factory."""
+    """Create a port at the first call and cache it under the name of its factory."""
 
     @functools.wraps(make)
     def port(self: "Wiring") -> Port:
@@ -45,7 +45,7 @@ def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
 
 
 class Wiring:
-    """Ports for one set of settings, each made once, on first use, from any thread."""
+    """Ports for one set of settings, each created on first use; thread-safe."""
 
     def __init__(
         self,
@@ -53,7 +53,10 @@ class Wiring:
         telemetry: Telemetry | None = None,
         made: Mapping[str, object] | None = None,
     ) -> None:
-        """`made`: ports given by a test or another composition, by factory name."""
+        """Create an empty wiring.
+
+        `made`: ports of a test or another composition, by factory name.
+        """
         self.settings = settings
         self.telemetry = telemetry or _telemetry(settings)
         self._made: dict[str, object] = dict(made or {})
@@ -62,20 +65,20 @@ class Wiring:
         self._flagged = settings
 
     def _once[Port](self, name: str, make: Callable[[], Port]) -> Port:
-        """Give what is kept under a name, made now if it is not there yet."""
+        """Return the cached value of a name, created on first use."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
             return cast(Port, self._made[name])
 
     def override(self, name: str, port: object) -> None:
-        """Use a port made elsewhere, by factory name: a laptop's own workflow and functions."""
+        """Replace a port by factory name, such as local workflow and functions."""
         with self._lock:
             self._made[name] = port
 
     @once
     def search_index(self) -> ports.SearchIndex:
-        """Give the index that `index_url` names."""
+        """Return the index at `index_url`."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index import SqliteIndex
 
@@ -86,7 +89,7 @@ class Wiring:
 
     @once
     def index_writer(self) -> ports.IndexWriter:
-        """Give the loading side of the index."""
+        """Return the loading side of the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
@@ -97,7 +100,7 @@ class Wiring:
 
     @once
     def register(self) -> ports.DocumentRegister:
-        """Give the register of documents, where the index is."""
+        """Return the register of documents, stored with the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.documents import SqliteRegister
 
@@ -108,9 +111,9 @@ class Wiring:
 
     @once
     def job_queue(self) -> ports.JobQueue:
-        """Give the queue of loads and removals: a file beside the embedded index, or in the cache.
+        """Return the job queue: a file next to the embedded index, or in the cache folder.
 
-        What one server queues is done on its machine, whatever store it is for.
+        Jobs of a server run on its own machine, whatever the store.
         """
         from docstokg.adapters.sqlite.jobs import SqliteJobs
 
@@ -121,14 +124,14 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Draw a page of a PDF as PNG, in a process of its own; `LoadError` says why it cannot."""
+        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError` on failure."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
         return drawer.draw(raw, number)
 
     def snapshots(self) -> "Snapshots":
-        """Give the snapshots of the index; `Misconfigured` for a file store, which is copied."""
+        """Return the snapshots of the index; raise `Misconfigured` for SQLite files."""
         from docstokg.adapters.opensearch.server import Server
         from docstokg.adapters.opensearch.snapshots import Snapshots
 
@@ -148,7 +151,7 @@ class Wiring:
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
-        """Give the graph that `graph_url` names."""
+        """Return the graph at `graph_url`."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph import SqliteGraph
 
@@ -163,12 +166,12 @@ class Wiring:
             shared = CircuitTable(table, "graph", telemetry=self.telemetry)
         graph = Neo4jGraph(**self._neo4j(), shared=shared, telemetry=self.telemetry)
         if self.settings.kg_enabled:
-            graph.prepare()  # plans are looked at when the process starts, never in a request
+            graph.prepare()  # query plans are checked at process start, never in a request
         return graph
 
     @once
     def graph_writer(self) -> ports.GraphWriter:
-        """Give the loading side of the graph."""
+        """Return the loading side of the graph."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 
@@ -189,7 +192,7 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Give the configured embedder, cached on disk, or None when there is none."""
+        """Return the configured embedder, cached on disk, or None."""
         chosen = self.settings
         if chosen.embed_provider == "none":
             return None
@@ -214,7 +217,7 @@ class Wiring:
         return CachedEmbedder(remote, self.cache_folder())
 
     def _local_encoder(self, name: str) -> ports.Embedder | None:
-        """Give a model that runs here by its name; None where it is not installed."""
+        """Return a local model by name; None if it is not installed."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
 
@@ -228,7 +231,7 @@ class Wiring:
         raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
     def encoder(self, name: str) -> ports.Embedder | None:
-        """Give a local encoder by name, for namespaces loaded with another than the configured."""
+        """Return a local encoder by name, for namespaces not loaded with the configured one."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
@@ -243,15 +246,15 @@ class Wiring:
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
-        """Make the encoders that namespaces have beside the configured one, so as to `warm` them.
+        """Create the further encoders of stored namespaces and load stop words, for `warm`.
 
-        And read the stop words of their languages. What is stored in a file says so at once; a
-        server's index has one encoder.
+        Only for SQLite, which returns this information at once; a server's index has one encoder.
         """
         if sqlite_path(self.settings.index_url) is not None:
             from docstokg.adapters.languages import analysis_of
 
-            with suppress(DocsToKGError):  # nothing is loaded yet, or a question will say it
+            # nothing is loaded yet, or the first question will report the error
+            with suppress(DocsToKGError):
                 info = self.search_index().info(WARM_TIME_S)
                 for namespace in info.namespaces:
                     ports.encoder_of(self.embedder(), info.model_of(namespace))
@@ -259,7 +262,7 @@ class Wiring:
                         analysis_of(code)
 
     def multilingual(self) -> Callable[[], ports.Embedder] | None:
-        """Give what makes the encoder of other languages; None where another one was asked for."""
+        """Return the factory of the multilingual encoder; None if another encoder is configured."""
         if self.settings.embed_provider != "local" or self.settings.embed_model:
             return None
         from docstokg.adapters import multilingual
@@ -273,7 +276,7 @@ class Wiring:
 
     @once
     def sparse_encoder(self) -> ports.SparseEncoder | None:
-        """Give the learned sparse encoder, or None when its weights are not installed."""
+        """Return the learned sparse encoder, or None if its weights are not installed."""
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
@@ -286,7 +289,7 @@ class Wiring:
 
     @once
     def names(self) -> ports.NameFinder | None:
-        """Give what finds names in texts at a load, or None: then a rule does."""
+        """Return the name recogniser for loads; None if rules are used."""
         if self.settings.names == "rule":
             return None
         from docstokg.adapters import spacy_names
@@ -296,7 +299,7 @@ class Wiring:
 
     @once
     def languages(self) -> ports.LanguageFinder | None:
-        """Give what tells languages apart, or None: then every text counts as English."""
+        """Return the language recogniser; None if every text counts as English."""
         if importlib.util.find_spec("py3langid") is None:
             return None
         from docstokg.adapters.languages import Recogniser
@@ -314,21 +317,21 @@ class Wiring:
 
     @once
     def piece_counter(self) -> ports.PieceCounter:
-        """Give the encoder's word pieces, or a safe estimate where no vocabulary is installed."""
+        """Return the encoder's word pieces, or a safe estimate without its vocabulary."""
         from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
     @once
     def converter(self) -> ports.Converter:
-        """Give the converter of document formats: those whose packages are installed."""
+        """Return the converter for all formats whose packages are installed."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         return ChildConverter()
 
     @once
     def reranker(self) -> ports.Reranker | None:
-        """Give the configured cross-encoder, or None."""
+        """Return the configured cross-encoder, or None."""
         chosen = self.settings
         if chosen.rerank_provider == "none":
             return None
@@ -350,13 +353,13 @@ class Wiring:
 
     @once
     def fallback_reranker(self) -> ports.Reranker | None:
-        """Give the local cross-encoder beside a remote one, where its file is configured."""
+        """Return the local cross-encoder as fallback of a remote one, if its file is configured."""
         remote = self.settings.rerank_provider not in ("none", "local")
         return self._local_reranker() if remote and self.settings.rerank_model_path else None
 
     @once
     def verifier(self) -> ports.Verifier | None:
-        """Return the configured verifier, or None: then rules alone give verdicts."""
+        """Return the configured verifier; None if only rules give verdicts."""
         chosen = self.settings
         kind, _, rest = (chosen.verifier or "").partition(":")
         threshold = chosen.verifier_threshold
@@ -393,14 +396,14 @@ class Wiring:
 
     @once
     def language_model(self) -> ports.LanguageModel:
-        """Give the remote language models; `extractive` is a pure rule and needs none."""
+        """Return the remote language models; `extractive` needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
         from docstokg.adapters.litellm import LiteLlm
 
         return LiteLlm(self.model_access(), RoleKeys())
 
     def model_access(self) -> ModelAccess:
-        """Say which providers of language models this process may ask."""
+        """Return access data of the configured language model providers."""
         chosen = self.settings
         return ModelAccess(
             base_url=chosen.llm_base_url,
@@ -413,14 +416,14 @@ class Wiring:
 
     @once
     def reply_store(self) -> ports.ReplyStore:
-        """Give the kept replies of language models to loads."""
+        """Return the store of model replies for loads."""
         from docstokg.adapters.sqlite.replies import SqliteReplies
 
         return SqliteReplies(self.cache_folder() / "replies.sqlite")
 
     @once
     def response_cache(self) -> ports.ResponseCache:
-        """Give the store of finished responses."""
+        """Return the store of complete responses."""
         if table := by_name(self.settings.tables).get("cache"):
             from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
 
@@ -431,7 +434,7 @@ class Wiring:
 
     @once
     def call_counter(self) -> ports.CallCounter | None:
-        """Give the counts all processes share, or None: each process counts for itself."""
+        """Return the shared counters, or None if each process counts for itself."""
         if table := by_name(self.settings.tables).get("circuit"):
             from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
 
@@ -444,7 +447,7 @@ class Wiring:
 
     @once
     def cursor_key(self) -> bytes:
-        """Give the key that seals cursors, the same in every process of a deployment."""
+        """Return the signing key of cursors, the same in every process of a deployment."""
         if self.settings.cursor_key:
             return self.settings.cursor_key.encode()
         from docstokg.adapters.key_file import read_or_make
@@ -453,7 +456,7 @@ class Wiring:
 
     @once
     def trace_sink(self) -> ports.TraceSink | None:
-        """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
+        """Return the queue of retrieval traces; None if they are off or the local server's own."""
         if self.settings.traces in ("off", "local"):
             return None
         from docstokg.adapters.aws.sqs_trace import SqsTrace
@@ -462,7 +465,7 @@ class Wiring:
 
     @once
     def trace_store(self) -> ports.TraceStore:
-        """Give where recorded traces live."""
+        """Return the store of recorded traces."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.traces import SqliteTraces
 
@@ -473,7 +476,7 @@ class Wiring:
 
     @once
     def workflow(self) -> ports.Workflow:
-        """Give the state machine that `workflow_arn` names, for a function that starts it."""
+        """Return the state machine of `workflow_arn`, for a function that starts it."""
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
         from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
@@ -482,7 +485,7 @@ class Wiring:
 
     @once
     def object_store(self) -> ports.ObjectStore:
-        """Give the bucket, or the folder in its place, that `ingest_url` names."""
+        """Return the bucket or folder of `ingest_url`."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
         if scheme == "file" and bucket.startswith("/"):
@@ -499,7 +502,7 @@ class Wiring:
 
     @once
     def load_runs(self) -> ports.LoadRuns | None:
-        """Give the runs of the machine that loads, or None where a process of the server does."""
+        """Return the executions of the load state machine; None if the server loads itself."""
         if self.settings.ingest_machine_arn is None:
             return None
         from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
@@ -507,7 +510,7 @@ class Wiring:
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
     def route_function(self, route: str) -> ports.Workflow | None:
-        """Give the function of a route that is no workflow, or None where it is not deployed."""
+        """Return the function of a route outside the workflow; None if it is not deployed."""
 
         def make() -> ports.Workflow | None:
             if (arn := by_name(self.settings.route_functions).get(route)) is None:
@@ -522,10 +525,10 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Give the settings under the flags in force; the last known ones while they are gone.
+        """Return the settings with current flags, or the last known ones if the agent fails.
 
-        Until the agent has answered once nobody knows what is switched off, so everything that
-        can be is: a kill switch that waits for an answer is none.
+        Until its first response everything with a switch is off, so that a kill switch works
+        without it.
         """
         if self.settings.appconfig is None:
             return self.settings
@@ -546,7 +549,7 @@ class Wiring:
         except DocsToKGError as exc:
             self.telemetry.log("WARNING", "flags_unavailable", **cause(exc))
         except ValueError as exc:
-            # A wrong flag's message holds its value, which may be anything.
+            # The message of a wrong flag contains its value, which may be sensitive.
             self.telemetry.log("WARNING", "flags_unavailable", kind=type(exc).__name__)
         if self._flagged is self.settings:
             switches = [name.lower() for name in UNPREFIXED if name != "RAG_LOG_SNIPPETS"]
@@ -556,7 +559,7 @@ class Wiring:
 
     @once
     def token_verifier(self) -> ports.TokenVerifier:
-        """Give who checks bearer tokens."""
+        """Return the bearer-token verifier."""
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
             raise Misconfigured(
@@ -568,7 +571,7 @@ class Wiring:
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
     def models(self) -> dict[str, object]:
-        """Give the ports that are models in this process: no connection, no credential."""
+        """Return the ports that are models in this process, without connections or credentials."""
         names = ["sparse_encoder"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
@@ -578,10 +581,10 @@ class Wiring:
             return {name: self._made[name] for name in names if name in self._made}
 
     def warm(self, time_s: float = WARM_TIME_S) -> None:
-        """Load models and open connections now, side by side; what fails is tried when asked for.
+        """Load models and open connections in parallel; failed ones are retried on use.
 
-        A graph that hangs must not eat Lambda's 10 s for INIT: after `time_s` it is left to
-        go on in the background.
+        A hanging graph must not use up Lambda's 10 s for INIT: after `time_s` it continues in the
+        background.
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
@@ -602,7 +605,7 @@ class Wiring:
             self.telemetry.log("WARNING", "not_warm", error=str(exc))
 
     def close(self) -> None:
-        """Close what was made and holds connections; for servers that stop and tests."""
+        """Close all connections, for servers that stop and tests."""
         with self._lock:
             for port in self._made.values():
                 close = getattr(port, "close", None)
@@ -610,7 +613,7 @@ class Wiring:
                     close()
 
     def cache_folder(self) -> Path:
-        """Give the folder for vectors and responses."""
+        """Return the folder for vectors and responses."""
         return Path(self.settings.cache_dir).expanduser()
 
 
@@ -624,9 +627,9 @@ def _telemetry(settings: Settings) -> Telemetry:
 
 
 def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
-    """Fill in the credentials that `DOCSTOKG_SECRETS` names, read once; see adapters.secrets.
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; see adapters.aws.secrets.
 
-    `time_s`: seconds for each secret, when there are fewer than at a start.
+    `time_s`: seconds for each secret, if fewer than at a start.
     """
     if not settings.secrets:
         return settings
@@ -638,11 +641,11 @@ def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
 
 
 def by_name(settings: Iterable[str]) -> dict[str, str]:
-    """Read values of the form NAME=VALUE."""
+    """Parse values of the form NAME=VALUE."""
     return dict(one.split("=", 1) for one in settings if "=" in one)
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Give the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
+    """Return the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
     scheme, _, path = url.partition(":///")
     return Path(path).expanduser() if scheme == "sqlite" and path else None

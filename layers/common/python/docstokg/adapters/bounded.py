@@ -1,4 +1,4 @@
-"""A vendor's call that ends in time, whatever the vendor does."""
+"""Time limit for vendor calls."""
 
 import threading
 from collections.abc import Callable
@@ -8,10 +8,9 @@ from docstokg.errors import Timeout
 
 
 def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> Answer:
-    """Give what `call` returns or raise what it raises; `Timeout` when that takes too long.
+    """Return the result of `call` or raise its error; raise `Timeout` if it takes too long.
 
-    It runs in a daemon thread of its own, which is left behind when time is up: a limit of the
-    vendor's, mostly between two bytes, has to end it. `whom` is who did not answer, for the error.
+    After a timeout its daemon thread runs until the vendor's own limit. `whom`: name for the error.
     """
     outcome: Future[Answer] = Future()
 

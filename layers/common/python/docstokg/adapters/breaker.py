@@ -1,4 +1,4 @@
-"""The circuit of one dependency, asked and told from every thread of a process."""
+"""Thread-safe circuit breaker of one dependency."""
 
 import threading
 import time
@@ -17,31 +17,31 @@ from docstokg.errors import (
 from docstokg.observability import Telemetry
 
 SHORTEST_S = 0.25
-"""A call that was given less says nothing of the other side when it comes to its end."""
+"""A timeout of a shorter call does not count as a failure of the dependency."""
 
 PROBE_EVERY_S = 1.0
 SLOWEST_PROBE_S = 30.0
 
 
 class SharedCircuit(Protocol):
-    """What other processes know of the same dependency."""
+    """Circuit state shared with other processes."""
 
     def is_open(self) -> bool:
-        """Tell whether one of them has given it up for now, without waiting."""
+        """Return whether another process has opened the circuit, without waiting."""
 
     def open(self) -> None:
-        """Tell them, without waiting."""
+        """Publish the open circuit, without waiting."""
 
 
 class Breaker:
-    """A `Circuit` that is shared by threads, and perhaps by processes.
+    """A `Circuit` shared by threads, and optionally by processes.
 
-    `counts`: the errors that speak against the dependency; any other, and any answer, speaks for
-    it. `probe`: asks the dependency in the background while the circuit is open, and alone closes
-    it again by returning; without one a request is the trial.
+    `counts`: errors that count as failures; other errors count as successes. `probe`: called in the
+    background while the circuit is open; only its success closes it. Without it, a request is the
+    trial.
     """
 
-    def __init__(  # noqa: PLR0913 - each has a default, given by name
+    def __init__(  # noqa: PLR0913 - all have defaults
         self,
         dependency: str,
         *,
@@ -66,9 +66,9 @@ class Breaker:
     def call[Answer](
         self, ask: Callable[[], Answer], timeout_s: float, *, alone: bool = False
     ) -> Answer:
-        """Give the answer of `ask`, which was given `timeout_s`; `CircuitOpen` without asking.
+        """Return the result of `ask`, which has `timeout_s`; raise `CircuitOpen` without a call.
 
-        `alone`: whatever the other processes say.
+        `alone`: ignore the other processes.
         """
         self._begin(alone)
         try:
@@ -78,7 +78,7 @@ class Breaker:
                 self.failed(exc)
             raise
         except DocsToKGError:
-            self.succeeded()  # it is there and answers
+            self.succeeded()  # it is reachable
             raise
         self.succeeded()
         return answer
@@ -125,11 +125,11 @@ class Breaker:
                 self._shared.open()
 
     def close(self) -> None:
-        """End the probing."""
+        """Stop probing."""
         self._closing.set()
 
     def _start_probing(self) -> None:
-        """Begin to probe unless that is under way; the lock is held."""
+        """Start probing unless it is running; the lock is held."""
         if self._prober is None or not self._prober.is_alive():
             self._prober = threading.Thread(
                 target=self._probing, name=f"probe {self._dependency}", daemon=True

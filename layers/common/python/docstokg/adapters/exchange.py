@@ -1,4 +1,4 @@
-"""One HTTP request with a byte limit and one total deadline, without redirects."""
+"""HTTP request with a byte limit and a total deadline, without redirects."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ from docstokg.adapters.bounded import within
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
-"""Options of a request whose answer `exchanged` reads."""
+"""Options of a request whose response `exchanged` reads."""
 _BLOCK: Final = 1 << 16
 
 
 class NeverSent(Unavailable):
-    """No connection: whatever was asked, nothing was begun."""
+    """No connection, so nothing was executed."""
 
 
 def host_of(url: str) -> str:
-    """Name the host of an address without its credentials; `Misconfigured` for no http(s) URL."""
+    """Return the host of a URL without credentials; raise `Misconfigured` unless it is http(s)."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Misconfigured(f"{url!r} is no http(s) address")
@@ -30,11 +30,10 @@ def host_of(url: str) -> str:
 def exchanged(
     ask: Callable[[], urllib3.BaseHTTPResponse], host: str, timeout_s: float, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
-    """Return status, headers and at most `most` bytes of an answer, within `timeout_s` in all.
+    """Return status, headers and at most `most` bytes of a response, within `timeout_s` in all.
 
-    `ask`: makes a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off). Reading ends with the deadline too, so that a dripping server keeps no thread.
-    Messages never contain the request.
+    `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout` or `Unavailable`
+    (broken off). Reading also ends with the deadline. Messages never contain the request.
     """
     until = time.monotonic() + timeout_s
 

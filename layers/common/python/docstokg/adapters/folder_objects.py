@@ -1,4 +1,4 @@
-"""A folder as an object store: a key is a path below it, and a write is whole or not there."""
+"""A folder as an object store: keys are relative paths, writes are atomic."""
 
 import hashlib
 import heapq
@@ -12,18 +12,18 @@ from docstokg.ports import StoredObject
 
 PAGE = 1000
 UNFINISHED = ".unfinished"
-"""The folder of writes that have not ended; it is no part of the store."""
+"""Folder of unfinished writes; not part of the store."""
 
 
 class FolderObjects:
-    """The ObjectStore port on a folder of this machine.
+    """The ObjectStore port on a local folder.
 
-    The ETag is the MD5 of the content, as S3's is of an object written in one piece. Where S3 holds
-    both `a` and `a/b`, a folder cannot: the second write raises OSError.
+    The ETag is the MD5 of the content. Unlike S3, a folder cannot contain both `a` and `a/b`: the
+    second write raises OSError.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder when it is not there."""
+        """Create the folder if it is missing."""
         self._folder = folder
         self._etags: dict[tuple[str, int, int], str] = {}
         try:
@@ -32,21 +32,21 @@ class FolderObjects:
             raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """List a page of objects; a file that goes meanwhile is left out."""
+        """Return a page of objects; a file deleted meanwhile is omitted."""
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
         page = heapq.nsmallest(PAGE, keys, key=os.fsencode)
         return [stored for key in page if (stored := self._stored(key)) is not None]
 
     def get(self, key: str) -> bytes:
-        """Read an object; KeyError when it is not there."""
+        """Return an object; raise KeyError if it is missing."""
         try:
             return self._path(key).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as absent:
             raise KeyError(key) from absent
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object; who reads meanwhile gets the one before."""
+        """Write an object; concurrent readers get the previous content."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(dir=self._folder / UNFINISHED)
@@ -62,14 +62,14 @@ class FolderObjects:
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        """Give the file of a key, which never lies outside the folder."""
+        """Return the file of a key, which is never outside the folder."""
         parts = key.split("/")
         if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] == UNFINISHED:
             raise KeyError(key)
         return self._folder.joinpath(*parts)
 
     def _keys(self, prefix: str) -> Iterator[str]:
-        """Give the keys below a prefix, in no order."""
+        """Yield the keys below a prefix, unordered."""
         within, _, _ = prefix.rpartition("/")
         top = self._folder if not within else self._path(within)
         for folder, folders, files in os.walk(top):

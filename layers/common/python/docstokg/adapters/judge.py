@@ -1,4 +1,4 @@
-"""A language model as a verifier: one call for all claims, a quotation for each decision."""
+"""Language model as a verifier: one call for all claims, a quotation per decision."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,10 +19,10 @@ class Judge:
         self._model, self._complete = model, complete
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair, 0 or 1; errors as of `LanguageModel.complete`.
+        """Return one opinion per pair, 0 or 1; raise errors as `LanguageModel.complete`.
 
-        None: the reply leaves the claim out, or decides it without a quotation. Whether a source
-        contains the quotation is the caller's to check.
+        None: the reply omits the claim or its quotation. The caller checks that a source contains
+        the quotation.
         """
         statements = [(pair.claim, _whole(pair.sources)) for pair in pairs]
         completion = self._complete(
@@ -37,7 +37,7 @@ class Judge:
 
 
 def _whole(sources: Sequence[str]) -> list[str]:
-    """Leave out sources that another source contains: the joined one contains its windows."""
+    """Remove sources that another source contains, such as windows of the joined one."""
     return [one for one in sources if not any(one != other and one in other for other in sources)]
 
 

@@ -1,4 +1,4 @@
-"""Tokens of an issuer we trust, checked against its published keys."""
+"""Tokens of a trusted issuer, verified with its published keys."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,17 +8,17 @@ import jwt
 from docstokg.contracts.envelope import Caller
 from docstokg.errors import Unavailable
 
-# Asymmetric only: with HMAC in the list, the public key itself would sign a forgery.
+# Asymmetric only: with HMAC in the list, the public key itself could sign a forgery.
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY_S = 30
 KEYS_LIFESPAN_S = 600
-# Fetching the keys anew for every forged id would let strangers load the issuer.
+# Fetching the keys for every forged id would let attackers overload the issuer.
 UNKNOWN_LIFESPAN_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an issuer calls a token's audience, and what its caller may read and load."""
+    """Names of the claims for audience, readable and loadable namespaces, and groups."""
 
     audience: str = "aud"
     namespaces: str = "namespaces"
@@ -47,7 +47,7 @@ class JwksTokens:
         )
 
     def caller(self, token: str) -> Caller | None:
-        """Give who the token names, None when it is not valid; `Unavailable` without keys."""
+        """Return the caller, None for an invalid token; raise `Unavailable` without keys."""
         try:
             claims = jwt.decode(
                 token,
@@ -76,9 +76,9 @@ class JwksTokens:
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Give a list claim, () when absent, None when it is neither text nor a list of strings.
+    """Return a list claim, () if absent, None if it is neither a string nor a list of strings.
 
-    Text is a list whose items blanks separate, as in the claim `scope`.
+    A string is split at spaces, as the claim `scope`.
     """
     value = claims.get(claim, [])
     if isinstance(value, str):

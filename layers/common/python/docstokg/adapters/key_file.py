@@ -1,4 +1,4 @@
-"""A secret that processes of one machine share: made by the first that needs it."""
+"""Secret key shared by the processes of a machine, created on first use."""
 
 import os
 import secrets
@@ -8,9 +8,9 @@ KEY_BYTES = 32
 
 
 def read_or_make(path: Path) -> bytes:
-    """Read the key of `path`, or make one that only this user can read.
+    """Return the key in `path`, or create one that only this user can read.
 
-    Where no file can be written the key is this process's own: what it sealed dies with it.
+    If no file can be written, the key is only valid in this process.
     """
     made = secrets.token_bytes(KEY_BYTES)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -19,7 +19,7 @@ def read_or_make(path: Path) -> bytes:
         if not path.exists():
             fresh.touch(mode=0o600)
             fresh.write_bytes(made)
-            # A link appears whole or not at all: nobody reads half a key, and the first one wins.
+            # A link is atomic: no process reads half a key, and the first one wins.
             try:
                 os.link(fresh, path)
             except FileExistsError:

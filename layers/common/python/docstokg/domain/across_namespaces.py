@@ -1,4 +1,4 @@
-"""One question to several namespaces: each is asked by itself, and what they say is joined."""
+"""Queries over several namespaces: one query per namespace, results joined."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +12,10 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
 
 def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Ask a port's method, whose last arguments are a scope and seconds, once a namespace.
+    """Run a port method once per namespace of its scope and join the results.
 
-    The seconds are those of all together; a namespace that fails fails the call. `join` gets the
-    answers, and what was asked.
+    The method's last arguments are a scope and a timeout in seconds for all namespaces. An error in
+    one fails the call. `join` gets the results and the other arguments.
     """
 
     def decorated(method: Method) -> Method:
@@ -38,7 +38,7 @@ def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Me
 def results(
     answers: Sequence[Sequence[ChannelResult]], queries: Sequence[ChannelQuery]
 ) -> tuple[ChannelResult, ...]:
-    """Join by channel, best first; one that failed in some namespaces is partial."""
+    """Join by channel, best hits first; a channel that failed in some namespaces is partial."""
     return tuple(map(_result, zip(*answers, strict=True), queries))
 
 
@@ -57,13 +57,13 @@ def _result(parts: Sequence[ChannelResult], query: ChannelQuery) -> ChannelResul
 
 
 def passages(answers: Sequence[Hydrated], *_: object) -> Hydrated:
-    """Join what was read; missing is what no namespace shows."""
+    """Join hydrated chunks; `missing` lists ids that no namespace has."""
     chunks = mappings([answer.chunks for answer in answers])
     return Hydrated(chunks=chunks, missing=tuple(u for u in answers[0].missing if u not in chunks))
 
 
 def mappings(answers: Sequence[dict[str, Any]], *_: object) -> dict[str, Any]:
-    """Join by key; of two namespaces' the first."""
+    """Join by key; for equal keys the first namespace wins."""
     return {key: value for answer in reversed(answers) for key, value in answer.items()}
 
 
@@ -73,12 +73,12 @@ def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> t
 
 
 def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
-    """Join by id; what several have is told as by the one that mentions it most."""
+    """Join by id; for equal ids the entity with the most mentions wins."""
     return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
 
 
 def slices(answers: Sequence[GraphSlice], *_: object) -> GraphSlice:
-    """Join slices: what has the same id is the same thing, each namespace shows its own of it."""
+    """Join slices; nodes and edges with the same id are merged."""
     return GraphSlice(
         aliases=_all([part.aliases for part in answers], tuple),
         entities=entities([part.entities for part in answers]),

@@ -1,4 +1,4 @@
-"""Bytes as text that a client hands back unread: letters that a URL takes as they are."""
+"""URL-safe base64, and cursors signed with it."""
 
 import base64
 import hmac
@@ -9,22 +9,22 @@ TAG_BYTES = 15
 
 
 def encode(content: bytes) -> str:
-    """Write bytes as base64 without padding."""
+    """Return base64url without padding."""
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
 def decode(text: str) -> bytes:
-    """Read what `encode` wrote; ValueError for anything with another letter or length."""
+    """Decode the output of `encode`; raise ValueError for an invalid letter or length."""
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def sealed(content: bytes, request: bytes, key: bytes) -> str:
-    """Write a cursor that only who holds `key` can make, for one request alone."""
+    """Return a cursor signed with `key` and bound to one request."""
     return encode(_tag(content, request, key) + content)
 
 
 def unsealed(cursor: str, request: bytes, key: bytes) -> bytes:
-    """Read what `sealed` wrote; `InvalidCursor` for anything else, or that of another request."""
+    """Return the content of a cursor from `sealed`; raise `InvalidCursor` for any other cursor."""
     try:
         whole = decode(cursor)
     except ValueError as broken:

@@ -1,4 +1,4 @@
-"""What fits: token estimates, and the bytes a message takes on the wire."""
+"""Size budgets: token estimates and bytes of JSON messages."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 STATE_LIMIT_BYTES = 262_144
 GROUNDED_LIMIT_BYTES = 200_000
 GRAPH_VIEW_LIMIT_BYTES = 60_000
-"""Of the graph view, where what ground made and the answer to come leave that much."""
+"""Maximum bytes of the graph view, if ground's output and the answer leave that much."""
 
 STATE_MARGIN_BYTES = 4_096
-"""Of a state for the names of its parts, reasons and warnings."""
+"""Bytes of a state reserved for key names, reasons and warnings."""
 
 REPORT_MARGIN_BYTES = 12_288
-"""Of a state for what ground says beside citations and blocks: its report, seeds, the vector."""
+"""Bytes of a state reserved for ground's report, seeds and vector."""
 
 
 def tokens(text: str) -> int:
@@ -21,16 +21,16 @@ def tokens(text: str) -> int:
 
 
 def nested_json_bytes(text: str) -> int:
-    """Count the UTF-8 bytes that JSON `text` takes once it is itself a JSON string."""
+    """Return the UTF-8 size in bytes of JSON `text` encoded again as a JSON string."""
     return len(json.dumps(text, ensure_ascii=False).encode())
 
 
 def smaller[Item](
     items: list[Item], over: int, size: Callable[[Item], int], change: Callable[[Item], Item | None]
 ) -> int:
-    """Change items, or drop them (None), from the last one until `over` bytes are saved.
+    """Shrink or drop (None) items, from the last, until `over` bytes are saved.
 
-    Gives how many bytes are still to be saved.
+    Return the number of bytes still to save.
     """
     for place in range(len(items) - 1, -1, -1):
         if over > 0:
@@ -41,7 +41,7 @@ def smaller[Item](
 
 
 def fitting(sizes: Iterable[int], budget: int) -> int:
-    """Count how many leading items fit into `budget` together."""
+    """Return the number of leading items that fit into `budget` together."""
     count = 0
     for size in sizes:
         budget -= size

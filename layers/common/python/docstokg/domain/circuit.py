@@ -1,4 +1,4 @@
-"""When to stop calling a dependency that keeps failing, and when to try it again."""
+"""Circuit breaker for failing dependencies."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -8,11 +8,10 @@ State = Literal["closed", "open", "half_open"]
 
 @dataclass(frozen=True)
 class Circuit:
-    """A circuit breaker as a value: every event gives the next one (Nygard, Release It!, 2007).
+    """An immutable circuit breaker; every event returns the next state (Nygard, Release It!, 2007).
 
-    Closed until `failures` calls in a row failed; then open for `recovery_s` seconds, in which no
-    call is allowed; then half open: one trial call closes or reopens it. Times are in seconds of
-    one monotonic clock.
+    Closed until `failures` consecutive failures; open for `recovery_s` seconds; then half open: one
+    trial call closes or reopens it. Times are seconds of a monotonic clock.
     """
 
     failures: int = 5
@@ -22,24 +21,24 @@ class Circuit:
     trial_at: float | None = None
 
     def state(self, now: float) -> State:
-        """Give the state at `now`."""
+        """Return the state at `now`."""
         if self.opened_at is None:
             return "closed"
         return "open" if now - self.opened_at < self.recovery_s else "half_open"
 
     def allows(self, now: float) -> bool:
-        """Tell whether a call may be made; a trial that never ended is forgotten in time."""
+        """Return whether a call is allowed; an unfinished trial expires after `recovery_s`."""
         state = self.state(now)
         if state == "half_open":
             return self.trial_at is None or now - self.trial_at >= self.recovery_s
         return state == "closed"
 
     def called(self, now: float) -> "Circuit":
-        """Note that an allowed call begins: in half open it is the one trial."""
+        """Record the start of an allowed call: in half open it is the trial."""
         return replace(self, trial_at=now) if self.state(now) == "half_open" else self
 
     def succeeded(self) -> "Circuit":
-        """Close it."""
+        """Return the closed circuit."""
         return Circuit(self.failures, self.recovery_s)
 
     def failed(self, now: float) -> "Circuit":

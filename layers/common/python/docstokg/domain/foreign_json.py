@@ -1,4 +1,4 @@
-"""The one function that parses JSON written by another program."""
+"""Parsing of untrusted JSON."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from docstokg.errors import WrongAnswer
 
 
 def parsed(text: str | bytes, sender: str) -> Any:
-    """Parse JSON; `WrongAnswer`, without its content, for anything else, however deep."""
+    """Parse JSON; raise `WrongAnswer`, without the content, if it is invalid or nested too deep."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as exc:

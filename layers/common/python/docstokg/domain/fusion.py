@@ -1,4 +1,4 @@
-"""Several ranked lists become one: by min-max scores (default) or by reciprocal ranks."""
+"""Fusion of ranked lists by min-max scores (default) or reciprocal ranks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +13,9 @@ def minmax[Name: str](
 ) -> Ranked:
     """Sum each channel's scores scaled to [0, 1] over its own list.
 
-    score(d) = sum over channels c of w_c * (s_c(d) - min s_c) / (max s_c - min s_c); a list whose
-    scores are all equal gives 1 to each, one missing from a list gets 0 there (Lee 1997, CombSUM
-    with min-max normalisation). Best first, ties by id; scores divided by the sum of the weights.
+    score(d) = sum over channels c of w_c * (s_c(d) - min s_c) / (max s_c - min s_c); equal scores
+    all scale to 1, a missing id counts 0 (Lee 1997, CombSUM with min-max normalisation). Best
+    first, ties by id; scores are divided by the sum of the weights.
     """
     return _fused(channels, weights, _scaled)
 
@@ -25,7 +25,7 @@ def reciprocal_rank[Name: str](
 ) -> Ranked:
     """Sum w_c / (k + rank) over the channels (Cormack, Clarke and Buettcher 2009).
 
-    Ranks are 1-based; scores are divided by the best attainable, so they lie in [0, 1].
+    Ranks are 1-based; scores are divided by the best attainable, so they are in [0, 1].
     """
 
     def shares(ranked: Ranked) -> list[float]:
@@ -46,7 +46,7 @@ def _fused[Name: str](
     shares: Callable[[Ranked], list[float]],
     best: float = 1.0,
 ) -> Ranked:
-    """Sum what each channel gives a document; `best`: what one channel gives at most."""
+    """Sum the weighted shares per id; `best` is the maximum share of one channel."""
     own = {name: (weights or {}).get(name, 1.0) for name in channels}
     total: dict[str, float] = defaultdict(float)
     for name in sorted(channels):

@@ -1,8 +1,7 @@
-"""Old and new text of one document never stand in one answer, whatever a load is doing meanwhile.
+"""Generations: old and new text of a document never appear in the same answer.
 
-A store that cannot replace a document in one step writes the generation of the load beside each
-of its chunks, also beside those that stay. Between the first and the last of these writes a reader
-may meet both generations: then the older one is as good as gone.
+A store without atomic replacement writes a generation to all chunks of a document. During these
+writes a reader may see two generations and ignores the older one.
 """
 
 from collections.abc import Iterable
@@ -11,9 +10,9 @@ from docstokg.contracts.records import StoredChunk
 
 
 def outdated(chunks: Iterable[StoredChunk]) -> set[str]:
-    """List the uuids of chunks whose document is there in a later generation, too.
+    """Return the uuids of chunks whose document also has a later generation.
 
-    Generations are ULIDs: they sort by time; "" is before all.
+    Generations are ULIDs, which sort by time; "" sorts first.
     """
     chunks = list(chunks)
     latest: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Where a chunk's words stand on their page: packed while it is stored, boxes when it is cited."""
+"""Page layout: positions of a chunk's words, packed for storage and expanded to citation boxes."""
 
 import base64
 import zlib
@@ -11,11 +11,11 @@ from docstokg.contracts.response import PageBox
 
 MOST_BOXES = 40
 READ = "~"
-"""Begins what tells as well how sure its reading is; without it that is 0."""
+"""Prefix of layouts with OCR confidence; without it the confidence is 0."""
 
 
 def packed(places: Sequence[Place], start: int, end: int) -> str:
-    """Pack what lies in `text[start:end]`, as it counts there: base64 of packed 32-bit columns."""
+    """Pack the places in `text[start:end]`, relative to `start`: base64 of zlib of int32."""
     first = bisect_left(places, start, key=lambda place: place.end - 1)
     last = bisect_left(places, end, key=lambda place: place.start)
     if first >= last:
@@ -28,7 +28,7 @@ def packed(places: Sequence[Place], start: int, end: int) -> str:
 
 
 def unpacked(layout: str, start: int, end: int) -> list[Place]:
-    """Give what of a packed chunk lies in `text[start:end]`."""
+    """Return the places of a packed chunk in `text[start:end]`."""
     if not layout:
         return []
     numbers = array("i", zlib.decompress(base64.b64decode(layout.removeprefix(READ))))
@@ -39,14 +39,14 @@ def unpacked(layout: str, start: int, end: int) -> list[Place]:
 
 
 def boxes(places: Sequence[Place], page: int) -> tuple[PageBox, ...]:
-    """Give the boxes around words, one a line; points from the page's upper left corner."""
+    """Return one box per line around the words; points from the page's upper left corner."""
     lines = ([round(n / 10, 1) for n in line] for line in _lines(places))
     found = [PageBox(page=page, x0=x0, y0=y0, x1=x1, y1=y1) for x0, y0, x1, y1 in lines]
     return tuple(found[:MOST_BOXES])
 
 
 def certainty(places: Sequence[Place]) -> float | None:
-    """Give how sure the least sure word read from a picture is, 0 to 1; None: there is none."""
+    """Return the lowest OCR confidence of the words, 0 to 1; None without OCR."""
     return min((place.ocr / 1000 for place in places if place.ocr), default=None)
 
 

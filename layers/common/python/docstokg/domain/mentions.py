@@ -1,4 +1,4 @@
-"""Which of several mentions of one entity by one chunk both graphs keep."""
+"""Selection among several mentions of an entity in one chunk, for both graphs."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from docstokg.contracts.records import MentionRecord
 
 
 def first_places(records: Iterable[MentionRecord]) -> dict[str, MentionRecord]:
-    """Keep each entity's first place, the longest of one start; `about` where any says so."""
+    """Keep the first mention of each entity, the longest of these; `about` if any mention is."""
     kept: dict[str, MentionRecord] = {}
     for one in sorted(records, key=lambda r: (r.start is None, r.start or 0, -(r.end or 0))):
         first = kept.setdefault(one.entity, one)

@@ -1,4 +1,4 @@
-"""Greedy maximal marginal relevance that removes repetition and not evidence."""
+"""Greedy maximal marginal relevance that removes repetition but not evidence."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ REPETITION_FROM = 0.7
 
 
 def select(relevance: Sequence[float], vectors: Sequence[bytes | None], count: int) -> list[int]:
-    """Pick `count` positions in order, each the best by MMR (Carbonell and Goldstein 1998).
+    """Select `count` positions by maximal marginal relevance (Carbonell and Goldstein 1998).
 
-    mmr(d) = LAMBDA * rel(d) / max rel - (1 - LAMBDA) * max over picked p of
-    max(0, (cos(d, p) - 0.7) / 0.3). `relevance` >= 0, candidates in rank order: a tie keeps it.
-    Candidates without a vector (None) are similar to nothing. One mat-vec per pick.
+    mmr(d) = LAMBDA * rel(d) / max rel - (1 - LAMBDA) * max over picked p of max(0, (cos(d, p) -
+    0.7) / 0.3). `relevance` >= 0, in rank order; ties keep it. Candidates without a vector (None)
+    have similarity 0.
     """
     size = len(relevance)
     if size == 0 or count <= 0:

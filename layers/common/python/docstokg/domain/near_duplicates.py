@@ -1,4 +1,4 @@
-"""The same passage twice is one piece of evidence."""
+"""Removal of duplicate and near-duplicate chunks."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -10,11 +10,10 @@ NEAR = 0.95
 
 
 def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
-    """Keep the first of every group of equal or nearly equal chunks; give the kept positions.
+    """Return the positions of the first chunk of each group of equal or nearly equal chunks.
 
-    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Dropped: a uuid or a text
-    hash seen before, or cosine >= NEAR with a kept chunk that has the same numbers and denials:
-    with others it may disagree.
+    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Near-equal: cosine >= NEAR
+    with a kept chunk, and the same numbers and negations, so that they cannot disagree.
     """
     positions: list[int] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Documents that others replace: only an explicit `supersedes` in their metadata counts."""
+"""Superseded documents: only an explicit `supersedes` in their metadata counts."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -8,7 +8,7 @@ from docstokg.domain.text.words import normalise
 
 
 class Document[Key: Hashable](NamedTuple):
-    """A document with the names by which another one may supersede it."""
+    """A document with the names that `supersedes` can refer to."""
 
     key: Key
     doc_id: str
@@ -34,9 +34,9 @@ def declared(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
-    """Resolve each declared name among `documents`: an id, else a file name, else a title.
+    """Resolve each declared name among `documents`: as an id, else a file name, else a title.
 
-    A title that several documents have names all of them. Links of a cycle are left out.
+    A title shared by several documents refers to all of them. Links of a cycle are dropped.
     """
     known = list(documents)
     tables: list[dict[str, set[Key]]] = [{}, {}, {}]
@@ -74,10 +74,10 @@ def _reached[Key: Hashable](older: Mapping[Key, Collection[Key]], start: Key) ->
 def pairs[Key: Hashable](
     passages: Sequence[tuple[Key, str]], newer: Mapping[Key, Collection[Key]]
 ) -> dict[int, int]:
-    """Map each superseded passage to the passage that replaces it, both as places in `passages`.
+    """Map the index of each superseded passage to that of its replacement in `passages`.
 
     `passages`: (document, section) in rank order. The replacement is the best ranked passage of a
-    successor with the same section, else the best ranked one.
+    successor in the same section, else the best ranked one.
     """
     found = {}
     for place, (key, section) in enumerate(passages):
@@ -90,10 +90,10 @@ def pairs[Key: Hashable](
 
 
 def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
-    """Reorder passages so that a superseded one directly follows the passage that replaces it.
+    """Reorder passages so that a superseded one directly follows its replacement.
 
-    Both take the better of their two places. Where one passage replaces several, the best ranked
-    of those follows it and the others keep their places behind it.
+    Both take the better of their two places. If a passage replaces several, only the best ranked
+    follows it; the others keep their places.
     """
     position = {passage: place for place, passage in enumerate(order)}
     older: dict[int, list[int]] = {}

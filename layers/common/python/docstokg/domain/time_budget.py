@@ -1,23 +1,23 @@
-"""Every limit of time in one table: validate, the steps and infra read it, a test holds the ASL.
+"""Time limits: one table for validate, the steps and infra; a test compares it with the ASL.
 
-From the inside out each limit fires before the next: a call's share of the deadline, the deadline
-itself, the state (whole seconds, the first net), the function, the execution, the route.
+They fire in this order: a call's share of the deadline, the deadline, the state (whole seconds),
+the function, the execution, the route.
 """
 
 from typing import Final, NamedTuple
 
 
 class CallBudget(NamedTuple):
-    """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
+    """Seconds for one call: at most `cap_s`, leaving `reserve_s` for later steps."""
 
     cap_s: float
     reserve_s: float = 0.0
 
 
 class Timeouts(NamedTuple):
-    """Whole seconds after which a state and the function behind it are given up.
+    """Timeouts of a state and its function, in whole seconds.
 
-    `state_s` None: the function stands behind no state, or the state computes its own.
+    `state_s` None: the function has no state, or the state computes its own timeout.
     """
 
     state_s: int | None
@@ -27,7 +27,7 @@ class Timeouts(NamedTuple):
 CONDENSE: Final = CallBudget(1.5, 2.5)
 RETRIEVE: Final = CallBudget(3.0, 0.25)
 VECTOR_HEAD_START_S: Final = 0.025
-"""What the question's vector may take and still go with the words, in one round trip."""
+"""Maximum seconds of the question embedding for one round trip with the word channels."""
 EXPAND: Final = CallBudget(1.5, 0.3)
 HYDRATE: Final = CallBudget(3.0, 0.15)
 RERANK: Final = CallBudget(1.5, 0.4)
@@ -37,35 +37,36 @@ SYNTHESIZE: Final = CallBudget(float("inf"), 0.3)
 CHECK_ANSWER: Final = CallBudget(0.5, 0.05)
 VERIFY: Final = CallBudget(3.0, 0.3)
 VERIFY_LATE_S: Final = 1.0
-"""What is kept for the verifier where less than `VERIFY.cap_s` and this are left."""
+"""Seconds reserved for the verifier if less than `VERIFY.cap_s` plus this is left."""
 CONSISTENCY: Final = CallBudget(0.5, 0.05)
 FULL_TEXT: Final = CallBudget(1.0, 0.05)
 LEAST_HYDRATE_S: Final = EXPAND.reserve_s - HYDRATE.reserve_s
-"""What is left when the graph was waited for to its end: then the deadline, not the index, was the
-reason, however little the steps between take."""
+"""Seconds left if the graph call used all its time; the cause is then the deadline, not the index.
+
+"""
 LEAST_CALL_S: Final = 0.005
-"""With less, no call to a graph is worth starting."""
+"""Minimum seconds for a call to a graph."""
 LEAST_MODEL_S: Final = 0.25
 LEAST_FALLBACK_S: Final = 3.0
-"""With less, a language model is not asked at all, or not another one after the first failed."""
+"""Minimum seconds for a call to a language model, and for a fallback model after a failure."""
 EXTRACT_S: Final = 0.2
-"""For sentences of the sources, kept back where they are to stand in for a model."""
+"""Reserved for an extractive answer if it replaces a failed model's."""
 WALK_QUERY_S: Final = 0.5
-"""For the question's vector of a walk; without it words score."""
+"""For the question vector of a walk; without it, words are used for scoring."""
 CACHE_S: Final = 0.25
 TRACE_S: Final = 0.05
 COUNTER_S: Final = 0.05
 
 TRAVERSE_S: Final = 2.0
 CHECK_S: Final = 10.0
-"""The whole of `/v1/check`; its graph and its vectors get their own part of it."""
+"""For `/v1/check` as a whole, including its graph and vector calls."""
 CHECK_GRAPH: Final = CallBudget(1.5)
 CHECK_VECTORS: Final = CallBudget(1.0)
 WORDS_S: Final = 1.0
-"""For the check of an answer beyond the vectors' time: what is not reached is `too_long`."""
+"""For checking an answer beyond the vectors' time; unchecked statements are `too_long`."""
 
 PASSAGE_S: Final = 3.0
-"""Reading one passage with its neighbours: two round trips."""
+"""For reading a passage with its neighbours: two round trips."""
 HEALTH_S: Final = 1.0
 WRITE_TRACES_S: Final = 10.0
 REMOVE_TRACES_S: Final = 20.0
@@ -93,12 +94,12 @@ NETS: Final[dict[str, Timeouts]] = {
     "record": Timeouts(None, 30),
     "page": Timeouts(None, 3),
 }
-"""By state, in lower case, which is also the function's name; `route` is the function expand,
-`recall` the function retrieve, `condense` the function synthesize."""
+"""By lower-case state, which is also the function's name, except: `route` is the function expand,
+`recall` is retrieve, `condense` is synthesize."""
 
 
 def net(name: str) -> Timeouts:
-    """Give the net of a function; one the table does not name ends just before its route does."""
+    """Return the timeouts of a function; by default one second less than the route."""
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
 
 

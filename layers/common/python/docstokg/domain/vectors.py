@@ -1,8 +1,8 @@
-"""Vectors cross ports as bytes; here is what those bytes mean.
+"""Byte formats of vectors.
 
-Float vectors are unit vectors, float32 little-endian. Compact ones are int8, each component
-times 127 and rounded: 384 bytes for MiniLM instead of about 4 KB of JSON, cosine error < 0.01.
-Packed ones, of sentences, have 4 bits a component: 192 bytes for MiniLM, cosine error about 0.005.
+Float vectors are float32 little-endian unit vectors. Compact ones are int8, each component times
+127 and rounded: 384 bytes for MiniLM, cosine error < 0.01. Packed ones, of sentences, have 4 bits
+per component: 192 bytes for MiniLM, cosine error about 0.005.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,39 +13,39 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 ROUNDED = 0.01
-"""How far the length of a unit vector may lie from 1."""
+"""Maximum deviation of a unit vector's length from 1."""
 
 
 def pack(vector: Sequence[float] | Floats) -> bytes:
-    """Normalise to unit length and give float32 bytes; a zero vector stays zero."""
+    """Normalise to unit length and return float32 bytes; a zero vector stays zero."""
     values = np.asarray(vector, dtype="<f4")
     norm = float(np.linalg.norm(values))
     return (values / norm if norm > 0 else values).astype("<f4").tobytes()
 
 
 def unpack(vector: bytes) -> Floats:
-    """Read float32 bytes, shape (dimension,)."""
+    """Return float32 bytes as an array, shape (dimension,)."""
     return np.frombuffer(vector, dtype="<f4")
 
 
 def is_unit(vector: bytes) -> bool:
-    """Tell whether float32 bytes are a unit vector, or zeros; encoders round a little."""
+    """Return whether float32 bytes are a unit vector (with rounding) or zeros."""
     length = float(np.linalg.norm(unpack(vector)))
     return length == 0.0 or abs(length - 1) <= ROUNDED
 
 
 def quantise(vector: bytes) -> bytes:
-    """Make the compact int8 form of a float32 unit vector."""
+    """Return the compact int8 form of a float32 unit vector."""
     return quantised(unpack(vector)).tobytes()
 
 
 def quantised(vectors: Floats) -> NDArray[np.int8]:
-    """Make the compact form of unit vectors of any shape."""
+    """Return the compact form of unit vectors of any shape."""
     return np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
 
 
 def matrix(compact: Sequence[bytes]) -> Floats:
-    """Stack compact vectors of one length into unit rows, shape (n, dimension)."""
+    """Stack compact vectors of equal length into unit rows, shape (n, dimension)."""
     if not compact:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
@@ -62,9 +62,9 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of one length at 4 bits a component, two to a byte.
+    """Join float32 unit vectors of equal length at 4 bits per component, two per byte.
 
-    Components of a unit vector of n have a deviation of 1/sqrt(n); levels lie evenly around 0.
+    Components of a unit vector of n have a deviation of 1/sqrt(n); levels are even around 0.
     """
     if not vectors:
         return b""
@@ -77,7 +77,7 @@ def packed(vectors: Sequence[bytes]) -> bytes:
 
 
 def unpacked(joined: bytes, dimension: int) -> Floats:
-    """Read packed vectors as unit rows, shape (n, dimension); a torn end is left out."""
+    """Return packed vectors as unit rows, shape (n, dimension); drop an incomplete last one."""
     width = (dimension + 1) // 2
     count = len(joined) // width if width else 0
     halves = np.frombuffer(joined[: count * width], dtype=np.uint8).reshape(count, width)
@@ -90,9 +90,9 @@ def embedded_apart(
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Embed texts and stretches alike, where the reading of a whole tells nothing of a part.
+    """Embed texts and their spans separately.
 
-    Each text's vector, and those of its parts packed.
+    Return each text's vector and the packed vectors of its spans.
     """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
     whole, own = embed(texts, None), iter(embed(pieces, None))

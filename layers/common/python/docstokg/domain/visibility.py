@@ -1,4 +1,4 @@
-"""Who sees which chunk, and which filter it meets: the one rule that both stores apply."""
+"""Visibility and filtering of chunks, equal in both stores."""
 
 import hashlib
 import json
@@ -10,9 +10,9 @@ MAX_FACET_CHARACTERS = 256
 
 
 def facet(key: str, value: object) -> str:
-    """Name one filterable value, `key=json`; equal values give equal facets (1 is 1.0, not true).
+    """Return a filterable value as `key=json`; equal values have equal facets (1 is 1.0, not true).
 
-    Long values are hashed, so that a keyword field or an index key always holds them.
+    Long values are hashed to fit into a keyword field or index key.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -25,9 +25,9 @@ def facet(key: str, value: object) -> str:
 def facets(
     fields: Mapping[str, object], topics: Iterable[str], metadata: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """List every facet of a chunk, sorted: FIELDS, each topic, each metadata scalar or element.
+    """Return the sorted facets of a chunk: FIELDS, each topic, each metadata scalar or element.
 
-    A metadata key that is the name of a field or `topic` is shadowed by it.
+    A metadata key named like a field or `topic` is ignored.
     """
     strings = {facet(key, fields[key]) for key in FIELDS if fields.get(key) is not None}
     strings |= {facet("topic", topic) for topic in topics}
@@ -41,7 +41,7 @@ def facets(
 
 
 def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[str, ...], ...]:
-    """Turn a request's filter into facet groups: every group must meet the chunk's facets."""
+    """Return a request's filter as facet groups; a chunk must match one facet of each group."""
     return tuple(
         tuple(sorted({facet(key, value) for value in values}))
         for key, values in sorted((conditions or {}).items())
@@ -49,6 +49,6 @@ def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[s
 
 
 def may_see(acl: Iterable[str], groups: Iterable[str] | None) -> bool:
-    """Tell whether a caller in `groups` (None = sees everything) sees a chunk with this `acl`."""
+    """Return whether a caller in `groups` (None: sees everything) may see a chunk with `acl`."""
     acl = set(acl)
     return groups is None or not acl or not acl.isdisjoint(groups)

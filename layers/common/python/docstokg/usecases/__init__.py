@@ -1,1 +1,1 @@
-"""What two functions share and no single one owns."""
+"""Use cases shared by several functions."""

@@ -1,7 +1,7 @@
-"""An answer is compared with the subject domains, as a draft sent to `/v1/check` is.
+"""Comparison of a generated answer with the subject domains, as `/v1/check` does for a draft.
 
-A domain knows facts that no passage need contain: that an id is another term's, that no path makes
-one term a kind of another. Its findings are warnings, not verdicts.
+Domains have facts that no passage contains, such as obsolete ids. Their findings are warnings, not
+verdicts.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ from docstokg.usecases.run import Run, graph_reason
 
 _MOST_SHOWN = 5
 _IDS: Final = {"id_label_mismatch", "id_not_in_source"}
-"""Observations on a sentence that uses an id otherwise than the passages it cites."""
+"""Observations on a sentence whose use of an id differs from its cited passages."""
 
 
 def with_domain_findings(
@@ -28,8 +28,8 @@ def with_domain_findings(
 ) -> CheckedAnswer:
     """Return the answer with the domain's findings as warnings.
 
-    Quotations, and ids that are used as in the cited passages, are no findings. With the graph off,
-    or lost earlier in the request, the domain is not asked; lost here, its reason is noted.
+    Quotations, and ids used as in the cited passages, are skipped. The domain is not called if the
+    graph is off or failed earlier.
     """
     report = checked.grounding
     left_s = _seconds(run)
@@ -50,7 +50,7 @@ def with_domain_findings(
 
 
 def _is_own(sentence: SentenceVerdict, issue: ConsistencyIssue) -> bool:
-    """Return whether an issue is in a sentence, and not taken from the passages it cites."""
+    """Return whether an issue is in a sentence and does not come from its cited passages."""
     if sentence.end <= issue.start or issue.end <= sentence.start:
         return False
     if issue.code in ("id_label_mismatch", "unknown_id", "obsolete_id") and sentence.citations:
@@ -59,7 +59,7 @@ def _is_own(sentence: SentenceVerdict, issue: ConsistencyIssue) -> bool:
 
 
 def _seconds(run: Run) -> float:
-    """Return the seconds for the graph: 0 where it is off, or was lost earlier in the request."""
+    """Return the seconds for the graph: 0 if it is off or failed earlier in the request."""
     lost = any(reason.startswith("kg_") for reason in run.degraded)
     left_s = run.left_s(*time_budget.CONSISTENCY)
     off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S

@@ -1,4 +1,4 @@
-"""A conversation in OpenAI's chat format becomes a question; the reply a completion or an error."""
+"""OpenAI's chat format: conversion of requests to questions, and of replies to completions."""
 
 import json
 import re
@@ -44,7 +44,7 @@ _QUESTION, _HISTORY, _STYLE = "$.query", "$.history", "$.synthesis.system_prompt
 
 
 class Conversation:
-    """What of a chat request is asked: the question, how to write, and where each came from."""
+    """Question, history and style of a chat request, with their positions in it."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
@@ -55,9 +55,10 @@ class Conversation:
         self.style = "\n".join(text for text in styles if text.strip()) or None
 
     def history(self) -> list[dict[str, str]]:
-        """List the turns before the question, the last of them that the contract takes.
+        """Return the last turns before the question that fit the contract.
 
-        A client sends all there was: what is too old is left out, what is too long is cut.
+        Longer turns are truncated; older ones are dropped, since clients send the whole
+        conversation.
         """
         turns: list[dict[str, str]] = []
         left = MAX_HISTORY_BYTES
@@ -71,7 +72,7 @@ class Conversation:
         return turns
 
     def body(self, models: tuple[str, ...]) -> dict[str, Any]:
-        """Give the RAGRequest that asks it."""
+        """Return the RAGRequest as a dict."""
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS
@@ -80,7 +81,7 @@ class Conversation:
             synthesis["temperature"] = request.temperature
         if self.style is not None:
             synthesis["system_prompt"] = self.style
-        # People greet a chat: "hi" is answered like any other question.
+        # A greeting such as "hi" is shorter than the minimum, so it is padded.
         question = self.question.strip()
         if question and len(question.encode("utf-8", "surrogatepass")) < MIN_QUERY_BYTES:
             question = question.ljust(MIN_QUERY_BYTES, "?")
@@ -90,7 +91,7 @@ class Conversation:
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
 
     def own(self, problem: FieldProblem) -> FieldProblem:
-        """Say where in the chat request a problem of the question lies."""
+        """Return a problem with its path in the chat request."""
         at = None
         if problem.path == _QUESTION:
             at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"
@@ -104,7 +105,7 @@ class Conversation:
 def read_chat(
     body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Give the question a conversation asks and the reply's form, or all that is wrong with it."""
+    """Return the question and the reply's form, or all errors of the request."""
     chat, errors = parse(body, ChatRequest)
     if chat is None:
         return None, None, errors
@@ -125,7 +126,7 @@ def read_chat(
 
 
 def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | None]:
-    """Part `MODEL@NAMESPACE`; a model that is listed with its `@` is taken as it stands."""
+    """Split `MODEL@NAMESPACE`; a listed model that contains `@` is returned whole."""
     model, sign, namespace = name.rpartition("@")
     if name in models or not sign:
         return name, None
@@ -133,9 +134,9 @@ def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | 
 
 
 def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str] = ()) -> Reply:
-    """List the models, each alone and in every namespace that is granted by name.
+    """Return the models, each also combined with every granted namespace.
 
-    `stored`: the namespaces there are, for callers who are granted all.
+    `stored`: existing namespaces, for callers with access to all.
     """
     granted = {*caller.namespaces, *(stored if "*" in caller.namespaces else ())}
     namespaces = sorted(granted - {"*", "default"})
@@ -145,7 +146,7 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
 
 
 def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
-    """Give a reply of the pipeline in the chat's form: a completion, one event, or an error."""
+    """Convert a pipeline reply to a completion, an event stream or an error."""
     if reply.statusCode != 200:
         return error_reply(reply)
     completion = _completion(RAGResponse.model_validate_json(reply.body), chat, started_ms)
@@ -160,7 +161,7 @@ def _sent(body: str, kind: str = JSON_TYPE) -> Reply:
 
 
 def error_reply(reply: Reply) -> Reply:
-    """Write a problem as the error object of OpenAI's API; anything else stays as it is."""
+    """Convert a problem to an error object of OpenAI's API; other replies are unchanged."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply
     problem = Problem.model_validate_json(reply.body)
@@ -180,7 +181,7 @@ def error_reply(reply: Reply) -> Reply:
 
 def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatCompletion:
     meta, diagnostics = response.metadata, response.diagnostics
-    # Without an answer the reason is what there is to say; a chat shows no empty bubble.
+    # Without an answer, the warnings are shown, so that the chat bubble is not empty.
     content = response.answer or " ".join(response.warnings)
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None
@@ -237,7 +238,7 @@ def _url_citation(citation: Citation, span: tuple[int, int]) -> UrlCitation:
 
 
 def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
-    """Give the one chunk of a stream: the whole answer, finished."""
+    """Return the only chunk of a stream: the complete answer."""
     whole = completion.model_dump(mode="json")
     (choice,) = whole.pop("choices")
     usage = whole.pop("usage")
@@ -247,10 +248,10 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
 
 
 def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the chunk of an event of an answer that is told while it is made.
+    """Return the chunk for an event of a streamed answer.
 
-    `head`: id, created and model. What is no text of the answer stands under `docstokg`. The last
-    event is the chunk that would have been the only one: its text has been told.
+    `head`: id, created and model. Data other than answer text is under `docstokg`. The last event
+    repeats no text.
     """
     if name == "response":
         (choice,) = value["choices"]
@@ -272,5 +273,5 @@ def _text(message: ChatMessage) -> str:
 
 
 def _param(path: str) -> str:
-    """Write a JSON path as OpenAI does: `$.messages[0].content` is `messages[0].content`."""
+    """Return a JSON path in OpenAI's form: `$.messages[0].content` is `messages[0].content`."""
     return path.removeprefix("$").removeprefix(".") or "body"

@@ -1,4 +1,4 @@
-"""The check of an answer against its passages, shared by respond and `/v1/check`."""
+"""Check of an answer against its passages, for respond and `/v1/check`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,11 +36,11 @@ from docstokg.usecases.verification import Asking, Claim, Decision
 Repair = Literal["attribute", "drop", "report"]
 BY_RULES: Final = (CheckedBy(name=RULES, kind="rules"),)
 _MOST_SCORED = 8
-"""Passages of a sentence that are scored; all are compared with it as quotations."""
+"""Maximum scored passages per sentence; quotations are searched in all."""
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
 _MOST_REPAIRS = 4
-"""Rounds of dropping sentences; text that holds no code needs one."""
+"""Maximum rounds of dropping sentences; text without code needs one."""
 
 
 class CheckedAnswer(Contract):
@@ -74,23 +74,21 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     probability: float | None = None,
     verifier: Asking | None = None,
 ) -> CheckedAnswer:
-    """Check markers, sentences and confidence; never raises for any text of a model.
+    """Check markers, sentences and confidence; never raises for any answer text.
 
-    `repair`: `drop` removes uncited and unsupported sentences, `attribute` adds the marker of the
-    passage that a sentence without one quotes, or of the passage with clearly the highest support;
-    `report` removes invalid markers only.
-
-    `blocks`: exactly the passages the model was given. `citations`: their scores and documents, by
-    rank. `probability`: the built-in reader's, None for another model's answer. Without `compare`,
-    or without vectors in its time, support is lexical and the cosine counts as 0, with a warning.
-    `verifier` decides the sentences that rules leave unverified, in one batch.
+    `repair`: `drop` removes uncited and unsupported sentences; `attribute` adds the marker of the
+    passage that a sentence quotes or that clearly supports it best; `report` removes invalid
+    markers only. `blocks`: exactly the model's passages. `citations`: their scores and documents,
+    by rank. `probability`: the built-in reader's, else None. Without `compare` or vectors, support
+    is lexical and the cosine is 0, with a warning. `verifier`: decides sentences that rules leave
+    unverified, in one batch.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
     checked = markers.check_markers(answer, check.by_rank)
     text = checked.text
-    if not has_content(text):  # markers only, forged or not
+    if not has_content(text):  # markers only, valid or not
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, so its vectors come first.
     similarity = compare.similarity(query, text) if compare is not None else None
@@ -148,7 +146,7 @@ def ground_text(
     compare: Comparison | None = None,
     verifier: Asking | None = None,
 ) -> Grounding:
-    """Return the report on a text that stays as it is: invalid markers are listed, not removed."""
+    """Return the report on a text without changing it; invalid markers are only listed."""
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
     judged = check.verified(check.judged(statements(text)))
     invalid = markers.check_markers(text, check.by_rank).invalid
@@ -161,11 +159,10 @@ def ground_sentences(
     compare: Comparison | None = None,
     verifier: Asking | None = None,
 ) -> Grounding:
-    """Return the report on a text without markers: each factual sentence against its own sources.
+    """Return the report on a text without markers, each factual sentence with its own sources.
 
-    `sources`: per factual sentence, in order, the passages found for it; sentences after the last
-    of them are `too_long`. A sentence cites the passage that it quotes, else the one with the
-    highest support; without any passage it is uncited.
+    `sources`: passages per factual sentence, in order; further sentences are `too_long`. A sentence
+    cites the passage that it quotes, else the best supporting one; without passages it is uncited.
     """
     found = iter(sources)
     given = []
@@ -184,9 +181,9 @@ def ground_sentences(
 
 @dataclass(slots=True)
 class _Check:
-    """The passages that statements are checked against, and vectors while there is time.
+    """The passages of a check, with vectors while there is time.
 
-    `decisions`: the verifier's, by claim and ranks, so that they outlive a change of the text.
+    `decisions`: the verifier's, by claim and ranks, to survive changes of the text.
     """
 
     by_rank: Mapping[int, Block]
@@ -196,14 +193,14 @@ class _Check:
     checked_by: tuple[CheckedBy, ...] = BY_RULES
 
     def report(self, verdicts: Sequence[SentenceVerdict], invalid: Sequence[str]) -> Grounding:
-        """Return the report on statements that were judged."""
+        """Return the report on judged statements."""
         cited = {rank for verdict in verdicts for rank in verdict.citations}
         return grounding.report(
             verdicts, cited=cited, ranks=self.by_rank, invalid=invalid, checked_by=self.checked_by
         )
 
     def judged(self, given: Sequence[Statement]) -> list[_Judged]:
-        """Judge each statement by the passages it cites."""
+        """Judge each statement by its cited passages."""
         made = []
         for statement in given:
             is_late = self.compare is not None and self.compare.is_late and statement.factual
@@ -212,7 +209,7 @@ class _Check:
         return made
 
     def verified(self, judged: list[_Judged]) -> list[_Judged]:
-        """Let the verifier decide the unverified statements, in one batch."""
+        """Return the statements with the verifier's decisions on unverified ones, in one batch."""
         undecided = [one for one in judged if one.verdict.verdict == "unverified"]
         if self.verifier is None or not undecided:
             return judged
@@ -231,7 +228,7 @@ class _Check:
         return [self._decided(one) for one in judged]
 
     def _decided(self, judged: _Judged) -> _Judged:
-        """Return a statement with the verifier's decision on it, if there is one."""
+        """Return a statement with the verifier's decision, if any."""
         own, decision = judged.verdict, self.decisions.get(_key(judged))
         if self.verifier is None or decision is None or own.verdict != "unverified":
             return judged
@@ -280,10 +277,10 @@ class _Check:
         return _Judged(statement, verdict, values)
 
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Add a marker to each sentence without one, if one passage is clearly its source.
+        """Add a marker to each unmarked sentence that clearly has one passage as its source.
 
-        The places of the sentences move, so all are judged again; a sentence whose marker was added
-        has the reason `marker_added`.
+        All sentences are judged again with new offsets; changed ones have the reason
+        `marker_added`.
         """
         added = {
             one.verdict.end: rank
@@ -305,7 +302,7 @@ class _Check:
         return written, again
 
     def _source_of(self, statement: Statement) -> int | None:
-        """Return the rank that a statement quotes, else that of clearly the highest support."""
+        """Return the rank that a statement quotes, else the one with clearly most support."""
         judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
         ranked = sorted(judged.support.items(), key=lambda one: -one[1])
         if not ranked or ranked[0][1] < _LEAST_SUPPORT:
@@ -315,7 +312,7 @@ class _Check:
         return ranked[0][0] if is_quoted or is_clear else None
 
     def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Drop uncited and unsupported sentences and judge the rest again: places have moved."""
+        """Drop uncited and unsupported sentences and judge the rest again with new offsets."""
         for _ in range(_MOST_REPAIRS):
             bad = [
                 one.statement.span
@@ -324,14 +321,14 @@ class _Check:
             ]
             if not bad:
                 return text, judged
-            # Without its fence, code is read as text: it may hold a sentence or a marker.
+            # Code without its fence is parsed as text, which may contain a sentence or marker.
             text = markers.check_markers(without(text, bad), self.by_rank).text
             judged = self.judged(statements(text))
         return "", []
 
 
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
-    """Return rank, span and words of the first passage that a statement quotes."""
+    """Return rank, span and text of the first passage that a statement quotes."""
     for block in blocks:
         found = find_statement(statement, block.text, block.sentences)
         if found is not None:
@@ -350,6 +347,6 @@ def _key(judged: _Judged) -> tuple[str, tuple[int, ...]]:
 
 
 def _with_header(block: Block) -> str:
-    """Return a passage with its document, title and graph lines, which the model was also given."""
+    """Return a passage with the header and graph lines that the model also received."""
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
     return "\n".join([*lines, *(fact.text for fact in block.related), block.text])

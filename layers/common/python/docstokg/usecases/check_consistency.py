@@ -1,4 +1,4 @@
-"""A draft against the ontology in the graph: ids, labels, is-a and part-of."""
+"""Check of a draft against the ontology in the graph: ids, labels, is-a and part-of."""
 
 import time
 from collections import defaultdict
@@ -17,7 +17,7 @@ _RELATIONS: Mapping[str, str] = {
     "subclass_of": "is_a",
     "part_of": "part_of",
 }
-"""Relation types, in small letters with underscores, to their meaning."""
+"""Meaning of relation types, in lower case with underscores."""
 _KINDS = tuple(kind.replace("_", sign) for kind in _RELATIONS for sign in "_ -")
 _MOST_RELATIONS = 50
 _MOST_IDS = 200
@@ -27,7 +27,7 @@ _MOST_LEVELS = 16
 def check_consistency(
     draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
 ) -> Consistency:
-    """Check a draft; raises what the graph raises. Without an id in it nothing is asked."""
+    """Check a draft; propagate errors of the graph. A draft without ids needs no graph call."""
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)
@@ -52,7 +52,7 @@ def relations_from(
     timeout_s: float,
     kinds: tuple[str, ...] | None = None,
 ) -> tuple[SliceRelation, ...]:
-    """Return the visible relations that leave entities, the 50 heaviest of each; `kinds`: types."""
+    """Return visible outgoing relations of entities, the 50 heaviest of each; `kinds`: types."""
     request = SliceRequest(
         entity_ids=tuple(ids),
         relations=kinds,
@@ -81,7 +81,7 @@ def _countdown(timeout_s: float) -> Callable[[], float]:
 def _reached_from(
     start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
 ) -> dict[str, set[str]]:
-    """Walk upwards; a part-of path may hold is-a steps, an is-a path nothing else."""
+    """Return the ancestors by relation; a part-of path may contain is-a steps."""
     reached: dict[str, set[str]] = {"is_a": set(), "part_of": set()}
     frontier = {("is_a", start)}
     seen = set(frontier)

@@ -1,4 +1,4 @@
-"""Cosines of texts for `support` and confidence, within a time limit."""
+"""Cosines of texts for support and confidence, within a time limit."""
 
 import base64
 import math
@@ -16,7 +16,7 @@ _BATCH = 4
 
 
 class Comparison:
-    """Cosines from one embedder; each text is embedded once, and a failure is logged once.
+    """Cosines from one embedder; each text is embedded once, a failure is logged once.
 
     Only the first 1,000 characters of a text are compared.
     """
@@ -24,7 +24,10 @@ class Comparison:
     def __init__(
         self, call: Call, embedder: Embedder | None, time_s: float, words_s: float = math.inf
     ) -> None:
-        """`time_s`: seconds for all embedding; `words_s`: seconds for the whole check."""
+        """Create a comparison.
+
+        `time_s`: seconds for all embedding; `words_s`: seconds for the whole check.
+        """
         self._call, self._embedder = call, embedder
         now = time.monotonic()
         self._until, self._words_until = now + time_s, now + words_s
@@ -32,7 +35,7 @@ class Comparison:
 
     @property
     def is_late(self) -> bool:
-        """Return whether the time for the whole check is over."""
+        """Whether the time for the whole check is over."""
         return time.monotonic() > self._words_until
 
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
@@ -54,7 +57,7 @@ class Comparison:
     def cosines(self, claim: str, texts: Sequence[str]) -> list[float] | None:
         """Return the cosine of a claim with each text.
 
-        None if a text has no vector yet and there is no embedder, it fails, or the time is over.
+        None if a text has no vector and the embedder is missing, fails or is out of time.
         """
         first, *others = (text[:_MOST_CHARACTERS] for text in (claim, *texts))
         if not self._embed([first, *others]):
@@ -65,7 +68,7 @@ class Comparison:
     def _embed(self, texts: Sequence[str]) -> bool:
         unique = dict.fromkeys(text for text in texts if text not in self._vectors)
         missing = sorted(unique, key=len)
-        # A local encoder checks the time only between calls, so the calls are small.
+        # A local encoder checks the time only between calls, so batches are small.
         for start in range(0, len(missing), _BATCH):
             left = self._until - time.monotonic()
             if left <= 0 or self._embedder is None:

@@ -1,4 +1,4 @@
-"""What a subject area may add to the generic graph: other seeds, a filter, checks."""
+"""Subject domains: plug-ins that add seeds, filters, checks and notes to the graph."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -18,32 +18,32 @@ MAX_NOTES, MAX_NOTE_CHARS = 10, 200
 
 
 class SubjectDomain(Protocol):
-    """A subject area (docs/domains.md); every call raises what the graph raises."""
+    """A subject domain (docs/domains.md); every method may raise errors of the graph."""
 
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
-        """Give the seeds and what belongs to them, the given ones first, without repetition."""
+        """Return the seeds followed by the related entities of the domain, without duplicates."""
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Give a filter that chunks of a routed search must meet as well, or None."""
+        """Return an additional filter for chunks of a routed search, or None."""
 
     def check_consistency(
         self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
     ) -> Consistency:
-        """Say what a draft gets wrong about the subject."""
+        """Return the draft's contradictions to the domain."""
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
-        """Return remarks on a question's slice for the response. A domain may lack this method."""
+        """Return notes on a question's slice for the response. A domain may omit this method."""
 
 
 class OntologyDomain:
-    """Ontologies: a term stands for its subtypes too; ids, labels and relations must be right."""
+    """Ontologies: seeds include subtypes; ids, labels and relations are checked."""
 
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
-        """Add the direct subtypes of each seed (x is_a seed), at most 50, by id."""
+        """Return the seeds with their direct subtypes (x is_a seed), at most 50, by id."""
         if not seeds:
             return ()
         request = SliceRequest(
@@ -56,11 +56,11 @@ class OntologyDomain:
         return (*seeds, *below[:MAX_SUBTYPES])
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Add nothing: the documents of the slice are restriction enough."""
+        """Return None: the documents of the slice are restrictive enough."""
         return None
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
-        """Name the terms that the question names by a synonym only."""
+        """Return notes on terms that the question names only by a synonym."""
         terms = {one.id: one.name for one in part.entities if not is_own_id(one.id)}
         preferred = [alias for alias in part.aliases if alias.preferred]
         named = {alias.entity_id for alias in preferred} | {alias.key for alias in preferred}
@@ -74,13 +74,13 @@ class OntologyDomain:
         ]
 
     check_consistency = staticmethod(check_consistency)
-    """Check that ids exist and are current, labels are theirs, stated is-a and part-of hold."""
+    """Checks that ids exist and are current, labels match, and stated is-a and part-of hold."""
 
 
 class Together:
-    """Several domains as one: all their seeds, filters and findings, in the order they are named.
+    """Several domains combined: all seeds, filters and findings, in configured order.
 
-    Where two filter by the same key, the earlier one wins.
+    For the same filter key, the earlier domain wins.
     """
 
     def __init__(self, domains: Sequence[SubjectDomain]) -> None:
@@ -89,12 +89,12 @@ class Together:
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
-        """Give the seeds, then what each domain adds to them."""
+        """Return the seeds, then the additions of each domain."""
         seed_lists = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
         return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Join the filters of all."""
+        """Return the merged filters of all domains."""
         joined: Filters = {}
         for one in reversed(self._domains):
             joined |= one.metadata_filter(part) or {}
@@ -103,7 +103,7 @@ class Together:
     def check_consistency(
         self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
     ) -> Consistency:
-        """List what any of them finds, by place."""
+        """Return the issues of all domains, by position."""
         issues = [
             issue
             for one in self._domains
@@ -113,24 +113,24 @@ class Together:
         return Consistency(ok=not issues, issues=tuple(issues))
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
-        """List the notes of all."""
+        """Return the notes of all domains."""
         return [note for one in self._domains for note in notes_of(one, part)]
 
 
 ONTOLOGY = OntologyDomain()
 BUILT_IN: dict[str, SubjectDomain] = {"ontology": ONTOLOGY}
 GROUP = "docstokg.domains"
-"""Entry points of this group are domains; only those that a setting names are ever loaded."""
+"""Entry point group of domains; only configured ones are loaded."""
 
 
 def notes_of(domain: SubjectDomain, part: GraphSlice) -> tuple[str, ...]:
-    """Return the first 10 notes of a domain on a slice, each cut to 200 characters."""
+    """Return the first 10 notes of a domain on a slice, each truncated to 200 characters."""
     notes = domain.notes(part) if hasattr(domain, "notes") else ()
     return tuple(note[:MAX_NOTE_CHARS] for note in notes[:MAX_NOTES])
 
 
 def domain_of(names: Sequence[str]) -> SubjectDomain:
-    """Give the domains of these names as one; `Misconfigured` names one that is not installed."""
+    """Return the named domains as one; raise `Misconfigured` if one is not installed."""
     domains = [_domain(name) for name in names]
     return domains[0] if len(domains) == 1 else Together(domains)
 

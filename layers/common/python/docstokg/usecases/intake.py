@@ -1,4 +1,4 @@
-"""A stranger's bytes become one message of the contract, or every reason why not."""
+"""Validation of untrusted request bodies against the contract."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ MAX_ERRORS = 200
 
 
 def decode_body(body_b64: str, request_id: str, most: int = MAX_BODY_BYTES) -> bytes | Reply:
-    """Return the client's bytes, or the reply that refuses them (400, 413: more than `most`)."""
+    """Return the decoded body, or the reply that refuses it (400, 413: more than `most` bytes)."""
     try:
         body = base64.b64decode(body_b64, validate=True)
     except (binascii.Error, ValueError):
@@ -36,7 +36,7 @@ def too_large(most: int) -> str:
 def parse[Message: BaseModel](
     body: bytes, model: type[Message]
 ) -> tuple[Message | None, list[FieldProblem]]:
-    """Read JSON as `model`; all errors at once, each with its JSON path."""
+    """Parse JSON as `model`; return all errors at once, each with its JSON path."""
     try:
         return model.model_validate_json(body), []
     except ValidationError as exc:
@@ -53,9 +53,9 @@ def parse[Message: BaseModel](
 def parse_body[Message: BaseModel](
     envelope: Envelope, model: type[Message], most: int = MAX_BODY_BYTES
 ) -> Message | Reply:
-    """Read an envelope's body as `model`, or return the reply that refuses it.
+    """Parse an envelope's body as `model`, or return the reply that refuses it.
 
-    A message that names a namespace is refused (403) where its caller may not read that.
+    A namespace in the message that the caller may not read is refused (403).
     """
     body = decode_body(envelope.body_b64, envelope.request_id, most)
     if isinstance(body, Reply):
@@ -67,7 +67,7 @@ def parse_body[Message: BaseModel](
 
 
 def not_granted(envelope: Envelope, *namespaces: str | None) -> Reply | None:
-    """Refuse a caller who may not even read one of some namespaces."""
+    """Return a 403 reply if the caller may not read one of the namespaces, else None."""
     for name in namespaces:
         if name is not None and not envelope.caller.may_read(name):
             detail = f"Namespace {name!r} is not granted to this caller."
@@ -76,14 +76,14 @@ def not_granted(envelope: Envelope, *namespaces: str | None) -> Reply | None:
 
 
 def invalid(errors: list[FieldProblem], request_id: str) -> Reply:
-    """Refuse a request with everything that is wrong with it."""
+    """Return a 400 reply with all errors of a request."""
     plural = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     detail = f"The request has {plural}; nothing was executed."
     return problem_reply(400, "invalid_request", detail, request_id, tuple(errors[:MAX_ERRORS]))
 
 
 def json_path(location: tuple[int | str, ...]) -> str:
-    """Write a location as a JSON path: ("budget", "max_chunks") is `$.budget.max_chunks`."""
+    """Return a location as a JSON path: ("budget", "max_chunks") becomes `$.budget.max_chunks`."""
     parts = []
     for part in location:
         if isinstance(part, int):

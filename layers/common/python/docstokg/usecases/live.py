@@ -1,4 +1,4 @@
-"""An answer is told while it is made: its citations, its checked sentences, what repairs them."""
+"""Streaming of an answer in progress: citations, checked sentences, repairs."""
 
 import json
 import threading
@@ -29,11 +29,11 @@ POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 Tell = Callable[[str, Any], bool]
-"""Takes an event's name and value; false once nobody waits."""
+"""Sends an event's name and value; returns False if the client disconnected."""
 
 
 class LiveReply:
-    """Listens to the execution of one question, and tells of it."""
+    """Sends events for the execution of one question."""
 
     def __init__(self, checks: Checks, telemetry: Telemetry, tell: Tell) -> None:
         self._checks, self._telemetry, self._send = checks, telemetry, tell
@@ -45,7 +45,7 @@ class LiveReply:
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
-        """Tell the citations as soon as there are any to tell."""
+        """Send the citations after the state Ground."""
         if state != "Ground":
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)
@@ -61,7 +61,7 @@ class LiveReply:
         self._tell("citations", {"citations": grounded.citations})
 
     def written(self, text: str) -> bool:
-        """Take all that a model has written so far; false when it may stop."""
+        """Process all text that a model has generated so far; return False if it may stop."""
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
@@ -70,9 +70,9 @@ class LiveReply:
             return self._is_heard and self._send("", None)
 
     def listen(self, request_id: str, store: ResponseCache, ended: Callable[[float], bool]) -> None:
-        """Hear what steps tell elsewhere, until the request has ended, nobody waits, or it fails.
+        """Poll the events of remote steps until the request ends, or a client or the store fails.
 
-        `ended` waits so many seconds at most.
+        `ended(seconds)` waits at most that long and returns whether the request has ended.
         """
         what, longest, is_heard = GROUND, 0, True
         while is_heard and not ended(POLL_S):
@@ -81,7 +81,7 @@ class LiveReply:
             except DocsToKGError as error:
                 self._telemetry.log("WARNING", "not_heard", request_id=request_id, **cause(error))
                 return
-            if found is None or len(found[1]) <= longest:  # a read may give what was there before
+            if found is None or len(found[1]) <= longest:  # a read may return an older value
                 continue
             if what == WRITTEN:
                 longest, is_heard = len(found[1]), self.written(found[1])
@@ -90,9 +90,9 @@ class LiveReply:
                 what = WRITTEN
 
     def finish(self, reply: Reply, route: RouteName) -> None:
-        """Tell what of the reply was not told, what changes what was, and the reply itself.
+        """Send the rest of the reply, repairs, and the reply itself.
 
-        A reply that is no answer, before anything was told, is left to be sent as it is.
+        An error reply before any event is left for a normal response.
         """
         with self._lock:
             self._is_ended = True
@@ -107,7 +107,7 @@ class LiveReply:
             self._finish(value, value["docstokg"] if route in CHAT_ROUTES else value)
 
     def _finish(self, value: dict[str, Any], evidence: dict[str, Any]) -> None:
-        if self._answer is None:  # an answer that was kept
+        if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
             self._tell("citations", {"citations": evidence["citations"]})
         sent = evidence["grounding"]
@@ -136,12 +136,12 @@ class LiveReply:
 
 
 def event_frame(name: str, value: Any) -> str | None:
-    """Write an event as clients of `/v1/answer` read it; None where nothing is to be told."""
+    """Return a server-sent event for `/v1/answer`; None for an event without a name."""
     return f"event: {name}\ndata: {text_of(value)}\n\n" if name else None
 
 
 def plain(value: Any) -> Any:
-    """Give what an event holds as JSON knows it."""
+    """Return an event's value as JSON-compatible data."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, dict) and isinstance(value.get("citations"), tuple):
@@ -150,5 +150,5 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Write it so, on one line."""
+    """Return an event's value as one line of JSON."""
     return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Replies in JSON; every error a caller sees has one shape: RFC 9457 problem details."""
+"""JSON replies; errors are problem details (RFC 9457)."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -20,7 +20,7 @@ FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
 
 
 def json_reply(body: BaseModel, status: int = 200, **headers: str) -> Reply:
-    """Write a message as the reply."""
+    """Return a message as a JSON reply."""
     media = {"Content-Type": "application/json", **headers}
     return Reply(statusCode=status, body=body.model_dump_json(), headers=media)
 
@@ -33,7 +33,7 @@ def problem_reply(
     errors: tuple[FieldProblem, ...] = (),
     headers: dict[str, str] | None = None,
 ) -> Reply:
-    """Write a problem as a reply with its media type."""
+    """Return a problem reply with its media type."""
     problem = Problem(
         title=HTTPStatus(status).phrase,
         status=status,
@@ -50,7 +50,7 @@ def problem_reply(
 
 
 def replied(run: Callable[[Envelope], Reply], asked: Envelope, telemetry: Telemetry) -> Reply:
-    """Give the reply of a route that runs elsewhere, or the problem that there is none."""
+    """Return the reply of `run`, or a problem reply if it fails."""
     try:
         return run(asked)
     except DocsToKGError as error:

@@ -1,4 +1,4 @@
-"""What is said of a request that was refused before any work was done for it."""
+"""Counting and logging of refused requests."""
 
 import hashlib
 import json
@@ -14,15 +14,15 @@ CODES_TOLD = 5
 
 
 def caller_hash(caller: str) -> str:
-    """Name a caller where names must not stand: logs, the shared table."""
+    """Return the hash of a caller's name, for logs and the shared table."""
     return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None:
-    """Count and log a reply that refuses a request; for any other do nothing.
+    """Count and log a reply that refuses a request; ignore other replies.
 
-    What it asked is not told. Who was refused something that exists is audited: the caller's
-    hash, never the name.
+    The request's content is not logged. A 403 is audited with the caller's hash instead of the
+    name.
     """
     if reply.statusCode not in REFUSED:
         return
@@ -44,7 +44,7 @@ def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None
 
 
 def _codes(body: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Read the code of a problem and of each thing that is wrong; chat's clients have one error."""
+    """Return the problem's code and the codes of its errors; chat errors have no list."""
     if "error" in body:
         return str(body["error"].get("code")), []
     return str(body["code"]), [str(error["code"]) for error in body["errors"]]

@@ -1,4 +1,4 @@
-"""A step under way: what it may read, what is left of its time, what it lost on the way."""
+"""State of a running step: scope, remaining time, degraded reasons."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +15,14 @@ from docstokg.usecases.refusals import caller_hash
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
 Begin = Callable[[str, Scope], "Call"]
-"""Begins the call of a request id that may read a scope."""
+"""Starts the call of a request id with a scope."""
 
 
 @dataclass(kw_only=True)
 class Call:
-    """One call of a route that has no plan; what it notes goes into its answer.
+    """One call of a route without a plan; its notes become part of the response.
 
-    `deadline_ms`: epoch milliseconds. `clock` gives epoch seconds.
+    `deadline_ms`: epoch milliseconds. `clock` returns epoch seconds.
     """
 
     request_id: str
@@ -36,16 +36,16 @@ class Call:
     timings_ms: dict[str, float] = field(default_factory=dict)
 
     def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
-        """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
+        """Return the seconds for one call: at most `cap_s`, leaving `reserve_s` for later steps."""
         return max(0.0, min(cap_s, self.deadline_ms / 1000 - self.clock() - reserve_s))
 
     def took_ms(self) -> float:
-        """Milliseconds since the step began."""
+        """Return the milliseconds since the step began."""
         return round((time.perf_counter() - self.begun) * 1000, 2)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Note what a part takes, whether it fails or not."""
+        """Record the duration of a block, even if it fails."""
         started = time.perf_counter()
         try:
             yield
@@ -53,17 +53,17 @@ class Call:
             self.timings_ms[name] = round((time.perf_counter() - started) * 1000, 2)
 
     def mark_degraded(self, reason: DegradedReason) -> None:
-        """Note, once, what the answer has to do without."""
+        """Record a degraded reason once."""
         if reason not in self.degraded:
             self.degraded.append(reason)
 
     def attempt[Answer](
         self, name: str, call: Callable[[], Answer], lost: Reason | None, **fields: str
     ) -> Answer | None:
-        """Make one call to the outside; a failure is logged, noted as `lost`, and gives None.
+        """Run a call to an external service; log a failure, record `lost` and return None.
 
-        `name`: of the span and, with `_failed`, of the line. `lost` None: nothing the caller of
-        the API would notice. `fields` stand in both.
+        `name`: of the span and, with `_failed`, of the log line. `lost` None: the failure does not
+        affect the response. `fields`: added to both.
         """
         try:
             with self.telemetry.span(name, request_id=self.request_id, **fields):
@@ -80,10 +80,9 @@ class Call:
         level: str = "WARNING",
         **fields: str,
     ) -> None:
-        """Write the one line of a failure that is not raised, and note what it costs.
+        """Log a failure that is not raised, and record its reason.
 
-        The message of an error is its adapter's own; of the vendor's error behind it only the
-        kind is told, because a vendor may quote the prompt.
+        Of a vendor's error only the type is logged, because its message may contain the prompt.
         """
         reason = lost(error) if callable(lost) else lost
         if reason is not None:
@@ -98,7 +97,7 @@ class Call:
         )
 
     def answered(self, route: str, **fields: object) -> None:
-        """Count a request of a route that has no plan, and write its one line."""
+        """Count and log a request of a route without a plan."""
         self.telemetry.count("rag_requests_total", route=route, status="200")
         self.telemetry.log(
             "INFO",
@@ -112,7 +111,7 @@ class Call:
         )
 
     def skip(self, name: str, reason: DegradedReason, why: str) -> None:
-        """Note and log what is missing before anything could be called."""
+        """Record and log a missing prerequisite of a call."""
         self.mark_degraded(reason)
         self.telemetry.log(
             "WARNING", f"{name}_skipped", request_id=self.request_id, reason=reason, error=why
@@ -132,14 +131,14 @@ class Run(Call):
 
     @classmethod
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
-        """Begin the step an event starts; a step that gets no scope sees what its caller may."""
+        """Create the step of an event; without a scope it uses the caller's permissions."""
         plan = Plan.model_validate(event["plan"])
         seen = {"namespace": plan.namespace, "others": plan.others, "groups": plan.groups}
         scope = Scope.model_validate(event.get("scope") or seen)
         return cls(plan=plan, scope=scope, telemetry=telemetry)
 
     def labels(self, provider: str = "none") -> dict[str, str]:
-        """Say what was asked, and who wrote the answer, in the labels of metrics."""
+        """Return the metric labels of the request and the answer's provider."""
         plan = self.plan
         return {
             "route": plan.route,
@@ -152,7 +151,7 @@ class Run(Call):
     def finish(
         self, status: int, level: str = "INFO", provider: str = "none", **fields: object
     ) -> None:
-        """Count the request, and write its one line: who asked stands there as a hash."""
+        """Count and log the request; the caller is logged as a hash."""
         labels = self.labels(provider)
         self.telemetry.count("rag_requests_total", 1.0, status=str(status), **labels)
         self.telemetry.log(
@@ -166,12 +165,12 @@ class Run(Call):
         )
 
     def total_ms(self) -> float:
-        """Milliseconds since the request arrived."""
+        """Return the milliseconds since the request arrived."""
         return round(self.clock() * 1000 - self.plan.started_ms, 1)
 
 
 def beginning(telemetry: Telemetry, time_s: float) -> Begin:
-    """Give what begins calls that may take `time_s` seconds each."""
+    """Return a factory of calls with `time_s` seconds each."""
     return lambda request_id, scope: Call(
         request_id=request_id,
         deadline_ms=(time.time() + time_s) * 1000,
@@ -181,7 +180,7 @@ def beginning(telemetry: Telemetry, time_s: float) -> Begin:
 
 
 def graph_reason(error: DocsToKGError) -> DegradedReason:
-    """Give the reason that a failing graph is reported with."""
+    """Return the degraded reason for a graph error."""
     if isinstance(error, Timeout):
         return "kg_timeout"
     return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"

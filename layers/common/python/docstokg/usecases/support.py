@@ -1,4 +1,4 @@
-"""The support score of a claim, with the cosines of an embedder while there is time."""
+"""Support score of a claim, with an embedder's cosines while there is time."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from docstokg.usecases.comparison import Comparison
 
 
 class Support(NamedTuple):
-    """A score in [0, 1], and the stretch of a source that is closest to the claim."""
+    """A score in [0, 1], and the source span closest to the claim."""
 
     value: float
     span: Span | None
 
 
 def support_of(claim: str, blocks: Sequence[Block], compare: Comparison | None) -> Support:
-    """Return the support of a claim by some passages read together."""
+    """Return the combined support of a claim by some passages."""
     evidence = [
         support.Evidence(
             block.text,

@@ -1,8 +1,8 @@
-"""Steps that run elsewhere tell of an answer through the store of responses, which all reach.
+"""Streaming events of remote steps, passed through the shared response store.
 
-What `ground` found is written once, what a model has written each time a sentence begins. It lives
-for a minute under the request's id; what cannot be written or read is told at the end only, such
-as an item of DynamoDB that is over its 400 kB: what `ground` gives stays below 256.
+`ground` is written once, model output after each new sentence, for a minute under the request's id.
+After a failed write or read, the content is sent at the end only. `ground` output stays below 256
+kB; a DynamoDB item may have 400 kB.
 """
 
 import json
@@ -17,31 +17,31 @@ from docstokg.usecases.run import Run
 
 KEPT_S = 60
 PAUSE_S = 0.2
-"""Between two texts of one answer, at least."""
+"""Minimum seconds between two writes of one answer."""
 GROUND, WRITTEN = "ground", "written"
 
 
 def told_key(request_id: str, what: str) -> str:
-    """Name what is told, unlike any kept response: their names are digests."""
+    """Return the key of an event; keys of cached responses are digests and cannot collide."""
     return f"told:{request_id}:{what}"
 
 
 class Teller:
-    """Tells of one step of a request, until that fails: then of no more."""
+    """Writes the events of one step of a request, until a write fails."""
 
     def __init__(self, run: Run, store: Callable[[], ResponseCache]) -> None:
         self._run, self._store = run, store
         self._begun, self._next, self._is_telling = 0, 0.0, True
 
     def found(self, event: dict[str, Any], grounded: dict[str, Any]) -> None:
-        """Tell what the step `ground` was asked and what it found."""
+        """Write input and output of the step `ground`."""
         asked = {name: event[name] for name in ("plan", "scope")}
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 
     def written(self, text: str) -> bool:
-        """Tell all that a model has written so far, if a sentence has begun; it may always go on.
+        """Write the text generated so far if a new sentence has begun; always return True.
 
-        Only sentences that have ended are shown to anybody.
+        Clients see only completed sentences.
         """
         if self._is_telling and time.monotonic() >= self._next:
             begun = len(sentence_spans(text))

@@ -1,4 +1,4 @@
-"""The verifier's decisions on the sentences that rules leave open; shared by respond and check."""
+"""Decisions of the verifier on sentences that rules leave open, for respond and check."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from docstokg.usecases.run import Call
 
 MOST_CLAIMS: Final = 12
 LIKELY: Final = 0.5
-"""An unsupported claim that is contradicted with this probability is reported as contradicted."""
+"""Minimum probability to report an unsupported claim as contradicted."""
 
 
 class Claim(NamedTuple):
-    """A sentence without its markers, and the texts of the passages that it cites."""
+    """A sentence without its markers, and the texts of its cited passages."""
 
     text: str
     passages: tuple[str, ...]
@@ -43,7 +43,7 @@ class Verification(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """The verifier of one call: its name, whether it wrote the text, and the function to ask it."""
+    """The verifier of one call: name, whether it also wrote the text, and its function."""
 
     name: str
     self_check: bool
@@ -80,10 +80,9 @@ def verify(
 ) -> Verification:
     """Decide claims in one batch within `timeout_s` seconds; never raises for the verifier.
 
-    The first 12 claims with passages are sent, each with its best windows. A verifier that fails,
-    is late, or returns the wrong number of opinions or a probability outside [0, 1] decides
-    nothing. An opinion whose quote is in no source is void. Both are noted as
-    `verifier_unavailable`.
+    The first 12 claims with passages are sent, each with its best windows. If the verifier fails,
+    times out or returns invalid opinions, nothing is decided. An opinion whose quote is in no
+    source is ignored. Both add the reason `verifier_unavailable`.
     """
     started = time.perf_counter()
     pairs: dict[int, Pair] = {}
@@ -142,10 +141,10 @@ def _decision(opinion: Opinion | None, pair: Pair, threshold: float) -> Decision
 
 
 def _contains(source: str, quote: str) -> bool:
-    """Return whether a source contains a quote, up to white space and the prompt's `defused`."""
+    """Return whether a source contains a quote, ignoring white space and `defused` changes."""
     return " ".join(defused(quote).split()) in " ".join(defused(source).split())
 
 
 def _bare(model: str) -> str:
-    """Return a model's name as its provider knows it: `gateway/x` and `x` are the same model."""
+    """Return a model's name at its provider: `gateway/x` and `x` are the same model."""
     return ModelAccess().route(model).name

@@ -1,4 +1,4 @@
-"""What a model wrote is checked: the whole answer, or the sentences there are so far."""
+"""Check of generated text: the whole answer, or its sentences so far."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,10 @@ from docstokg.usecases.verification import asking
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The checks of a written answer.
+    """The checks of a generated answer.
 
-    `compare`: returns a comparison of texts for some seconds. `consistent`: adds the findings of
-    the subject domain to a checked answer. `verifier`:
-    asked about a whole answer, never about one under way.
+    `compare`: returns a text comparison for some seconds. `consistent`: adds the findings of the
+    subject domain. `verifier`: used for complete answers only.
     """
 
     compare: Callable[[Run, float], Comparison]
@@ -37,7 +36,7 @@ def checks_of(
     domains: Sequence[str],
     verifier: Verifier | None = None,
 ) -> Checks:
-    """Return the checks that this process makes; `domains`: by name."""
+    """Return the checks of this process; `domains`: names of subject domains."""
     domain = domain_of(domains)
     return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
@@ -49,11 +48,11 @@ def checks_of(
 def check_written(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
-    """Check what was written, the whole or the sentences so far; warnings go to the run."""
+    """Check a complete or partial answer; warnings are added to the run."""
     comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
     blocks = grounded.blocks[: synthesis.block_count]
     answer, is_altered = synthesis.answer, False
-    if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
+    if synthesis.model != EXTRACTIVE:  # extracted sentences are quoted from the sources
         answer, is_altered = harmless(answer, [block.text for block in blocks])
     checked = check_answer(
         inert(answer),

@@ -1,1 +1,1 @@
-"""Amazon's services behind the ports."""
+"""Adapters for Amazon's services."""

@@ -1,7 +1,7 @@
-"""Flags that change without a deploy, read from AppConfig's agent beside the function.
+"""Feature flags from the AppConfig agent, changed without a deployment.
 
-The agent is an extension on loopback that polls AppConfig and keeps the last answer, so a read
-costs about a millisecond, needs no AWS library, and works while AppConfig is down.
+The agent, an extension on loopback, caches the flags: a read takes about a millisecond and works
+while AppConfig is down.
 """
 
 import http.client
@@ -40,7 +40,7 @@ class AppConfigFlags:
         self._flags: dict[str, Flag] = {}
 
     def current(self, timeout_s: float) -> dict[str, Flag]:
-        """Give the flags by name, read again after `keep_s` seconds; raises in time."""
+        """Return the flags by name, read again after `keep_s` seconds; raise within the timeout."""
         with self._lock:
             if time.monotonic() - self._read_at >= self._keep_s:
                 self._flags = self._read(timeout_s)

@@ -1,4 +1,4 @@
-"""AWS clients that keep a deadline and speak the error tree: botocore knows neither."""
+"""AWS clients with deadlines and the product's errors, which botocore lacks."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -25,7 +25,7 @@ from docstokg.errors import (
 )
 
 Answer = TypeVar("Answer")
-# The socket's own limits: they end a call that was already given up, so no thread stays behind.
+# Socket limits end a call that timed out, so that its thread does not stay.
 SOCKET = Config(
     connect_timeout=1,
     read_timeout=2,
@@ -55,7 +55,7 @@ WRONG_SETTING = frozenset(
 
 
 class AwsService:
-    """One service of one region, made on first use, called within a total deadline."""
+    """One service of one region, created on first use, called within a total deadline."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class AwsService:
         endpoint: str | None = None,
         read_timeout_s: float | None = None,
     ) -> None:
-        """Name the service.
+        """Create a service without connecting.
 
-        `endpoint`: the whole address, where it is not Amazon's own. `read_timeout_s`: for an
-        answer that may take longer than SOCKET allows.
+        `endpoint`: address other than Amazon's. `read_timeout_s`: for responses that may take
+        longer than SOCKET allows.
         """
         self.name = name
-        # Said only where it is off: said to be on, it would also overrule the environment.
+        # Set only to disable it: true would override the environment.
         self._config = SOCKET.merge(Config(inject_host_prefix=False)) if endpoint else SOCKET
         if read_timeout_s is not None:
             self._config = self._config.merge(Config(read_timeout=read_timeout_s))
@@ -78,18 +78,18 @@ class AwsService:
         self._endpoint = endpoint
 
     def warm(self) -> None:
-        """Make the client now: that takes longer than many a call is given."""
+        """Create the client, which takes longer than some calls allow."""
         try:
             _ = self._client
         except BotoCoreError as exc:
             raise _error_of(self.name, exc) from exc
 
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
-        """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
+        """Run `ask(client)`; raise `Timeout` in time, other failures as product errors."""
         return within(lambda: self._translated(ask), timeout_s, self.name)
 
     def ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
-        """Run one operation by its name in Python; failures as of `call`."""
+        """Run one operation by its Python name; raise errors as `call`."""
         return self.call(lambda client: getattr(client, operation)(**parameters), timeout_s)
 
     def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
@@ -111,7 +111,7 @@ class AwsService:
 
 
 def _error_of(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
-    """Most specific first; the message names service and code, never the content."""
+    """Return the most specific product error; the message has service and code, no content."""
     if isinstance(exc, ClientError):
         code = str(exc.response.get("Error", {}).get("Code", ""))
         if code in THROTTLED:
@@ -132,7 +132,7 @@ class Warmed:
     _service: AwsService
 
     def warm(self) -> None:
-        """Make the client while the process starts."""
+        """Create the client at process start."""
         self._service.warm()
 
 

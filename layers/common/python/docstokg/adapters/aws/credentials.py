@@ -1,4 +1,4 @@
-"""The caller's role as plain keys, for what signs its own requests."""
+"""The process's AWS role as plain keys, for libraries that sign requests."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,7 +8,7 @@ from docstokg.errors import NotConfigured, NotInstalled
 
 
 class RoleKeys:
-    """Credentials and region of this process's role, as botocore finds and renews them."""
+    """Credentials and region of this process's role, found and renewed by botocore."""
 
     @cached_property
     def _session(self) -> Any:
@@ -19,7 +19,7 @@ class RoleKeys:
         return Session()
 
     def __call__(self) -> Mapping[str, str | None]:
-        """Give the keys of this moment; `NotConfigured` without any, or without a region."""
+        """Return the current keys; raise `NotConfigured` without keys or a region."""
         credentials, region = self._session.get_credentials(), self._session.region_name
         if credentials is None:
             raise NotConfigured("there is no AWS role or key for Bedrock")

@@ -1,4 +1,4 @@
-"""Finished responses in a DynamoDB table, shared by every sandbox of a deployment."""
+"""Response cache in a DynamoDB table, shared by all sandboxes of a deployment."""
 
 import time
 
@@ -11,7 +11,7 @@ class DynamoDbCache(DynamoDbTable):
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None.
 
-        DynamoDB removes expired items within days, not seconds: the time is compared here.
+        The time is compared here, because DynamoDB removes expired items only within days.
         """
         item = self._ask("get_item", timeout_s, Key={"key": {"S": key}}).get("Item")
         if item is None or int(item["expires_at"]["N"]) <= time.time():
@@ -19,7 +19,7 @@ class DynamoDbCache(DynamoDbTable):
         return item["request_hash"]["S"], item["body"]["S"]
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Keep a body for `ttl_s` seconds."""
+        """Store a body for `ttl_s` seconds."""
         item = {
             "key": {"S": key},
             "request_hash": {"S": request_hash},

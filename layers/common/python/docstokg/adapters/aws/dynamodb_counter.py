@@ -1,4 +1,4 @@
-"""Counts in a DynamoDB table, so that a limit per caller holds across sandboxes."""
+"""Counters in a DynamoDB table, for limits per caller across sandboxes."""
 
 import time
 
@@ -9,7 +9,7 @@ class DynamoDbCounter(DynamoDbTable):
     """The CallCounter port on a table with the key `name` and the time to live `expires_at`."""
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Add one to a count that is kept for `ttl_s` seconds; the new count."""
+        """Increment a counter that expires after `ttl_s` seconds; return the new value."""
         until = str(int(time.time()) + ttl_s)
         answer = self._ask(
             "update_item",

@@ -1,4 +1,4 @@
-"""Contextual grounding of Amazon Bedrock Guardrails as a verifier."""
+"""Verifier: contextual grounding of Amazon Bedrock Guardrails."""
 
 import time
 from collections.abc import Sequence
@@ -10,14 +10,15 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
 LONGEST: Final = 1_000
-"""Characters of a claim; the service limits query and content, and a cut claim proves nothing."""
+"""Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
+verified."""
 AT_ONCE: Final = 6
 
 
 class BedrockGuardrail(Warmed):
-    """A `Verifier`: one ApplyGuardrail call per claim, of which the GROUNDING score is read.
+    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score.
 
-    The check asks for a query as well; it gets the claim, and the RELEVANCE score is ignored.
+    The required query is the claim; the RELEVANCE score is ignored.
     """
 
     name = "bedrock-guardrail"
@@ -30,7 +31,7 @@ class BedrockGuardrail(Warmed):
         self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair; errors as of `AwsService.call`, `WrongAnswer`: no score."""
+        """Return one opinion per pair; raise errors as `AwsService.call`, or `WrongAnswer`."""
         until = time.monotonic() + timeout_s
         pool = ThreadPoolExecutor(AT_ONCE)
         try:

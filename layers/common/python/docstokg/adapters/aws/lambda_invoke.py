@@ -1,4 +1,4 @@
-"""A route's own function in AWS, called by another function instead of API Gateway."""
+"""Route functions in AWS, called by another function instead of API Gateway."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of, reply_of
@@ -10,23 +10,23 @@ class LambdaRouteFunction:
     """The Workflow port on a synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """`arn`: of the function's alias or version."""
+        """Create a client. `arn`: of the function's alias or version."""
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
     def run(self, envelope: Envelope) -> Reply:
-        """Invoke once and return the reply; errors as of `invoked`."""
+        """Invoke the function once and return the reply; raise errors as `invoked`."""
         event = envelope.model_dump_json().encode()
         return reply_of(invoked(self._service, self._arn, event, self._timeout_s), "function")
 
 
 def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> bytes:
-    """Invoke a function once and return its payload; `Timeout` and `Unavailable` without one."""
+    """Invoke a function once and return its payload; raise `Timeout` or `Unavailable`."""
     answer, payload = service.call(
         lambda client: _read(client.invoke(FunctionName=arn, Payload=event)), timeout_s
     )
     if answer.get("FunctionError"):
-        # The payload is a stack trace then: only its time-out is of use.
+        # The payload is then a stack trace; only a time-out in it is relevant.
         if b"Task timed out" in payload:
             raise Timeout("the function ran out of time")
         raise Unavailable("the function failed")

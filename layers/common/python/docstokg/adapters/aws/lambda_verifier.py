@@ -1,4 +1,4 @@
-"""A verifier in the synthesize function, the only bundle with clients of language models."""
+"""Verifier in the synthesize function, the only bundle with language model clients."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _ANSWER = TypeAdapter(dict[str, list[Opinion | None]])
 
 
 class LambdaVerifier(Warmed):
-    """A `Verifier`; `arn`: of the function's alias, `longest_s`: of one call."""
+    """A `Verifier`; `arn`: of the function's alias, `longest_s`: maximum seconds per call."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LambdaVerifier(Warmed):
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=longest_s)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return the opinions of the verifier there; errors as of `invoked`, and `WrongAnswer`."""
+        """Return the function's opinions; raise errors as `invoked`, and `WrongAnswer`."""
         event = {"mode": "verify", "pairs": pairs, "timeout_s": timeout_s}
         payload = invoked(self._service, self._arn, json.dumps(event).encode(), timeout_s)
         try:

@@ -24,16 +24,15 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "hit": ("true",),
     "step": ("embed", "search", "hydrate"),
 }
-"""Labels, and those of their values, that make a metric of their own: each costs money."""
+"""Labels, and their values, that make a separate metric, each at a cost."""
 
 
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
-    What is no dimension is a property of the line, where a query finds it; of one name that is
-    told twice the last. A counter with a dimension is counted once more without it, because an
-    alarm cannot sum over all reasons; a step is not, since the mean of an embedding and a model's
-    answer says nothing.
+    Other labels are properties of the line; of repeated ones the last is kept. A counter with a
+    dimension is also counted without it, because an alarm cannot sum over all reasons; steps are
+    not.
     """
 
     def __init__(self, environment: str) -> None:
@@ -41,7 +40,7 @@ class EmfSink:
         self._open: dict[tuple[tuple[str, str], ...], EphemeralMetrics] = {}
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Keep one value until `flush`."""
+        """Record one value until `flush`."""
         chosen = tuple((k, v) for k, v in labels.items() if v in DIMENSIONS.get(k, ()))
         unit = MetricUnit.Seconds if name.endswith("_seconds") else MetricUnit.Count
         for dimensions in {(), chosen} if "step" not in labels else {chosen} - {()}:
@@ -65,7 +64,7 @@ class EmfSink:
 
 
 class RedactingFormatter(LambdaPowertoolsFormatter):
-    """Writes the fields of a line, private ones redacted, and the id of the X-Ray trace."""
+    """Writes the fields of a line, private ones redacted, and the X-Ray trace id."""
 
     def __init__(self, *, reveal: bool) -> None:
         super().__init__()
@@ -93,7 +92,7 @@ def log_writer(*, reveal: bool) -> Callable[[Line], None]:
 
 
 def function_telemetry(environment: str, level: str, *, reveal: bool) -> Telemetry:
-    """Return the telemetry of a Lambda function; segments only where X-Ray records."""
+    """Return the telemetry of a Lambda function; segments only if X-Ray is active."""
     segments = XRay().record if XRay.present() else None
     sink, log_line = EmfSink(environment), log_writer(reveal=reveal)
     return Telemetry(sink, level=level, segments=segments, log_line=log_line)

@@ -1,4 +1,4 @@
-"""One S3 bucket as an object store: strongly consistent, listed by the bytes of the keys."""
+"""Object store in an S3 bucket: strongly consistent, listed in byte order of keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from docstokg.ports import StoredObject
 
 LIST_S = 10.0
 OBJECT_S = 60.0
-"""For one object of some hundred MB between a function and its own region."""
+"""For an object of some hundred MB between a function and its own region."""
 PAGE = 1000
 ABSENT = ("NoSuchKey", "404")
 REFUSED = ("AccessDenied", "403")
@@ -25,7 +25,7 @@ class S3Objects(Warmed):
         self._service = AwsService("s3", read_timeout_s=OBJECT_S)
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """List a page of objects."""
+        """Return a page of objects."""
         more = {"StartAfter": after} if after else {}
         which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
         page = self._service.ask("list_objects_v2", LIST_S, **which)
@@ -37,7 +37,7 @@ class S3Objects(Warmed):
         ]
 
     def get(self, key: str) -> bytes:
-        """Read an object; KeyError when it is not there."""
+        """Return an object; raise KeyError if it is missing."""
         body = self._service.call(lambda client: self._read(client, key), OBJECT_S)
         if body is None:
             raise KeyError(key)
@@ -56,7 +56,7 @@ class S3Objects(Warmed):
             body: bytes = client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
         except client.exceptions.ClientError as refusal:
             code = refusal.response["Error"]["Code"]
-            # Who may list prefixes only is told that an absent key is forbidden.
+            # With permission for prefixes only, S3 reports a missing key as forbidden.
             if code in ABSENT or (code in REFUSED and not self._lists(client, key)):
                 return None
             raise

@@ -1,4 +1,4 @@
-"""Credentials by reference: the environment names secrets, this reads them once at INIT."""
+"""Credentials from Secrets Manager, read once at INIT; the environment has their names."""
 
 from collections.abc import Iterable
 
@@ -14,11 +14,10 @@ _TEXTS = TypeAdapter(dict[str, str])
 def read_secrets(
     ids: Iterable[str], allowed: Iterable[str], time_s: float = TIME_S
 ) -> dict[str, str]:
-    """Give the settings in the named Secrets Manager secrets, merged in the order given.
+    """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
-    Each secret is a JSON object whose fields are names of settings among `allowed`; a foreign
-    field is `Misconfigured`, so that a secret cannot change what is not a credential. `time_s`:
-    seconds for each secret.
+    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`.
+    `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
@@ -28,7 +27,7 @@ def read_secrets(
         try:
             value = _TEXTS.validate_json(answer["SecretString"], strict=True)
         except (KeyError, ValueError):
-            # The cause would quote the secret.
+            # The cause would contain the secret.
             raise Misconfigured(f"secret {secret_id} is not a JSON object of settings") from None
         if foreign := sorted(set(value) - permitted):
             raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")

@@ -1,7 +1,7 @@
-"""One sandbox's open circuit spares the others their five failures: told through a DynamoDB table.
+"""Circuit breaker state shared by sandboxes through a DynamoDB table.
 
-Nothing here is waited for: the table is read and written in the background, the last known word
-counts, and without the table every sandbox has only its own circuit, as on a laptop.
+The table is accessed in the background; the last known state counts, and without the table each
+sandbox has its own circuit.
 """
 
 import threading
@@ -18,7 +18,7 @@ RECOVERY_S = 30
 
 
 class CircuitTable(DynamoDbTable):
-    """A `SharedCircuit`: until when (epoch seconds) a dependency is known to be down.
+    """A `SharedCircuit`: time (epoch seconds) until which a dependency is known to be down.
 
     Key `name`, TTL `expires_at`.
     """
@@ -40,7 +40,7 @@ class CircuitTable(DynamoDbTable):
         self._open_until = 0.0
 
     def is_open(self) -> bool:
-        """Tell what was known last; ask again in the background when that is old."""
+        """Return the last known state; refresh it in the background if it is old."""
         with self._lock:
             old = time.monotonic() - self._asked_at >= self._refresh_s
             if old:
@@ -49,7 +49,7 @@ class CircuitTable(DynamoDbTable):
             return time.time() < self._open_until
 
     def open(self, seconds: int = RECOVERY_S) -> None:
-        """Tell the others, in the background."""
+        """Publish the open circuit, in the background."""
         until = int(time.time()) + seconds
         with self._lock:
             if until <= self._open_until:
@@ -69,7 +69,7 @@ class CircuitTable(DynamoDbTable):
             self._telemetry.log("WARNING", "circuit_not_read", error=f"{type(exc).__name__} in row")
             return
         with self._lock:
-            # A read that began before this sandbox's own news must not undo them.
+            # An older read must not undo this sandbox's own update.
             self._open_until = max(self._open_until, until)
 
     def _write(self, until: int) -> None:

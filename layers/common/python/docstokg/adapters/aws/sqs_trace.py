@@ -1,4 +1,4 @@
-"""Retrieval traces leave by a queue: the request waits 50 ms at most, the writer takes its time."""
+"""Retrieval traces through an SQS queue: a request waits at most 50 ms."""
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage
@@ -12,12 +12,12 @@ class SqsTrace(Warmed):
         self._service = AwsService("sqs", _region(queue_url))
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Hand one message over, or raise in time."""
+        """Send one message, or raise within the timeout."""
         body = message.model_dump_json()
         self._service.ask("send_message", timeout_s, QueueUrl=self._queue_url, MessageBody=body)
 
 
 def _region(queue_url: str) -> str | None:
-    """`https://sqs.REGION.amazonaws.com/...` names it; anything else leaves it to the session."""
+    """Return the region of `https://sqs.REGION.amazonaws.com/...`; None for other addresses."""
     parts = queue_url.partition("://")[2].split(".")
     return parts[1] if parts[0] == "sqs" and len(parts) > 2 else None

@@ -1,4 +1,4 @@
-"""The state machine in AWS, for a function that starts it itself instead of API Gateway."""
+"""The state machine in AWS, started by a function instead of API Gateway."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply
@@ -9,26 +9,29 @@ class StepFunctionsWorkflow:
     """The Workflow port on a synchronous Express execution."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """`arn`: of the state machine or its alias; `timeout_s`: beyond the machine's own."""
+        """Create a client.
+
+        `arn`: of the state machine or its alias; `timeout_s`: more than the machine's own.
+        """
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService(
             "stepfunctions", region_of(arn), read_timeout_s=timeout_s
         )
 
     def run(self, envelope: Envelope) -> Reply:
-        """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
+        """Run one execution and return its reply; raise `Timeout` or `Unavailable` on failure."""
         given = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
         execution = self._service.ask("start_sync_execution", self._timeout_s, **given)
         if (status := execution.get("status")) == "TIMED_OUT":
             raise Timeout("the workflow ran out of time")
         if status != "SUCCEEDED":
-            # The cause may hold a stack trace: it stays in the execution's own log.
+            # The cause may contain a stack trace, which stays in the execution's log.
             raise (Unavailable if status else WrongAnswer)("the workflow failed")
         return reply_of(execution.get("output", ""), "workflow")
 
 
 def reply_of(output: str | bytes, whose: str) -> Reply:
-    """Read what an execution or an invocation gave."""
+    """Parse the reply of an execution or invocation."""
     try:
         return Reply.model_validate_json(output)
     except ValueError as exc:
@@ -36,7 +39,7 @@ def reply_of(output: str | bytes, whose: str) -> Reply:
 
 
 def region_of(arn: str) -> str:
-    """Give the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`."""
+    """Return the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`."""
     parts = arn.split(":")
     if len(parts) < 6 or parts[0] != "arn":
         raise Misconfigured(f"{arn!r} is no ARN")

@@ -1,4 +1,4 @@
-"""Runs of the loading machine in AWS: standard executions, which live for hours."""
+"""Executions of the load state machine in AWS: standard executions, which run for hours."""
 
 import json
 import re
@@ -20,18 +20,18 @@ class StepFunctionsRuns(Warmed):
     """The LoadRuns port on one state machine."""
 
     def __init__(self, arn: str) -> None:
-        """`arn`: of the machine itself, whose latest definition runs."""
+        """Create a client. `arn`: of the machine itself, so that its latest definition runs."""
         self._arn = arn
         self._executions = arn.replace(":stateMachine:", ":execution:", 1)
         self._service = AwsService("stepfunctions", region_of(arn))
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """Begin an execution of this name; `Unavailable` when the service refuses it."""
+        """Start an execution of this name; raise `Unavailable` if the service refuses it."""
         given = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
         self._service.ask("start_execution", TIME_S, stateMachineArn=self._arn, **given)
 
     def find(self, name: str) -> LoadRun | None:
-        """Describe the execution of this name."""
+        """Return the execution of this name, or None."""
         if not NAME.fullmatch(name):
             return None
         execution = self._service.call(lambda client: self._described(client, name), TIME_S)
@@ -45,11 +45,11 @@ class StepFunctionsRuns(Warmed):
         return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
 
     def stop(self, name: str) -> None:
-        """Stop the execution of this name; one that has ended stays as it is."""
+        """Stop the execution of this name; one that has ended is unchanged."""
         self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
 
     def unfinished(self) -> Mapping[str, float]:
-        """List the executions that run, and when each began; one to be redriven does nothing."""
+        """Return the start times of running executions; those pending redrive are excluded."""
         which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
         page = self._service.ask("list_executions", TIME_S, stateMachineArn=self._arn, **which)
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}

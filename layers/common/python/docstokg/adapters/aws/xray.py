@@ -1,8 +1,7 @@
-"""Parts of a trace for X-Ray: one datagram each to the daemon that runs beside every function.
+"""X-Ray segments: one datagram each to the daemon of the Lambda environment.
 
-Lambda names the daemon's address and the trace of the event at hand in the environment; the
-format is that of the X-Ray guide, "Sending trace data". Without the vendor's SDK: it would weigh
-more than the functions' own code, and a datagram waits for nobody.
+Lambda sets the daemon's address and the current trace in the environment; for the format see
+"Sending trace data" in the X-Ray guide. The vendor's SDK is larger than the functions' own code.
 """
 
 import json
@@ -17,7 +16,7 @@ HEADER = b'{"format":"json","version":1}\n'
 
 
 class XRay:
-    """`Segments` of the event that the process works on."""
+    """`Segments` of the event that the process handles."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -28,11 +27,11 @@ class XRay:
 
     @staticmethod
     def present(environ: Mapping[str, str] = os.environ) -> bool:
-        """Tell whether a daemon runs beside this process."""
+        """Return whether an X-Ray daemon is available."""
         return DAEMON in environ
 
     def record(self, name: str, started: float, ended: float, outcome: str) -> None:
-        """Send one subsegment of a sampled trace; what is lost on the way is lost."""
+        """Send one subsegment of a sampled trace, without delivery guarantee."""
         fields = self._environ.get(TRACE, "").split(";")
         trace = dict(field.split("=", 1) for field in fields if "=" in field)
         if trace.get("Sampled") != "1" or not {"Root", "Parent"} <= trace.keys():
@@ -45,7 +44,7 @@ class XRay:
             "type": "subsegment",
             "start_time": started,
             "end_time": ended,
-            # Of an error only the kind: a vendor's message may quote the question.
+            # Only the error type: a vendor's message may contain the question.
             "fault": outcome != "ok",
             "annotations": {"outcome": outcome},
         }
@@ -53,5 +52,5 @@ class XRay:
             self._socket.sendto(HEADER + json.dumps(segment).encode(), self._daemon)
 
     def close(self) -> None:
-        """Send no more."""
+        """Close the socket."""
         self._socket.close()

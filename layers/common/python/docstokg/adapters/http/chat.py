@@ -1,4 +1,4 @@
-"""Completions from any server with OpenAI's chat format, read with a byte and a time limit."""
+"""Chat completions from servers with OpenAI's format, with a byte and a time limit."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class _Reply(BaseModel):
 
 
 class HttpChat:
-    """Language models of the providers in `SERVED`; the circuit belongs to an address."""
+    """Language models of the providers in `SERVED`, with one circuit per address."""
 
     def __init__(self, access: ModelAccess) -> None:
         self._access = access
@@ -56,13 +56,13 @@ class HttpChat:
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all.
 
-        A server that does not accept `schema` or `temperature` is asked again without them.
-        Errors as of `Endpoint.post`; `NotConfigured` without a key or an address.
+        A server that does not accept `schema` or `temperature` is called again without them. Raise
+        errors as `Endpoint.post`, and `NotConfigured` without a key or an address.
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:
             raise NotConfigured(f"no key or address is set for model {model} ({setting})")
-        # OpenAI's reasoning models accept the newer name only, other servers often only the older.
+        # OpenAI's reasoning models accept only the newer name, other servers often only the older.
         limit = "max_completion_tokens" if route.provider == "openai" else "max_tokens"
         plain: dict[str, Any] = {"model": route.name, "messages": [dict(one) for one in messages]}
         plain[limit] = max_tokens

@@ -1,4 +1,4 @@
-"""Vectors from Jina, from any OpenAI-compatible address, or from Hugging Face (or TEI)."""
+"""Embeddings from Jina, any OpenAI-compatible address, or Hugging Face (or TEI)."""
 
 import time
 from collections.abc import Sequence
@@ -50,10 +50,10 @@ class _Reply(BaseModel):
 
 
 class HttpEmbedder:
-    """An `Embedder` over HTTP; all of `base_urls` must serve the same model, which is checked.
+    """An `Embedder` over HTTP; all of `base_urls` must serve the same model.
 
-    A provider that names another model than the one asked for, or vectors of another length, is
-    a `WrongAnswer`: two vector spaces are never mixed.
+    Another model or vector length in a response raises `WrongAnswer`: vector spaces are never
+    mixed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class HttpEmbedder:
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and stretches alike: an endpoint tells nothing of its reading."""
+        """Embed texts and spans separately."""
         return embedded_apart(self.embed, texts, parts)
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
@@ -112,7 +112,7 @@ class HttpEmbedder:
             return {"inputs": batch, "normalize": True, "truncate": True}
         payload: dict[str, Any] = {"model": self.model, "input": batch}
         if self._provider == "jina":
-            # One task for questions and passages, since the port does not tell them apart.
+            # One task for questions and passages, since the port does not distinguish them.
             return payload | {"task": "text-matching", "dimensions": self.dimension}
         if self._shortened:
             payload["dimensions"] = self.dimension
@@ -140,7 +140,7 @@ class HttpEmbedder:
 
 
 def _same_model(answer_name: str, target: str) -> bool:
-    """Compare names without organisation, tag and case, which servers drop or add."""
+    """Return whether names match without organisation, tag and case, which servers change."""
     left, right = (
         name.casefold().rpartition("/")[2].partition(":")[0] for name in (answer_name, target)
     )

@@ -1,4 +1,4 @@
-"""One POST of JSON to an address with a circuit breaker, and the meaning of its answers."""
+"""JSON POST to an address with a circuit breaker, and its error mapping."""
 
 import json
 import ssl
@@ -25,24 +25,24 @@ from docstokg.errors import (
 )
 
 LONGEST_ANSWER = 64 * 1024 * 1024
-"""Bytes of an answer, for vectors; other users of an `Endpoint` allow less."""
+"""Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less."""
 _MOST_IDLE = 4
 _NOT_ACCEPTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 @cache
 def _connections() -> urllib3.PoolManager:
-    """Keep idle connections, and read the trusted certificates once: that takes milliseconds."""
+    """Return a connection pool; loads the certificates once, which takes milliseconds."""
     context = ssl.create_default_context()
     return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
 
 
 class NotAccepted(Unavailable):
-    """The server did not accept the request itself (400 or 422)."""
+    """The server did not accept the request (400 or 422)."""
 
 
 class Endpoint:
-    """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
+    """An address with its circuit: after five consecutive failures nothing is sent for 30 s."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Endpoint:
         clock: Callable[[], float] = time.monotonic,
         most: int = LONGEST_ANSWER,
     ) -> None:
-        """`most`: bytes of an answer, after decompression."""
+        """Create an endpoint. `most`: maximum bytes of a response, after decompression."""
         self.url, self._host, self._api_key, self._most = url, host_of(url), api_key, most
         self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
 
@@ -97,7 +97,7 @@ class Endpoint:
 
 
 def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:
-    """Read an answer as `shape`, types strict; `WrongAnswer`, without what it held, otherwise."""
+    """Validate a response as `shape`, strictly; raise `WrongAnswer` without its content."""
     adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
     try:
         return adapter.validate_python(answer, strict=True)
@@ -112,10 +112,10 @@ def first_that_answers[Answer](
     read: Callable[[Any], Answer],
     timeout_s: float,
 ) -> Answer:
-    """Ask endpoints in order until one gives what `read` accepts.
+    """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
-    Each but the last gets 60 % of the time that is left. `read` raises WrongAnswer, which counts
-    as that endpoint's failure. The last error is raised when none answers.
+    Each but the last gets 60 % of the remaining time. A WrongAnswer of `read` counts as the
+    endpoint's failure.
     """
     until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")

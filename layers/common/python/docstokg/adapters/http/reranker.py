@@ -1,4 +1,4 @@
-"""Cross-encoder scores from Jina or from any Cohere-style rerank address."""
+"""Cross-encoder scores from Jina or any Cohere-style rerank address."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class _Reply(BaseModel):
 
 
 class HttpReranker:
-    """A `Reranker` over HTTP; its answers are checked before they order anything."""
+    """A `Reranker` over HTTP; responses are validated before use."""
 
     def __init__(
         self, *, provider: str, base_url: str | None, model: str | None, api_key: str | None

@@ -1,4 +1,4 @@
-"""A verifier behind `/predict` of Text Embeddings Inference, which serves NLI models."""
+"""Verifier using `/predict` of Text Embeddings Inference, which serves NLI models."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from docstokg.ports import Opinion, Pair, strongest
 
 MOST_BYTES = 1 << 20
 BATCH = 32
-"""Inputs of one call: the server's default limit (`--max-client-batch-size`)."""
+"""Inputs per call: the server's default limit (`--max-client-batch-size`)."""
 CONTRADICTION = "contradiction"
 
 
@@ -27,7 +27,7 @@ _ROWS = TypeAdapter(list[list[_Class]])
 
 
 class HttpVerifier:
-    """A `Verifier`; `label` names the class of a supported claim, in any case."""
+    """A `Verifier`; `label` is the class of supported claims, in any case."""
 
     def __init__(self, url: str, label: str, threshold: float, api_key: str | None = None) -> None:
         self.name, self.threshold = f"http:{host_of(url)}", threshold
@@ -35,7 +35,7 @@ class HttpVerifier:
         self._endpoint = Endpoint(url, api_key, most=MOST_BYTES)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair; errors as of `Endpoint.post`, `WrongAnswer` for no label."""
+        """Return one opinion per pair; raise errors as `Endpoint.post`, `WrongAnswer`: no label."""
         until = time.monotonic() + timeout_s
         found: list[Opinion] = []
         inputs = [[source, pair.claim] for pair in pairs for source in pair.sources]

@@ -1,1 +1,1 @@
-"""The knowledge graph in Neo4j; every Cypher text is here."""
+"""Knowledge graph in Neo4j; contains all Cypher texts."""

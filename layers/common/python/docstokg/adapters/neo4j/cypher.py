@@ -1,4 +1,4 @@
-"""Every Cypher text a request may run: named templates, varied by parameters only."""
+"""Cypher templates for requests: named, and varied by parameters only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,27 +20,26 @@ from docstokg.domain.identity import REDIRECT_DEPTH
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
 TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
 STORE = "docstokg"
-"""The name of the one node that says what the database holds."""
+"""Name of the single node with the database's properties."""
 
 SCHEMA_VERSION = 3
-"""2: mentions are indexed by rank, so that hubs are sampled and never fully expanded; 3: mentions
-say what their chunk is about (`heads` is the entity's key then, and only then: a partial index)."""
+"""2: mentions are indexed by rank, so that hubs are sampled; 3: mentions have `heads`, the entity's
+key, only if the chunk is about it (a partial index)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
     """A query: its name in metrics and audit events, its text, and an example of each parameter.
 
-    The examples are what EXPLAIN is run with; a call must give exactly these names, with values
-    of the same types. They travel in one map, `$p`: the planner keeps one plan for a map, but a
-    new one (a second of planning) for every size of a list that is a parameter of its own.
+    EXPLAIN uses the examples; calls must have exactly these names and types. All parameters are in
+    one map, `$p`: separate lists would be planned again (a second) for every size.
     """
 
     name: str
     text: str
     examples: Mapping[str, object]
     digest: str = field(init=False)
-    """The hash under which a checked text is admitted; every request asks for it."""
+    """SHA-256 of the text, under which a checked text is admitted."""
 
     def __post_init__(self) -> None:
         """Hash the text once."""
@@ -48,7 +47,7 @@ class Template:
         object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
-        """Return the map of parameters, or TypeError when a name or type is not the template's."""
+        """Return the parameter map; raise TypeError if a name or type does not match."""
         if parameters.keys() != self.examples.keys():
             raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
         for name, value in parameters.items():
@@ -57,12 +56,12 @@ class Template:
         return {"p": dict(parameters)}
 
 
-# A text of this length takes the planner up to seconds, and it would be planned anew inside a
-# request whenever the counts of the graph have changed enough. The hints fix what matters.
+# Planning a text of this length takes up to seconds, and would be repeated inside a request after
+# changes of the graph's counts. The hints fix the important choices.
 _SKIP_REPLAN = "CYPHER replan=skip\n"
 
-# What a caller may see, as conditions on a chunk `c`, an entity `e` or a relation `r`.
-# Constants only: nothing from a request is ever put into a text.
+# Visibility conditions on a chunk `c`, an entity `e` or a relation `r`. Constants only: request
+# data is never put into a text.
 _SEEN = "($p.all OR c.open OR any(g IN c.acl WHERE g IN $p.groups))"
 _ALLOWED = (
     f"{_SEEN} AND (NOT $p.by_doc OR c.doc_id IN $p.doc_ids)"
@@ -113,7 +112,7 @@ _CAPS: dict[str, object] = {
     "max_relations": MAX_RELATIONS,
 }
 
-# An obsolete term leads to what replaces it, as far as that can be seen.
+# An obsolete term is followed to its visible replacement.
 _CURRENT = f"""CALL (old) {{
   OPTIONAL MATCH path = (old)-[:REPLACED_BY*1..{REDIRECT_DEPTH}]->(e:Entity)
   WHERE all(n IN nodes(path)[..-1] WHERE n.obsolete) AND {_VISIBLE}
@@ -149,13 +148,13 @@ _POOL = f"""CALL () {{
   RETURN collect(c) AS pool
 }}"""
 
-# The first chunks of an entity `e`. The index yields mentions in the order asked for, so that of
-# a hub's thousands only the first are read; `m.entity` in the order is what tells the planner.
+# The first chunks of an entity `e`. The index returns mentions in this order, so that only the
+# first of a hub's thousands are read; `m.entity` in ORDER BY makes the planner use it.
 _FOCUSED = f"""MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(entity, degree, chunk)
     WHERE m.entity = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
     WITH c, m ORDER BY m.entity, m.degree, m.chunk LIMIT $p.chunks_per_entity"""
 
-# The chunks about it, preferred ones first. `m.heads` is the entity's key where `m.about`.
+# The chunks about it, preferred ones first. `m.heads` is the entity's key if `m.about`.
 _ABOUT = f"""MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(heads, degree, chunk)
     WHERE m.heads = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
     WITH c, m ORDER BY m.heads, m.degree, m.chunk LIMIT {MAX_HEADED}
@@ -192,7 +191,7 @@ _MEMBERS = f"""CALL () {{
 WITH *, reduce(all = [], row IN members | all + [c IN row[1] WHERE NOT c IN all]) AS chosen
 WITH *, chosen + [c IN pool WHERE NOT c IN chosen] AS given_chunks"""
 
-# What is opened: given chunks, then those of each named entity, half of the nodes
+# Opened chunks: given ones, then those of each named entity, half of the nodes
 # (domain.neighbourhood.choose_chunks).
 _OPENED = f"""CALL (named) {{
   UNWIND range(0, size(named) - 1) AS i
@@ -213,7 +212,7 @@ _OPENED = f"""CALL (named) {{
 WITH *, given_chunks + [c IN near WHERE NOT c IN given_chunks] AS every
 WITH *, every[..($p.max_nodes / {OPENED_SHARE})] AS opened"""
 
-# What relations lead to: once for each start it is linked to, by sum of 1 / (10 + its place).
+# Related entities, once per linked start, by sum of 1 / (10 + place of the start).
 _LINKED = f"""CALL (starts) {{
   UNWIND range(0, size(starts) - 1) AS i
   WITH starts[i] AS s, i
@@ -233,9 +232,9 @@ _LINKED = f"""CALL (starts) {{
 }}
 WITH *, [e IN neighbours WHERE NOT e IN starts AND NOT e.key IN $p.known] AS linked"""
 
-# What the opened chunks mention, by the same sum over the root of how many chunks mention it, and
-# which entities are kept: two thirds of the nodes (domain.neighbourhood.choose_entities). The label
-# comes last: few entities with many mentions are otherwise read whole.
+# Entities of the opened chunks, by the same sum over the root of their chunk count, and the
+# selection of entities: two thirds of the nodes (domain.neighbourhood.choose_entities). The label
+# comes last; otherwise few entities with many mentions are read completely.
 _MENTIONED = f"""CALL (opened, starts) {{
   UNWIND range(0, size(opened) - 1) AS i
   WITH opened[i] AS c, i, starts
@@ -250,7 +249,7 @@ WITH *, linked[..($p.max_nodes / {NEIGHBOUR_SHARE})] AS near_entities
 WITH *, starts + near_entities + [e IN mentioned WHERE NOT e IN near_entities] AS reached
 WITH *, reached[..($p.max_nodes * 2 / 3)] AS kept"""
 
-# The chunks about what is kept, in its order, as far as there is room.
+# The chunks about selected entities, in their order, while there is room.
 _HEADED = f"""CALL (kept, starts) {{
   UNWIND range(0, size(kept) - 1) AS i
   WITH kept[i] AS e, i, starts WHERE {_HEADS} > 0 AND NOT e IN starts
@@ -265,7 +264,7 @@ _HEADED = f"""CALL (kept, starts) {{
 WITH *, opened + [c IN about WHERE NOT c IN opened] AS found
 WITH *, found[..($p.max_nodes - size(kept))] AS chunks"""
 
-# The chunks and neighbours of a layer of a walk (domain.neighbourhood.choose_near).
+# The chunks and neighbours of a walk's layer (domain.neighbourhood.choose_near).
 _NEAR = f"""CALL (starts) {{
   UNWIND range(0, size(starts) - 1) AS i
   WITH starts[i] AS e, i
@@ -285,11 +284,10 @@ WITH *, near[..places_left] AS chunks
 WITH *, linked[..(room - size(chunks))] AS extra
 WITH *, starts + extra AS kept"""
 
-# Every edge among what is kept, and to what is known. Filtering the edges here and not in the
-# adapter halves the time: the driver decodes a value in 1.4 us.
-# A key at the other end is named before it is compared (`met`): the planner then has to follow
-# the relations of an entity it holds. Compared in the MATCH, some counts of entities make it read
-# the whole index of keys instead, which the guard refuses.
+# All edges among selected nodes, and to known ones. Filtering edges here instead of in the adapter
+# halves the time: the driver takes 1.4 us per value. The key of the other end is named before the
+# comparison (`met`), so that the planner follows the relations of a bound entity. Compared in
+# MATCH, it can scan the whole index of keys, which the guard refuses.
 _EDGES = f"""CALL (kept) {{
   UNWIND kept AS e
   WITH e WHERE {_VISIBLE}
@@ -396,4 +394,4 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
 )
 
 READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, INFO)
-"""Templates that a request may run; each passes the plan guard."""
+"""Templates that a request may run; each must pass the plan guard."""

@@ -1,4 +1,4 @@
-"""Every Cypher text a load runs: each one transaction, repeatable, never run for a request."""
+"""Cypher templates for loads: one transaction each, idempotent, never run for a request."""
 
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.domain.identity import REDIRECT_DEPTH
@@ -117,8 +117,8 @@ CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop, about: mention.
     {"rows": []},
 )
 
-# A graph that others made has sections where we have chunks. What they lack is filled in, what they
-# have is left alone; sections that are chunks already are never looked at again.
+# Existing graphs may have sections instead of chunks. Missing properties are added, existing ones
+# kept; sections that are already chunks are skipped.
 SECTIONS = Template(
     "sections",
     """MATCH (s:Section) WHERE NOT s:Chunk AND elementId(s) > $p.after

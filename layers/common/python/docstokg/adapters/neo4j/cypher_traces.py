@@ -1,6 +1,6 @@
-"""Every Cypher text that retrieval traces need, the only ones the deployed service writes with.
+"""Cypher templates for retrieval traces, the only writes of the deployed service.
 
-They run in the background with a credential of their own, apart from what answers requests.
+They run in the background with a separate credential.
 """
 
 from docstokg.adapters.neo4j.cypher import Template

@@ -1,4 +1,4 @@
-"""The knowledge graph in Neo4j, for who outgrows the embedded graph."""
+"""Read access to the knowledge graph in Neo4j, for data too large for the embedded graph."""
 
 import asyncio
 import json
@@ -39,18 +39,18 @@ from docstokg.errors import PlanRejected, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
 CYPHER_TIMEOUT_MS = 1500
-"""The longest a query of a request may take, whatever its deadline leaves."""
+"""Maximum time of a request's query, whatever its deadline."""
 WARM_UP_S = 20.0
 WARM_RUNS = 6
 QUICK_S = 0.1
-WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a long question has
+WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as in a long question
 CHECK_S = 180.0
 PROBE_S = 2.0
 PROBE_WARM_S = 30.0
 
 
 class Neo4jGraph:
-    """The reading side: one parameterised, capped, admitted query per call."""
+    """The read side: one parameterised, limited, admitted query per call."""
 
     def __init__(
         self,
@@ -75,21 +75,20 @@ class Neo4jGraph:
         self._end_check: Callable[[], bool] | None = None
         self._checked = threading.Event()
         self._warm = False
-        self._warm_for: str | None = None  # the finished load that was seen then
+        self._warm_for: str | None = None  # id of the last load at that time
 
     def prepare(self) -> None:
-        """Begin to warm up and to learn what other processes know, without waiting for it."""
+        """Start the warm-up and read the shared circuit, without waiting."""
         if self._shared is not None:
             self._shared.is_open()
         self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
-        """Look at every plan and run each query until it is quick, when the process starts.
+        """Check every plan and run each query until it is fast, at process start.
 
-        A graph without a schema has no plans yet: nothing to look at, nothing found. What is not
-        done after `timeout_s` goes on in the background and `Timeout` is raised; a
-        graph that is down is `Unavailable`: then the committed list admits, and the plans are
-        looked at once it answers.
+        Without a schema the result is empty. After `timeout_s` `Timeout` is raised and the check
+        continues in the background. If the graph is down, `Unavailable` is raised, and queries are
+        admitted by the committed list until plans are checked.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -103,7 +102,7 @@ class Neo4jGraph:
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Aliases, what is opened, one hop around it and all edges in it, in one query."""
+        """Return aliases, opened nodes, one hop around them and all edges between, in one query."""
         groups = dict.fromkeys(request.groups)
         parameters: dict[str, object] = {
             "alias_keys": [
@@ -125,7 +124,7 @@ class Neo4jGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Chunks and related entities of `frontier`, in one query."""
+        """Return chunks and related entities of `frontier`, in one query."""
         parameters = _common(frontier, request, scope)
         return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
@@ -133,7 +132,7 @@ class Neo4jGraph:
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Read visible entities by id (any case), sorted by id."""
+        """Return visible entities by id, ignoring case, sorted by id."""
         return tuple(
             SliceEntity(
                 row["id"],
@@ -158,7 +157,7 @@ class Neo4jGraph:
 
     @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each visible id to the stored vector of its name; those without are left out."""
+        """Map each visible id to the stored vector of its name; those without one are omitted."""
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
@@ -200,7 +199,7 @@ class Neo4jGraph:
     def _ask(
         self, template: Template, parameters: Mapping[str, object], timeout_s: float
     ) -> list[Record]:
-        """Run one admitted template inside its time, behind the circuit breaker."""
+        """Run one admitted template within its time, through the circuit breaker."""
         self._require_admitted(template)
         if timeout_s <= 0:
             raise Timeout("no time left to ask Neo4j")
@@ -211,25 +210,24 @@ class Neo4jGraph:
                 return self._server.read(template.text, parameter_map, timeout_s)
 
         try:
-            # Health asks the graph itself, whatever other processes say of it.
+            # Health checks call the graph itself, ignoring other processes' circuits.
             rows = self._breaker.call(ask, timeout_s, alone=template is cypher.INFO)
         except Timeout:
             self._telemetry.count("cypher_timeout_total", template=template.name)
-            self._check_behind()  # perhaps it was the planning that took so long
+            self._check_behind()  # the planning may have taken so long
             raise
         if not self._warm:
             self._check_behind()
         return rows
 
     def _probe(self) -> None:
-        """Ask whether the graph is back, and wait a while until its queries are quick again.
+        """Check whether the graph is up, and wait until its queries are fast again.
 
-        The first runs after a restart take longer than a request may: as trials they would fail
-        one after the other, and the graph would stay off for minutes. A server that is still slow
-        after PROBE_WARM_S is asked by requests again while the rest goes on in the background.
+        After a restart the first runs exceed a request's limit; as trials they would keep the
+        circuit open for minutes. After PROBE_WARM_S requests are allowed while the check continues.
         """
         self._finished(PROBE_S)
-        # One from before may wait for a reply that will never end, on a line of that time.
+        # An earlier check may hang on a connection from before the restart.
         if self._end_check is not None:
             self._end_check()
             self._checked.wait(PROBE_S)
@@ -246,7 +244,7 @@ class Neo4jGraph:
             raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
 
     def _check_behind(self) -> None:
-        """Look at every plan in the background, unless that is being done."""
+        """Check every plan in the background, unless a check is running."""
         with self._lock:
             if self._checking:
                 return
@@ -261,11 +259,10 @@ class Neo4jGraph:
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
-        """EXPLAIN every template and run it until it is quick, with no short limit.
+        """EXPLAIN every template and run it until it is fast, without a short limit.
 
-        The first runs of a text cost the server up to seconds of planning and compiling, whatever
-        EXPLAIN did before. Inside a request's limit they would be cancelled each time and never
-        become fast.
+        The first runs take up to seconds for planning and compilation; within a request's limit
+        they would always be cancelled.
         """
         warm = False
         try:
@@ -273,7 +270,7 @@ class Neo4jGraph:
                 store = await self._server.query(
                     cypher.INFO.text, cypher.INFO.checked({"name": STORE}), WARM_UP_S, READ_ACCESS
                 )
-                if store:  # without a schema every plan is a bad one, and nothing is there
+                if store:  # without a schema all plans are bad, and there is no data
                     for template in cypher.READS:
                         verdict = await _explained(self._server, template)
                         self._note(verdict)
@@ -294,7 +291,7 @@ class Neo4jGraph:
             self._checked.set()
 
     async def _run_until_quick(self, template: Template, store: Record) -> None:
-        """Run a template around chunks that are there: what is never reached is never compiled."""
+        """Run a template on existing chunks; unreached parts of a plan are not compiled."""
         examples = {**template.examples, "pool": store["sample"] or ["u"]}
         if namespace := store["sample_namespace"]:
             names = [namespaced(namespace, name) for name in WARM_NAMES]
@@ -320,7 +317,7 @@ class Neo4jGraph:
 
 
 def committed_digests() -> frozenset[str]:
-    """Read the hashes of the texts that were EXPLAINed and admitted when they were committed."""
+    """Return the hashes of the texts that were checked and admitted when committed."""
     text = resources.files(__package__).joinpath("admitted.json")
     return frozenset(json.loads(text.read_text("utf-8")).values())
 
@@ -354,7 +351,7 @@ def _common(ids: Iterable[str], request: SliceRequest, scope: Scope) -> dict[str
 
 
 def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
-    """Read a row; `known`: names of the entities fetched before, by key."""
+    """Convert a row to a slice; `ids_of_keys`: ids of previously fetched entities, by key."""
     names = {**ids_of_keys, **{item[0]: item[1] for item in row["entity_rows"]}}
     mentions = [
         SliceMention(uuid, names[key], start, stop, about)
@@ -385,11 +382,11 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
 
 
 async def _explained(server: Server, template: Template) -> PlanVerdict:
-    """Ask for the plan with the example parameters, and judge it."""
+    """EXPLAIN a template with its example parameters, and judge the plan."""
     try:
         plan, kind = await server.explain(template.text, template.checked(template.examples))
     except vendor.ClientError as exc:
         if not (exc.code or "").startswith("Neo.ClientError.Statement."):
-            raise  # says nothing of the text: wrong password, unknown database
+            raise  # not about the text: wrong password, unknown database
         return refused(template, f"does not compile: {exc.code}")
     return judge(template, plan, kind)

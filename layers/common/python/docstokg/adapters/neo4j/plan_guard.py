@@ -1,4 +1,4 @@
-"""Which query plans may run: the database's own plan is judged, not the text it was made from."""
+"""Plan guard: judges the database's query plans, not the query texts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from docstokg.adapters.neo4j.cypher import LABELS, TYPES, Template
 from docstokg.domain.identity import REDIRECT_DEPTH
 
 MAX_ROWS = 1_000_000.0
-"""Estimated rows of one operator; the planner guesses ten for each list it cannot see."""
+"""Maximum estimated rows of one operator; the planner assumes ten per unknown list."""
 
 MAX_PRODUCT_ROWS = 10.0
 """A shortest path between two named nodes is planned as a product of one row."""
@@ -30,7 +30,7 @@ class PlanVerdict:
 
 
 def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) -> PlanVerdict:
-    """Judge the plan of `template`; `kind` is the query type the server reports."""
+    """Return the verdict on a plan; `kind` is the query type reported by the server."""
     reasons = [] if kind == "r" else [f"it is no pure read (query type {kind})"]
     if plan is None:
         reasons.append("the server gave no plan")
@@ -40,7 +40,7 @@ def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) 
 
 
 def refused(template: Template, reason: str) -> PlanVerdict:
-    """Refuse a template that has no plan."""
+    """Return a refusal of a template without a plan."""
     return PlanVerdict(template.name, template.digest, (reason,))
 
 

@@ -1,4 +1,4 @@
-"""The wire to Neo4j: the async driver on a loop of its own, and what its errors mean here."""
+"""Connection to Neo4j: the async driver on its own event loop, and its error mapping."""
 
 import asyncio
 import concurrent.futures
@@ -25,7 +25,7 @@ from docstokg.errors import DocsToKGError, Misconfigured, Refused, Timeout, Unav
 PLAN_S = 60.0
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 Returned = TypeVar("Returned")
-logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what it tells is raised as well
+logging.getLogger("neo4j").addHandler(logging.NullHandler())  # its messages are also raised
 
 # The first match wins; codes are compared, never messages.
 _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
@@ -44,7 +44,7 @@ _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
 
 
 class Connection(TypedDict):
-    """Where a database is and who asks; reader, writer and traces take the same."""
+    """Address and credentials of a database, for reader, writer and traces."""
 
     url: str
     user: str
@@ -55,8 +55,8 @@ class Connection(TypedDict):
 class Server:
     """One Neo4j address: the async driver on one background loop.
 
-    Only `asyncio.timeout` around the whole call was seen to bound a server that hangs after it
-    accepted a query; the query's own limit makes the server stop as well.
+    If a server hangs after accepting a query, only `asyncio.timeout` around the whole call ends the
+    wait; the query's own limit stops the server.
     """
 
     def __init__(self, **at: Unpack[Connection]) -> None:
@@ -68,7 +68,7 @@ class Server:
         self._driver: AsyncDriver | None = None
 
     def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
-        """Run one reading query; the second try is for a pooled connection that died unseen."""
+        """Run one reading query; retry once if a pooled connection had died."""
         until = time.monotonic() + timeout_s
         try:
             return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
@@ -83,7 +83,7 @@ class Server:
         return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
 
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
-        """Do `work` on the loop inside its time, and translate what goes wrong."""
+        """Run `work` on the loop within its time, and translate errors."""
 
         async def bounded() -> Returned:
             async with asyncio.timeout(timeout_s):
@@ -110,13 +110,13 @@ class Server:
             ) from exc
 
     def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], bool]:
-        """Do `work` on the loop without waiting for it; what is given back ends it early."""
+        """Start `work` on the loop without waiting; return a function that cancels it."""
         return asyncio.run_coroutine_threadsafe(work, self._running()).cancel
 
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
     ) -> list[Record]:
-        """Run one query on the loop; the server is told the limit too."""
+        """Run one query on the loop; the server gets the time limit too."""
         session = self._opened().session(
             database=self._database, default_access_mode=access, fetch_size=-1
         )
@@ -135,7 +135,7 @@ class Server:
             return summary.plan, summary.query_type
 
     def _opened(self) -> AsyncDriver:
-        """Make the driver on the loop; it connects when it is first used."""
+        """Create the driver on the loop; it connects on first use."""
         if self._driver is None:
             url, user, password = self._address
             self._driver = AsyncGraphDatabase.driver(
@@ -163,7 +163,7 @@ class Server:
             return self._loop
 
     def close(self) -> None:
-        """End what is asked, the driver and the loop; a later call would open them anew."""
+        """Cancel running queries, close driver and loop; a later call opens new ones."""
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is None or thread is None:
@@ -184,7 +184,7 @@ class Server:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Closes the socket of a connection whose time ran out; the driver leaves it open."""
+    """Event loop that closes the socket of a timed-out connection, which the driver leaves open."""
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         try:
@@ -195,13 +195,13 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:
-    """Return whether the server ended a transaction because another one waited for its locks."""
+    """Return whether the server ended a transaction because of a deadlock."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 
 
 def _is_late(exc: BaseException) -> bool:
-    """Return whether a time limit of the driver is behind an error."""
+    """Return whether an error was caused by a time limit of the driver."""
     behind: BaseException | None = exc
     while behind is not None and not isinstance(behind, TimeoutError):
         behind = behind.__cause__ or behind.__context__
@@ -209,7 +209,7 @@ def _is_late(exc: BaseException) -> bool:
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
-    """Return the error of our tree that a code of the server stands for."""
+    """Return the product's error for a server error code."""
     code = exc.code or ""
     error_class, message = next(row[1:] for row in _BY_CODE if code.startswith(row[0]))
     return error_class(f"Neo4j {message} ({code})")

@@ -1,4 +1,4 @@
-"""Retrieval traces in the graph: who found what, without a word of what was asked."""
+"""Retrieval traces in the graph, without the text of questions."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class Neo4jTraces:
         self._ready = False
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; again changes nothing."""
+        """Write all messages or none; idempotent."""
         self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
 
     def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
@@ -38,7 +38,7 @@ class Neo4jTraces:
         return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove queries asked before, with their answers and emptied sessions; count them."""
+        """Remove older queries with their answers and empty sessions; return their number."""
         until = time.monotonic() + timeout_s
         (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, timeout_s)
         self._run(cypher.DROP_TRACES, {"before": epoch_ms}, until - time.monotonic())

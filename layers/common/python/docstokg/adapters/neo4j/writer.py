@@ -1,4 +1,4 @@
-"""The loading side of the knowledge graph in Neo4j."""
+"""Loading side of the knowledge graph in Neo4j."""
 
 import json
 import random
@@ -34,7 +34,7 @@ LOAD_TIMEOUT_S = 120.0
 
 
 class Neo4jGraphWriter:
-    """The loading side; every batch is one transaction, and repeating it changes nothing."""
+    """The loading side; every batch is one idempotent transaction."""
 
     def __init__(self, **connection: Unpack[Connection]) -> None:
         self._server = Server(**connection)
@@ -58,7 +58,7 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_CHUNKS, rows)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
-        """Write entities with their aliases, replacing by id; counts of mentions stay."""
+        """Write entities with their aliases, replacing by id; mention counts are kept."""
         rows = []
         for entity in sorted(entities, key=lambda entity: entity.id):
             keys = alias_keys(entity.id, entity.name, entity.synonyms)
@@ -73,9 +73,9 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_ENTITIES, rows)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
-        """Write relations, replacing by (source, type, target, evidence); bare ends are made.
+        """Write relations, replacing by (source, type, target, evidence); create missing ends.
 
-        A bare end counts as listed when the relation needs no chunk to be believed.
+        A created end counts as listed if the relation needs no evidence chunk.
         """
         ends: dict[tuple[str, str], bool] = {}
         rows = []
@@ -88,7 +88,7 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_RELATIONS, rows)
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
-        """Replace all mentions of each given chunk uuid; of several places the first is kept."""
+        """Replace all mentions of each given chunk uuid; the first of each entity is kept."""
         bare: dict[str, None] = {}
         rows = []
         for uuid, records in mentions.items():
@@ -115,7 +115,7 @@ class Neo4jGraphWriter:
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted.
 
-        An obsolete term's names lead to the term that replaces it.
+        Names of obsolete terms lead to their replacement.
         """
         best: dict[tuple[str, str], bool] = {}
         for row in self._read(cypher.ALL_ALIASES, {"namespace": namespace}):
@@ -129,7 +129,7 @@ class Neo4jGraphWriter:
             yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names read from chunks, by chunk uuid."""
+        """Store the names found in chunks, by chunk uuid."""
         self._put(cypher.PUT_NAMES, [{"uuid": uuid, "names": n} for uuid, n in names.items()])
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
@@ -138,12 +138,12 @@ class Neo4jGraphWriter:
             yield row["uuid"], row["names"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        """Map chunks that are evidence for relations to the ends of these relations."""
         rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
         return {row["uuid"]: set(row["ends"]) for row in rows}
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
-        """List the entities that most chunks mention, most first, then by id."""
+        """Return the entities mentioned by most chunks, in descending order, then by id."""
         rows = self._read(cypher.MOST_MENTIONED, {"namespace": namespace, "limit": limit})
         return tuple(SliceEntity(**row.data()) for row in rows)
 
@@ -158,7 +158,7 @@ class Neo4jGraphWriter:
         self._write(cypher.NOTE_RECOGNISER, note)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        """Remove chunks with their mentions and relations, then unsupported entities."""
         gone = 0
         targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
         for start in range(0, len(targets), BATCH):
@@ -172,7 +172,7 @@ class Neo4jGraphWriter:
         return gone
 
     def close_load(self) -> None:
-        """Prove relations whose chunk came later, count anew, forget what nothing supports."""
+        """Link relations to later chunks, update counts, and remove unsupported entities."""
         self._write(cypher.PROVE_RELATIONS, {})
         for row in self._read(cypher.NAMESPACES, {}):
             self._write(cypher.LINK_REPLACED, {"namespace": row["namespace"]})
@@ -185,7 +185,7 @@ class Neo4jGraphWriter:
             yield ChunkNode(namespace=namespace, **row)
 
     def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
-        """Yield every entity that was put, by id."""
+        """Yield every written entity, by id."""
         for row in self._pages(cypher.ENTITIES, namespace):
             yield EntityRecord(namespace=namespace, **row)
 
@@ -207,7 +207,7 @@ class Neo4jGraphWriter:
                 yield MentionRecord(uuid=uuid, entity=entity, start=start, end=end, about=about)
 
     def _pages(self, template: Template, namespace: str) -> Iterator[dict[str, Any]]:
-        """Yield rows in the order of their first column, a page at a time."""
+        """Yield rows in the order of their first column, in pages."""
         after = ""
         while True:
             page = {"namespace": namespace, "after": after, "batch": PAGE}
@@ -243,7 +243,7 @@ class Neo4jGraphWriter:
             except Unavailable as refused:
                 if not is_deadlock(refused) or attempt == DEADLOCK_TRIES - 1:
                     raise
-            # The server has undone the transaction, and another writer's goes on meanwhile.
+            # The server has rolled back; meanwhile the other writer's transaction continues.
             self.deadlocks += 1
             time.sleep(random.uniform(0, DEADLOCK_S * 2**attempt))  # noqa: S311 (no secret)
         raise AssertionError("the last try returns or raises")
@@ -254,7 +254,7 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, values, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Bring the database to our layout; all of it may be repeated."""
+        """Create the database layout; idempotent."""
         if self._ready:
             return
         stored = self._send(INFO, name=STORE)
@@ -279,10 +279,10 @@ class Neo4jGraphWriter:
         return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
-        """Make chunks of the sections of an existing graph; again changes nothing.
+        """Convert the sections of an existing graph to chunks; idempotent.
 
-        Their uuids are made as a load makes them, so that the index's chunks are found in it. A
-        section whose chunk is there on its own stays what it is.
+        Their uuids are those of a load, so that they match the index's chunks. A section with a
+        separate chunk is unchanged.
         """
         after = ""
         while True:
@@ -295,7 +295,7 @@ class Neo4jGraphWriter:
 
 
 def _section(row: Record) -> dict[str, object]:
-    """Return the fields that make a section a chunk."""
+    """Return the properties that make a section a chunk."""
     namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
     uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
     return {
@@ -311,7 +311,7 @@ def _section(row: Record) -> dict[str, object]:
 
 
 def schema_statements() -> tuple[str, ...]:
-    """Read the statements of the schema file."""
+    """Return the statements of the schema file."""
     text = resources.files(__package__).joinpath(f"schema.v{SCHEMA_VERSION}.cypher")
     lines = [line for line in text.read_text("utf-8").splitlines() if not line.startswith("//")]
     return tuple(part.strip() for part in "\n".join(lines).split(";") if part.strip())

@@ -1,1 +1,1 @@
-"""Models that run on this machine, on onnxruntime."""
+"""Local models on onnxruntime."""

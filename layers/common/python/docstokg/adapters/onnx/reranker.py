@@ -1,4 +1,4 @@
-"""A cross-encoder from an ONNX file of the operator's own; none ships with the product."""
+"""Cross-encoder from the operator's own ONNX file; none is included."""
 
 import time
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ class OnnxReranker:
 
     @property
     def model(self) -> str:
-        """Name the model by its file."""
+        """Return the name of the model's file."""
         return self._path.stem
 
     def warm(self) -> None:
-        """Load the model; `Misconfigured` says what is missing."""
+        """Load the model; raise `Misconfigured` with the missing part."""
         self._encoder.warm()
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
-        """Return one logit per passage; `Timeout` is raised between batches of 8."""
+        """Return one logit per passage; raise `Timeout` between batches of 8."""
         until = time.monotonic() + timeout_s
         scores: list[float] = []
         for start in range(0, len(passages), _BATCH):

@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime, and what it raises; its errors have no common class of their own."""
+"""Sessions of onnxruntime, and its errors, which have no common class."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def vendor_errors() -> tuple[type[Exception], ...]:
-    """List them for an `except`, once onnxruntime is imported."""
+    """Return the error classes for an `except`; imports onnxruntime."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = tuple(
@@ -21,9 +21,9 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 
 def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
-    """Open a model; `Misconfigured`, with the remedy, when it is not readable.
+    """Open a model; raise `Misconfigured`, with the remedy, if it is not readable.
 
-    `weights`: the folder of the file whose stretches are the model's constants.
+    `weights`: folder of the file with the model's constants.
     """
     try:
         import onnxruntime

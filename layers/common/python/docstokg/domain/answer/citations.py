@@ -1,4 +1,4 @@
-"""Which brackets in an answer are citations, and which of those the reader may trust."""
+"""Citation markers in an answer: parsing, validation and removal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, Literal
 
 MarkerKind = Literal["citation", "footnote", "malformed"]
 
-# The plain hyphen comes last: anywhere else in a character class it would be a range.
+# The plain hyphen comes last; elsewhere in a character class it would form a range.
 _DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
 _DASHES: Final = re.compile(f"[{_DASH}]")
 _SEPARATOR: Final = re.compile("[,;&]")
 _LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
 _LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}\))?"
-# Brackets of digits, separators and a leading word for "source": meant as markers, well or badly.
+# Brackets of digits, separators and an optional word for "source", well-formed or malformed.
 _MARKER: Final = re.compile(
     rf"(?P<good>\[(?P<list>{_LIST})\])(?P<link>{_LINK})(?P<colon>:(?=\s))?"
     rf"|(?P<bad>\[\s{{0,9}}(?:(?:sources?|citations?|cite|refs?|references?|docs?|documents?|passages?"
@@ -28,7 +28,7 @@ LINK: Final = re.compile(
     r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
     r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
-"""A Markdown link or image; the group is its words. `grid[row][col]` is none."""
+"""A Markdown link or image; group 1 is its text. `grid[row][col]` does not match."""
 
 _FENCE: Final = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _PARAGRAPH: Final = re.compile(r"(?:[^\n]+\n?)+")
@@ -39,7 +39,7 @@ _MOST_PASSES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One bracket meant as a citation: `text[start:end]`, and the ranks it names, in order."""
+    """A citation marker at `text[start:end]`, with its ranks in order."""
 
     start: int
     end: int
@@ -49,10 +49,10 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """An answer after its markers were checked.
+    """An answer with validated markers.
 
-    `cited` are the ranks named by markers that stayed, ascending. `invalid` is what was removed,
-    in order of first appearance: `[9]` for a rank that nobody gave, a malformed marker as written.
+    `cited`: ranks of the remaining markers, ascending. `invalid`: removed markers in order of first
+    appearance, `[9]` for an unknown rank, a malformed marker verbatim.
     """
 
     text: str
@@ -61,12 +61,11 @@ class CitedText:
 
 
 def find_markers(text: str) -> tuple[Marker, ...]:
-    """Return every bracket meant as a citation outside code, in order.
+    """Return all citation markers outside code, in order.
 
-    Forms read: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[1]:` at the start of
-    a line is a footnote's own definition, which cites nothing. `[source 1]`, `[1,]`, `[3-1]` and
-    full-width brackets with a number are malformed. `[^1]`, `[sic]`, `[1.5]`, `[95% CI 1-3]` and
-    all brackets in code are no citations.
+    Valid forms: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[1]:` at the start of
+    a line is a footnote definition. `[source 1]`, `[1,]`, `[3-1]` and full-width brackets with a
+    number are malformed. `[^1]`, `[sic]`, `[1.5]` and `[95% CI 1-3]` are ignored.
     """
     code = code_ranges(text)
     markers: list[Marker] = []
@@ -93,11 +92,10 @@ def find_markers(text: str) -> tuple[Marker, ...]:
 
 
 def check_markers(text: str, ranks: Collection[int]) -> CitedText:
-    """Remove the markers whose ranks were not given to the model and list them.
+    """Remove and list markers whose ranks were not given to the model.
 
-    Ranks that stay are never renumbered: `[1, 99]` becomes `[1]` when only 1 was given. A link
-    behind a marker is removed, since the citation says where its source is. Removing may join
-    what is left into a new marker (`[[9]9]`), so the text is read again until nothing changes.
+    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed. Removal can
+    create a marker (`[[9]9]`), so it repeats until nothing changes.
     """
     allowed = frozenset(ranks)
     invalid: dict[str, None] = {}
@@ -112,7 +110,7 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
 
 
 def strip_markers(text: str) -> str:
-    """Return `text` without its markers: what is claimed, apart from who says so."""
+    """Return `text` without citation markers."""
     pieces: list[str] = []
     at = 0
     for marker in find_markers(text):
@@ -123,7 +121,7 @@ def strip_markers(text: str) -> str:
 
 
 def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, ...]:
-    """Return the ranks cited between two offsets, each once, in order of appearance."""
+    """Return the ranks cited between two offsets, without duplicates, in order of appearance."""
     ranks: dict[int, None] = {}
     for marker in markers:
         if marker.kind == "citation" and start <= marker.start < end:
@@ -150,7 +148,7 @@ def _one_pass(
             invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [written]))
             replacement = f"[{', '.join(map(str, ranks))}]" if ranks else ""
             if nested and not replacement:
-                # Round brackets cannot join with their neighbours into a marker.
+                # Round brackets cannot form a marker with adjacent text.
                 replacement = re.sub(r"[^\d\s,]", "", written).join("()")
         before = text[at : marker.start]
         if not replacement and _closes_gap(text, marker.end):
@@ -167,7 +165,7 @@ def _closes_gap(text: str, end: int) -> bool:
 
 
 def _ranks(body: str) -> tuple[int, ...] | None:
-    """Return the ranks of a bracket's body; None for a reversed, endless or over-wide range."""
+    """Return the ranks in a bracket; None for a reversed or too wide range."""
     ranks: dict[int, None] = {}
     for part in _SEPARATOR.split(body):
         first, *rest = (int(number) for number in _DASHES.split(part))
@@ -178,7 +176,7 @@ def _ranks(body: str) -> tuple[int, ...] | None:
 
 
 def code_ranges(text: str) -> list[tuple[int, int]]:
-    """Return the ranges of fenced blocks and inline code, in order, as CommonMark reads them."""
+    """Return the ranges of fenced and inline code, in order, by CommonMark rules."""
     if "`" not in text and "~~~" not in text:
         return []
     fenced: list[tuple[int, int]] = []
@@ -213,7 +211,7 @@ def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Return a text with a change applied to all of it but code."""
+    """Return `text` with `change` applied to everything except code."""
     pieces, at = [], 0
     for start, end in [*code_ranges(text), (len(text), len(text))]:
         pieces += [change(text[at:start]), text[start:end]]

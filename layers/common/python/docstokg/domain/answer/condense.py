@@ -1,4 +1,4 @@
-"""A follow-up rewritten by a language model: the turns it is shown, its prompt, its reply."""
+"""Prompt and reply for rewriting a follow-up question with a language model."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,15 +20,15 @@ _RULES: Final = """Rewrite the user's last message as one complete question that
 
 
 def messages(question: str, turns: Sequence[Turn]) -> tuple[dict[str, str], ...]:
-    """Return the chat messages that ask a model for the complete question."""
+    """Return the chat messages that request a self-contained question."""
     user = f"{conversation(turns)}\n\nLast message: {defused(question)}"
     return ({"role": "system", "content": _RULES}, {"role": "user", "content": user})
 
 
 def question_of(reply: str) -> str | None:
-    """Return the one line of a reply, or None if it is no question that a request could hold.
+    """Return the question in a one-line reply, without invisible characters.
 
-    Invisible characters are removed. None: several lines, unprintable, too short or too long.
+    None if the reply has several lines, is unprintable, too short or too long.
     """
     lines = [line for line in visible(reply).splitlines() if line.strip()]
     if len(lines) != 1:

@@ -1,4 +1,4 @@
-"""How sure the service is of an answer: the seed's formula, as one number and one word."""
+"""Confidence in an answer: the seed's formula, as a number and a level."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdic
 RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
 """Weights of the three parts (SPEC 1.2, from the seed specification)."""
 FORMULA: Final = 0.6
-"""Weight of the formula next to the reader's probability (docs/decisions/confidence.md)."""
+"""Weight of the formula relative to the reader's probability (docs/decisions/confidence.md)."""
 _BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
 CEILING_UNCITED: Final = 0.5
 CEILING_WITH_INVALID_CITATIONS: Final = 0.49
@@ -21,10 +21,10 @@ _LEAST_DOCUMENTS: Final = 2
 def confidence_parts(
     per_sentence: Sequence[float], cited_documents: Collection[str], similarity: float | None
 ) -> ConfidenceParts:
-    """Return the three parts of the confidence in an answer, each in [0, 1].
+    """Return the three confidence parts, each in [0, 1].
 
-    `per_sentence`: per factual sentence, the highest retrieval score x support among the passages
-    it cites. `similarity`: cosine(question, answer), None without an embedder.
+    `per_sentence`: per factual sentence, the highest retrieval score x support among its cited
+    passages. `similarity`: cosine(question, answer), None without an embedder.
     """
     return ConfidenceParts(
         retrieval=round(sum(per_sentence) / len(per_sentence), 4) if per_sentence else 0.0,
@@ -36,8 +36,8 @@ def confidence_parts(
 def confidence(parts: ConfidenceParts, probability: float | None) -> float:
     """Return 0.4 x retrieval + 0.3 x sources + 0.3 x similarity, in [0, 1].
 
-    `probability`: the built-in reader's probability that its choice answers the question, mixed in
-    with the weight 0.4; None for another model's answer.
+    `probability`: the built-in reader's probability that its answer is right, mixed in with weight
+    0.4; None for other models.
     """
     formula = RETRIEVAL * parts.retrieval + SOURCES * parts.sources + SIMILARITY * parts.similarity
     if probability is None:
@@ -46,9 +46,10 @@ def confidence(parts: ConfidenceParts, probability: float | None) -> float:
 
 
 def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: bool) -> float:
-    """Return the confidence, at most the ceiling that the checks allow.
+    """Return `value` capped by the check results.
 
-    0.45 with an unsupported sentence, 0.49 with an invalid marker, 0.5 without any valid marker.
+    Ceilings: 0.45 with an unsupported sentence, 0.49 with an invalid marker, 0.5 without a valid
+    marker.
     """
     ceilings = (
         (CEILING_WITH_UNSUPPORTED, "unsupported" in verdicts),
@@ -59,7 +60,7 @@ def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: 
 
 
 def level(value: float, documents: int) -> ConfidenceLevel:
-    """Return high from 0.8 with two or more cited documents, medium from 0.5, low below."""
+    """Return high from 0.8 with two or more cited documents, medium from 0.5, else low."""
     if value >= _HIGH and documents >= _LEAST_DOCUMENTS:
         return "high"
     return "medium" if value >= _MEDIUM else "low"

@@ -1,4 +1,4 @@
-"""Whether a text uses an ontology's ids, labels and relations as the ontology does."""
+"""Consistency of a text with an ontology's ids, labels and relations."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ _RELATION: Final = re.compile(
     r"|(?P<bare>(?:is|are|was|were)\s+(?P<denied>not\s+)?(?:a|an|one)))\b",
     re.IGNORECASE,
 )
-# References and remarks in brackets, and brackets without a letter, name nothing.
+# References, remarks in brackets, and brackets without a letter are not labels.
 _NO_LABEL: Final = re.compile(
     r"(?:see|cf|e\.?g|i\.?e|fig|table|ref|section|note|also)\b|[\W\d_]*$", re.IGNORECASE
 )
@@ -32,13 +32,13 @@ _PUBLICATIONS: Final = frozenset(
 _SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
 _WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
 _LONGEST_LABEL: Final = 12
-# Characters on either side of an id that are looked at for its label.
+# Characters on either side of an id that are searched for its label.
 _NEAR: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What the ontology says of one id: preferred name first, then its synonyms."""
+    """An ontology term: preferred name first, then synonyms."""
 
     names: tuple[str, ...]
     obsolete: bool = False
@@ -47,10 +47,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Ontology:
-    """The part of an ontology a text speaks of.
+    """The part of an ontology that a text refers to.
 
-    `terms`: by upper-case id. `above`: for each id, per relation ("is_a", "part_of"), the ids
-    reached upwards by any number of steps.
+    `terms`: by upper-case id. `above`: per id and relation ("is_a", "part_of"), all ancestors.
     """
 
     terms: Mapping[str, Term]
@@ -59,7 +58,7 @@ class Ontology:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An id in a text, upper case, at `text[start:end]`."""
+    """An upper-case id at `text[start:end]`."""
 
     id: str
     start: int
@@ -67,7 +66,7 @@ class Mention:
 
 
 def mentions(text: str) -> tuple[Mention, ...]:
-    """Return every CURIE in `text`, in order; addresses such as `host:8080` have letters only."""
+    """Return every CURIE in `text`, in order; may include addresses such as `host:8080`."""
     return tuple(
         Mention(f"{match[1].upper()}:{match[2]}", match.start(), match.end())
         for match in CURIE_IN_TEXT.finditer(text)
@@ -77,8 +76,8 @@ def mentions(text: str) -> tuple[Mention, ...]:
 class Relation(NamedTuple):
     """An is-a or part-of relation that a text states between two ids.
 
-    `label`: folded words between a bare `is a` and the second id, which must be a name of it for
-    the relation to hold: `is a symptom seen in HP:2` relates nothing.
+    `label`: folded words between a bare `is a` and the second id, which must be its name: `is a
+    symptom seen in HP:2` states no relation.
     """
 
     left: Mention
@@ -88,9 +87,9 @@ class Relation(NamedTuple):
 
 
 def stated_relations(text: str) -> tuple[Relation, ...]:
-    """Return the relations between neighbouring ids of one sentence, in order.
+    """Return the relations between adjacent ids of a sentence, in order.
 
-    A denied relation (`is not a`) states none.
+    Negated relations (`is not a`) are skipped.
     """
     stated: list[Relation] = []
     for left, right in pairwise(mentions(text)):
@@ -108,16 +107,16 @@ def stated_relations(text: str) -> tuple[Relation, ...]:
 
 
 def folded_names(term: Term) -> frozenset[str]:
-    """Return a term's names as labels are compared: folded, plurals and possessives undone."""
+    """Return a term's names, folded and without plurals and possessives."""
     return frozenset(variant(name) for name in term.names)
 
 
 def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
-    """Return what `text` gets wrong about the ontology, ordered by place.
+    """Return the text's contradictions to the ontology, ordered by position.
 
-    `unknown_id`: it looks like a term's id and is none. `obsolete_id`. `id_label_mismatch`: the
-    label in brackets behind an id, or before a bracketed id, is none of its names.
-    `relation_not_found`: a stated is-a or part-of that no path in the ontology backs.
+    `unknown_id`: a term-like id outside the ontology. `obsolete_id`. `id_label_mismatch`: the label
+    next to an id is not one of its names. `relation_not_found`: no path supports the stated is-a or
+    part-of.
     """
     found: list[tuple[int, int, IssueCode, str]] = []
     for mention in mentions(text):
@@ -147,16 +146,15 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
 
 
 def _is_term(text: str, mention: Mention) -> bool:
-    """Tell an ontology's id from `PMID:123` and from `localhost:8080`."""
+    """Return whether an id can be an ontology term, unlike `PMID:123` and `localhost:8080`."""
     prefix = text[mention.start : mention.end].partition(":")[0]
     return prefix.upper() not in _PUBLICATIONS and not prefix.islower()
 
 
 def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
-    """Return the range of the label beside an id: behind it in brackets, or before a bracketed id.
+    """Return the range of an id's label: bracketed after the id, or before a bracketed id.
 
-    Nobody says where a label before the id begins: all words back to the last punctuation are
-    taken, at most 12.
+    In the latter case it covers up to 12 words since the last punctuation.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
@@ -180,7 +178,7 @@ def _starts(text: str, start: int, end: int) -> list[int]:
 
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
-    """Return the range of a label beside the id that is none of its names, or None."""
+    """Return the range of a label that is not one of the id's names, or None."""
     names = folded_names(term)
     place = label_beside(text, mention)
     if not names or place is None:

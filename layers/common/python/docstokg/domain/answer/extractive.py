@@ -1,7 +1,7 @@
-"""The built-in model: the stretch of a source that answers best, with its marker, or nothing.
+"""Built-in extractive model: quotes the best sentence of the sources, or abstains.
 
-Which one answers, and how likely it is right, is learned: `reader_weights.json` is written by
-`python -m training.answers`, and docs/decisions/answers.md is its card.
+Its weights, `reader_weights.json`, are fitted by `python -m training.answers`; see
+docs/decisions/answers.md.
 """
 
 import json
@@ -25,16 +25,16 @@ from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
 MODEL: Final = EXTRACTIVE
 READ: Final = 8
-"""Passages that are read."""
+"""Maximum number of passages read."""
 
 FURTHER: Final = 2
-"""Further passages that are cited for the same statement."""
+"""Maximum number of additional passages cited for the same statement."""
 
 SAME: Final = 0.6
 PREFERRED: Final = 0.5
 
 _FAR: Final = 3.0
-# The digit is looked for first: two stretches around it would be shared out in every way.
+# Search the digit first, to avoid exponential backtracking between two stretches.
 _BRACKETED: Final = re.compile(
     r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
@@ -42,7 +42,7 @@ _BRACKETED: Final = re.compile(
 _ENGLISH: Final = re.compile(
     r"\b(?:what|which|who|whom|whose|how|when|where|why|does|did|are|the)\b", re.I
 )
-# A word with a capital that begins no sentence, or one with a digit.
+# A capitalised word inside a sentence, or a word with a digit.
 _NAME: Final = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
 _STOPS: Final = ".!?\u2026\u3002;, |"
 _ENDS: Final = (".", "!", "?", "\u2026", "\u3002")
@@ -53,10 +53,10 @@ _LEANING: Final = re.compile(
 
 
 class Answer(NamedTuple):
-    """An answer with its markers, and the probability in [0, 1] that it is right.
+    """An answer with markers, and the probability in [0, 1] that it is right.
 
-    `text`: the abstention sentence if no block answers; "" if the quotation is longer than the
-    token budget. `probability`: that of the chosen sentences, also if they are not quoted.
+    `text`: the abstention sentence if no block answers; "" if the quotation exceeds the token
+    budget. `probability`: also of unquoted sentences.
     """
 
     text: str
@@ -64,12 +64,11 @@ class Answer(NamedTuple):
 
 
 def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
-    """Quote the best sentence, or two linked ones, if an answer has a probability of `least`.
+    """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
-    Blocks that another one supersedes are not read. A sentence that begins with a pronoun brings
-    the sentence before it. Up to two more passages that state the same are cited. Brackets with
-    digits become round, so that no source can forge a marker. A question with a name that is in no
-    block is not answered: no set for fitting has such questions.
+    Superseded blocks are skipped. A sentence that begins with a pronoun is quoted with its
+    predecessor. Up to two more passages are cited. Brackets with digits become round, so that no
+    source can forge a marker. Abstain if a name in the question is in no block.
     """
     read = [block for block in blocks if block.superseded_by is None][:READ]
     best = choose(query, read) if names_only(query, read) else None
@@ -84,7 +83,7 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
 
 
 class Choice(NamedTuple):
-    """One or two candidates, each with the ranks of further passages that state the same.
+    """One or two candidates, each with the ranks of further passages with the same statement.
 
     `probability`: that they answer the question; `answerable`: that any passage does.
     """
@@ -100,12 +99,12 @@ class Choice(NamedTuple):
 
 
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
-    """Return the best candidate, or the best pair if it is the likelier one; None without any.
+    """Return the best candidate, or the best pair if it is likelier; None without candidates.
 
-    A pair must contain more of the question's words than the best candidate with its title and
-    heading does. `linked`: whether a pair may be returned.
+    A pair must contain more of the question's words than the best candidate with title and heading.
+    `linked`: whether pairs are considered.
     """
-    # Names and folding are six modules that a process without an answer does not need.
+    # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import pairs
 
     found = candidates(query, blocks)
@@ -128,7 +127,7 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
             logistic(weights["answerable"], {**signs, **both}),
         )
     one = found[best]
-    # A sentence about another subject may agree in most words, but a source contains all of them.
+    # Similar words can be about another subject; a source has to contain all of them.
     same = [found[place] for place in agreeing(found, best) if one.words <= found[place].words]
     others = dict.fromkeys(other.block.rank for other in same)
     ranks = tuple(rank for rank in others if rank != one.block.rank)[:FURTHER]
@@ -137,10 +136,10 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
 
 
 def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
-    """Return the places of the candidates that state the same as one of them, itself included.
+    """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Two texts state the same if their quantities and denials are equal and the Dice coefficient of
-    their stems is at least 0.6; FairytaleQA: 80 % of such candidates share the written answer.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6. On
+    FairytaleQA, 80 % of such candidates share the reference answer.
     """
     own = found[best]
     return [
@@ -160,10 +159,10 @@ def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) 
 
 
 def signs_of(found: Sequence[Candidate], scores: Sequence[float], best: int) -> dict[str, float]:
-    """Return the features that tell a right choice from a wrong one.
+    """Return the features for the probability that the choice is right.
 
-    `share`: of e to the power of all scores, the part of the candidates that state the same as the
-    choice; `margin`: distance of its score to the best of the others, 3 at most.
+    `share`: softmax share of the candidates that agree with the choice. `margin`: distance of its
+    score to the best other score, at most 3.
     """
     same = set(agreeing(found, best))
     likely = [math.exp(score - scores[best]) for score in scores]
@@ -179,23 +178,23 @@ def signs_of(found: Sequence[Candidate], scores: Sequence[float], best: int) -> 
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
-    """Give the probability of a logistic model {"bias": b, "weights": {name: w}}."""
+    """Return the probability of a logistic model {"bias": b, "weights": {name: w}}."""
     total = fitted["bias"] + sum(w * values[name] for name, w in fitted["weights"].items())
     return 1 / (1 + math.exp(-total))
 
 
 @cache
 def model() -> dict[str, Any]:
-    """Read the weights: `choice`, and logistic models."""
+    """Load the fitted weights: `choice`, `pair` and logistic models."""
     text = files("docstokg.domain.answer").joinpath("reader_weights.json").read_text("utf-8")
     weights: dict[str, Any] = json.loads(text)
     return weights
 
 
 def names_only(query: str, blocks: Sequence[Block]) -> bool:
-    """Return whether the blocks contain the names and numbers of an English question, or aliases.
+    """Return whether the blocks contain all names and numbers of an English question, or aliases.
 
-    Only for English: other languages capitalise common nouns.
+    Always true for other languages, which may capitalise common nouns.
     """
     if not _ENGLISH.search(query):
         return True
@@ -209,9 +208,9 @@ def names_only(query: str, blocks: Sequence[Block]) -> bool:
 
 
 def cited(one: Candidate, others: Sequence[int] = ()) -> str:
-    """Write a candidate with its markers before each final stop; code below a line that has them.
+    """Return a candidate with a marker before each final stop; code follows a line with markers.
 
-    `others`: ranks of further passages that state the same.
+    `others`: ranks of further passages with the same statement.
     """
     unit, marker = one.unit, f"[{one.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)
@@ -220,7 +219,8 @@ def cited(one: Candidate, others: Sequence[int] = ()) -> str:
         fence = "````" if "```" in shown else "```"
         lead = _plain(unit.lead or unit.above).rstrip(":.?") or one.block.document_name
         return f"{lead} {markers}:\n\n{fence}\n{shown}\n{fence}\n"
-    is_said = unit.before and not unit.before.rstrip("*_ ").endswith("?")  # a question is no answer
+    # a question is not an answer
+    is_said = unit.before and not unit.before.rstrip("*_ ").endswith("?")
     leans = unit.kind == "sentence" and is_said and _LEANING.match(shown)
     before = visible(unit.before) if leans and len(unit.before) + len(shown) < LONGEST else ""
     return " ".join(filter(None, (_sentences(before, marker), _sentences(shown, markers))))
@@ -233,7 +233,7 @@ def _sentences(text: str, markers: str) -> str:
 
 
 def _marked(sentence: str, markers: str) -> str:
-    """Put markers before the final stop, also before one within quotation marks."""
+    """Insert markers before the final stop, also inside quotation marks."""
     inside = sentence.rstrip(_CLOSERS)
     body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
     rest = sentence[len(body) :].strip()
@@ -242,7 +242,7 @@ def _marked(sentence: str, markers: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Write a quotation without links, and without brackets that would read as our markers."""
+    """Return a quotation without links and without brackets that would parse as markers."""
     text = LINK.sub(r"\1", " ".join(text.split())).strip("|>#\u2022 ")
     if text.count("`") % 2:
         text = text.replace("`", "'")

@@ -1,4 +1,4 @@
-"""The grounding report: which sentences of an answer its sources are shown to support."""
+"""Grounding report: the support of an answer's sentences by its sources."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ def report(
     invalid: Sequence[str],
     checked_by: Sequence[CheckedBy] = (),
 ) -> Grounding:
-    """Return the report from one verdict per statement.
+    """Return the report on the verdicts of all statements.
 
     coverage = factual sentences with a valid marker / factual sentences (1 without any);
     context_coverage = ranks cited / ranks given. `grounded`: see `is_grounded`.
@@ -39,9 +39,9 @@ def report(
 def is_grounded(
     factual: Sequence[SentenceVerdict], coverage: float, invalid: Collection[str]
 ) -> bool | None:
-    """Return True if every factual sentence is supported, False if something is wrong, else None.
+    """Return True if all factual sentences are supported, False on a failed check, else None.
 
-    Wrong are an unsupported or uncited sentence, an invalid marker, and coverage below 0.7.
+    Failed checks: an unsupported or uncited sentence, an invalid marker, or coverage below 0.7.
     """
     kinds = {one.verdict for one in factual}
     if invalid or coverage < MIN_COVERAGE or kinds & {"unsupported", "uncited"}:
@@ -50,6 +50,6 @@ def is_grounded(
 
 
 def verified(sentences: Sequence[SentenceVerdict]) -> tuple[int, int]:
-    """Return how many factual sentences are supported, and how many factual ones there are."""
+    """Return the number of supported factual sentences and of all factual sentences."""
     factual = [one for one in sentences if one.reasons != ("no_claim",)]
     return sum(one.verdict == "supported" for one in factual), len(factual)

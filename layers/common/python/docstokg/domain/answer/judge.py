@@ -1,4 +1,4 @@
-"""The prompt and the reply of a language model that judges statements against passages."""
+"""Prompt and reply of a language model that judges statements against passages."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -42,9 +42,9 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str, str], ...]:
-    """Return the chat messages for statements with the texts of their passages.
+    """Return the chat messages for statements with their passages.
 
-    A passage that several statements share is given once.
+    A passage shared by several statements is included once.
     """
     numbers: dict[str, int] = {}
     for _, passages in statements:
@@ -66,10 +66,10 @@ def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str,
 
 
 def read(reply: str, count: int, sender: str) -> tuple[Judgement | None, ...]:
-    """Read the judgements on `count` statements, None for one that the reply leaves out.
+    """Parse the judgements on `count` statements; None for each one missing in the reply.
 
-    Text around the JSON object, such as a code fence, is ignored. `WrongAnswer` for no JSON, an
-    unknown verdict or field, and a number that is not asked for or given twice.
+    Text around the JSON object, such as a code fence, is ignored. Raise `WrongAnswer` for invalid
+    JSON, an unknown verdict or field, and an unknown or duplicate number.
     """
     value = parsed(reply[reply.find("{") : reply.rfind("}") + 1], sender)
     try:

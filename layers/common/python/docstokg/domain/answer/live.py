@@ -1,7 +1,7 @@
-"""Sentences of an answer that is still being written, each held until it has ended and is checked.
+"""Streaming of an answer: each sentence is sent when it is complete and checked.
 
-They are told as they stand when they are checked; what the check of the whole answer sees
-otherwise is told as a repair, so that sentences and repairs together are the final answer.
+Repairs follow if the check of the whole answer differs; sentences and repairs make the final
+answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,16 @@ from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictCh
 from docstokg.domain.text.sentences import sentence_spans
 
 Check = Callable[[str], tuple[str, Grounding | None]]
-"""Gives a text as an answer of it would be shown, and the report on its sentences."""
+"""Returns the displayed form of a partial answer and the report on its sentences."""
 
 _MOST: Final = 40
-"""Sentences sent before the end; each is checked together with all before it."""
+"""Maximum sentences sent before the end; each is checked with all previous ones."""
 _WHOLE_ONLY: Final = ("{", "```", "<")
-"""Beginnings of replies whose form is known only at their end."""
+"""Prefixes of replies that can be parsed only when complete."""
 
 
 class LiveAnswer:
-    """The sentences of one answer that were sent."""
+    """State of one streamed answer."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -30,9 +30,9 @@ class LiveAnswer:
         self._is_held = False
 
     def more(self, text: str) -> list[AnswerSentence]:
-        """Return the sentences that have ended since; `text` is all that was written so far.
+        """Return the newly completed sentences; `text` is the answer so far.
 
-        Nothing more is returned before the end once the text of a sent sentence has changed.
+        Return nothing more if the text of a sent sentence has changed.
         """
         spans = sentence_spans(text)
         ended = text[: spans[-1].start] if spans else ""
@@ -52,9 +52,9 @@ class LiveAnswer:
     def end(
         self, answer: str, report: Grounding | None
     ) -> tuple[list[AnswerSentence], list[AnswerRepair]]:
-        """Give the sentences of the final answer that were not told, and what changes those told.
+        """Return the unsent sentences of the final answer and the repairs of sent ones.
 
-        A repair replaces the sentence of its index; one without text removes it.
+        A repair replaces the sentence with its index; an empty text removes it.
         """
         final = pieces(answer, report)
         repairs = [
@@ -79,7 +79,7 @@ def _difference(before: AnswerSentence, now: AnswerSentence) -> str | None:
 
 
 def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
-    """Cut an answer behind each of its sentences; what was not judged is one piece."""
+    """Split an answer after each sentence; an unjudged answer is one piece."""
     verdicts: Sequence[SentenceVerdict | None] = report.sentences if report is not None else ()
     if answer and not verdicts:
         verdicts = (None,)
@@ -100,7 +100,7 @@ def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
 
 
 def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
-    """Return the verdicts that a verifier decided; events `sentence` have those of the rules."""
+    """Return the verdicts of a verifier; `sentence` events contain the rules' verdicts."""
     return tuple(
         VerdictChange(
             index=place, verdict=one.verdict, decided_by=one.decided_by, reasons=one.reasons

@@ -1,4 +1,4 @@
-"""The sentences callers see word for word, each written once."""
+"""User-visible sentences of answers and warnings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -33,14 +33,14 @@ NO_EMBEDDER: Final = (
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Name the first `most` of what a caller or a text calls something, each cut to be legible."""
+    """Return the first `most` names joined by commas, each truncated, and the number of others."""
     shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join([*shown, *more])
 
 
 def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around: str) -> list[str]:
-    """Return a warning that names the values of a field that are not in `there`, if any."""
+    """Return a warning that lists the values of `field` missing in `there`, if any."""
     kinds = sorted(there)
     unknown = [value for value in values if value.casefold() not in kinds]
     if not unknown:
@@ -50,18 +50,18 @@ def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around:
 
 
 def model_failed(why: str, instead: str | None) -> str:
-    """Say why a model did not answer (`why`: our own words) and who did `instead`."""
+    """Return the warning for a failed model; `instead` is the model that answered."""
     sentence = why[:1].upper() + why[1:]
     return f"{sentence}; {instead} answered instead." if instead else f"{sentence}."
 
 
 def no_room(max_tokens: int) -> str:
-    """Return the warning for a generation budget that is smaller than one sentence."""
+    """Return the warning for a token budget smaller than one sentence."""
     return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); raise it."
 
 
 def statements_doubted(counts: Mapping[str, int]) -> list[str]:
-    """Return a warning per kind of doubt; `counts`: of statements, by verdict or reason."""
+    """Return a warning per kind of doubt; `counts`: number of statements by verdict or reason."""
     return [
         f"{count} {'statement' if count == 1 else 'statements'} in this answer: {way}."
         for kind, way in _DOUBTS.items()
@@ -70,6 +70,6 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
 
 
 def is_abstention(answer: str) -> bool:
-    """Tell whether an answer is the abstention sentence, whatever its quotes and white space."""
+    """Return whether an answer is the abstention sentence, ignoring quotes and white space."""
     plain = " ".join(answer.replace("\u2019", "'").strip(" \t\r\n\"'*_`").split())
     return plain.rstrip(".").casefold() == ABSTENTION.rstrip(".").casefold()

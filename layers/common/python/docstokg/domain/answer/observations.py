@@ -1,4 +1,4 @@
-"""Facts about a sentence and its sources that a reader can check at a glance; never a verdict."""
+"""Observations: facts about a sentence and its sources that a reader can verify quickly."""
 
 import re
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ _PARTS: Final = re.compile(r"[^\W\d_]{3,}")
 
 
 def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
-    """Return what a claim has that no source contains, in the order of the type.
+    """Return the elements of a claim that no source contains, in the order of the type.
 
-    `sources`: the cited passages, each with its title. Names are compared in English sentences
-    only: other languages write common nouns with a capital.
+    `sources`: the cited passages with titles. Names are compared in English sentences only: other
+    languages capitalise common nouns.
     """
     if not sources:
         return ()
@@ -49,9 +49,9 @@ def _is_english(text: str) -> bool:
 
 
 def _contains(name: str, claim: str, folded: str) -> bool:
-    """Return whether a text has a name, or each part of a name joined by `-`, `/` or `+`.
+    """Return whether a text contains a name, or all its parts joined by `-`, `/` or `+`.
 
-    A part that the claim also writes in small letters is a common word ("FLT3-mutated").
+    Parts in lower case elsewhere in the claim are common words ("FLT3-mutated").
     """
     common = frozenset(filter(str.islower, _PARTS.findall(claim)))
     return name in folded or all(
@@ -60,7 +60,7 @@ def _contains(name: str, claim: str, folded: str) -> bool:
 
 
 def _labels(text: str) -> list[tuple[str, str]]:
-    """Return (id, label) wherever a label stands next to an id."""
+    """Return (id, label) for each label next to an id."""
     return [
         (mention.id, text[place[0] : place[1]])
         for mention in mentions(text)
@@ -69,10 +69,10 @@ def _labels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
-    """Return whether a source has the end of `label` as a label of the id, or lacks the id.
+    """Return whether a source has an end of `label` as the id's label, or no source has the id.
 
-    In a source that has the id without a label, the words may be anywhere. Where a label begins is
-    unknown, so each of its ends counts ("a code is Seizure (HP:0001250)").
+    Next to an unlabelled id, the words may be anywhere. The start of a label is unknown ("a code is
+    Seizure (HP:0001250)").
     """
     words = variant(label).split()
     ends = [f" {' '.join(words[at:])} " for at in range(len(words))]

@@ -1,6 +1,6 @@
-"""The parts of a text that are quoted or checked by themselves: sentences, items, rows, code.
+"""Text segmentation for quotation and checks: sentences, items, rows, code.
 
-An answer and a passage are read by the same rules.
+The same rules apply to answers and passages.
 """
 
 import re
@@ -18,7 +18,7 @@ Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "l
 Borders = tuple[tuple[int, int], ...]
 
 LONGEST: Final = 450
-"""Characters of the longest unit."""
+"""Maximum characters of a unit."""
 LEAST_WORDS: Final = 3
 _LONGEST_TITLE: Final = 90
 FENCES: Final = ("```", "~~~")
@@ -41,17 +41,16 @@ _STOPPED: Final = re.compile(
 )
 _LONGEST_STOP: Final = 80
 _NEAR: Final = 99
-"""Characters before a sentence that are looked at for its place in the line."""
+"""Characters before a sentence that are searched for its position in the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch `text[start:end]`.
+    """A part at `text[start:end]`.
 
-    `shown`: it without markers and without the mark of an item or heading; a row with the names of
-    its columns. `above`: the heading and the announcement above it. `before`: the sentence before
-    it under the same heading. `lead`: the line with a colon that announces its list or code.
-    `cells`, `columns`: those of a row.
+    `shown`: its text without markers; a row includes column names. `above`: heading and
+    announcement. `before`: previous sentence under the same heading. `lead`: the line with a colon
+    that announces its list or code. `cells`, `columns`: for rows.
     """
 
     start: int
@@ -65,12 +64,12 @@ class Part:
     columns: tuple[str, ...] = ()
 
 
-# The passages of a question are read by the reader and by the check of each sentence.
+# The reader and the check of each sentence parse the same passages.
 @lru_cache(maxsize=256)
 def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
-    """Return the parts of a text in order; each line of code and each row of a table is one.
+    """Return the parts of a text in order; each code line and table row is a part.
 
-    `borders`: spans of its sentences; found here if empty.
+    `borders`: sentence spans; computed if empty.
     """
     made: list[Part] = []
     heading = lead = before = ""
@@ -104,14 +103,14 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
 
 def _without_rule(piece: str) -> str:
-    """Leave out a line of signs after a blank line, which belongs to no sentence."""
+    """Strip a trailing rule line after a blank line."""
     head, _, last = piece.rpartition("\n")
     is_rule = _RULE.fullmatch(last) and head[len(head.rstrip()) :].count("\n")
     return head.rstrip() if is_rule else piece
 
 
 def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | None]]:
-    """Yield the span of each sentence, row and line of code, with the kind of rows and code."""
+    """Yield the span of each sentence, row and code line, with the kind of rows and code."""
     at = 0
     for begin, stop in (*fences(text), (len(text), len(text))):
         own = borders or [(at + a, at + b) for a, b in sentence_spans(text[at:begin])]
@@ -126,12 +125,12 @@ def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | N
 
 
 def fences(text: str) -> list[tuple[int, int]]:
-    """Return the ranges of fenced blocks of code."""
+    """Return the ranges of fenced code blocks."""
     return [one for one in code_ranges(text) if text[slice(*one)].lstrip().startswith(FENCES)]
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | None]]:
-    """Yield a sentence as it is, but a table and code without a fence line by line."""
+    """Yield a sentence whole, but tables and unfenced code line by line."""
     lines = [line.span() for line in _LINE.finditer(text, start, end)]
     is_drawn = all(text[a] == "|" and cells(text[a:b]) for a, b in lines)
     if is_drawn or (len(lines) > 1 and all(cells(text[a:b]) for a, b in lines)):
@@ -148,7 +147,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | N
 
 
 def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
-    """Return whether text without a fence is code: after a prompt, or indented below a colon."""
+    """Return whether unfenced text is code: after a prompt, or indented below a colon."""
     before = text[max(0, start - _NEAR) : start]
     depth = len(before) - (before.rfind("\n") + 1)
     is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)
@@ -172,7 +171,7 @@ def _kind(text: str, start: int, end: int, shown: str) -> Kind:
 
 
 def cells(line: str) -> tuple[str, ...]:
-    """Return the cells of a line of a table; () for no row."""
+    """Return the cells of a table line; () for other lines."""
     line = line.strip()
     if not line.startswith("|"):
         found = _CELLS.split(line)
@@ -186,12 +185,12 @@ def cells(line: str) -> tuple[str, ...]:
 
 
 def _is_rule(line: str) -> bool:
-    """Return whether a line is the rule between head and rows: `|---|:--:|`."""
+    """Return whether a line separates table head and rows: `|---|:--:|`."""
     return "-" in line and "|" in line and not line.strip(":- |")
 
 
 def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
-    """Return a row as text: the row's key, then each column name before its value."""
+    """Return a row as text: its key, then each value after its column name."""
     named = columns if len(columns) == len(row) else [""] * len(row)
     pairs = zip(named[1:], row[1:], strict=True)
     values = [f"{name}: {cell}" if name else cell for name, cell in pairs if cell]
@@ -199,7 +198,7 @@ def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Return lines as one, with semicolons after those that do not end a sentence."""
+    """Join lines, with semicolons after those that do not end a sentence."""
     first, *rest = text.splitlines() or [""]
     for line in rest:
         first += (" " if first.rstrip().endswith((".", "!", "?", "\u3002")) else "; ") + line
@@ -208,9 +207,9 @@ def in_one_line(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def units(text: str, borders: Borders = ()) -> tuple[Part, ...]:
-    """Return the parts that can be quoted to a reader, with each list and block of code as a whole.
+    """Return the quotable parts, with each list and code block as a whole.
 
-    Headings, questions, announcements of lists and comments are none.
+    Excludes headings, questions, list announcements and comments.
     """
     found = parts(text, borders)
     made: list[Part] = []
@@ -228,7 +227,7 @@ def units(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
 
 def _run(text: str, found: Sequence[Part]) -> Sequence[Part]:
-    """Return the first part with those that belong to the same list or block of code."""
+    """Return the first part and those in the same list or code block."""
     size = 1
     while size < len(found) and found[0].kind == found[size].kind in ("item", "code"):
         between = text[found[size - 1].end : found[size].start]
@@ -245,7 +244,7 @@ def _block(text: str, lines: Sequence[Part]) -> Part:
 
 
 def _list(run: Sequence[Part]) -> Part | None:
-    """Return a list as one text with the line that announces it; None for one item, or without."""
+    """Return a list as one text with its announcement; None for a single or unannounced item."""
     first = run[0]
     lead = first.lead or (first.above and not first.before and f"{first.above}:")
     if not lead or len(run) < 2:
@@ -270,7 +269,7 @@ def is_short(text: str) -> bool:
 
 
 def announces(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]` has no stop and a list follows, deeper than an item."""
+    """Return whether `text[start:end]` introduces a list: a final colon, or no stop before it."""
     own = text[start:end].rstrip()
     if own.endswith((":", "\uff1a")):
         return True
@@ -282,5 +281,5 @@ def announces(text: str, start: int, end: int) -> bool:
 
 
 def is_stopped(text: str) -> bool:
-    """Return whether a text ends with a stop, with closing marks and citation markers after it."""
+    """Return whether a text ends with a stop, ignoring closing marks and citation markers."""
     return _STOPPED.search(text[-_LONGEST_STOP:]) is not None

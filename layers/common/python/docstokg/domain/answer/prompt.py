@@ -1,4 +1,4 @@
-"""What the model is told: the rules first, then sources it can neither leave nor rewrite."""
+"""Prompt of the answer model: rules, then sources in fences that their text cannot leave."""
 
 import re
 import unicodedata
@@ -31,9 +31,9 @@ _TURNS: Final = (
 )
 _STYLE: Final = "The reader's wish for style, where it does not touch the rules above: "
 _ONLY_NAMED: Final = " - direct mention"
-"""End of a graph line that adds nothing to its passage."""
+"""Suffix of a graph line that adds nothing to its passage."""
 _LONGEST_FIELD: Final = 200
-# Anything that could be read as an end or a beginning of a passage, also in look-alike letters.
+# Fence-like characters, including look-alikes.
 _ANGLES: Final = re.compile(
     "[<\u2039\u00ab\u3008\u300a\u27e8\u27ea\u276e\u2770\uff1c]{2,}|[>\u203a\u00bb\u3009\u300b\u27e9\u27eb\u276f\u2771\uff1e]{2,}"
 )
@@ -53,8 +53,8 @@ def messages(
 ) -> tuple[dict[str, str], ...]:
     """Return the chat messages: system (rules, style hint), user (sources, turns, question).
 
-    Blocks are given in order while their estimated tokens fit into `max_tokens_context`; the
-    first is always given.
+    Blocks are included in order while their estimated tokens fit into `max_tokens_context`; the
+    first is always included.
     """
     rules = _RULES
     if turns:
@@ -69,7 +69,7 @@ def messages(
 
 
 def conversation(turns: Sequence[Turn]) -> str:
-    """Return turns as text of a prompt that cannot leave its fences."""
+    """Return conversation turns as fenced prompt text."""
     return "\n".join(
         f"<<<TURN {number} ({turn.role})\n{defused(turn.content)}\nTURN {number}>>>"
         for number, turn in enumerate(turns, 1)
@@ -77,7 +77,7 @@ def conversation(turns: Sequence[Turn]) -> str:
 
 
 def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
-    """Return the texts of the blocks that fit, at least the first one."""
+    """Return the texts of the blocks that fit, at least the first."""
     count = fitting((tokens(block_text(block)) for block in blocks), max_tokens_context)
     given = blocks[: max(1, count)]
     ranks = frozenset(block.rank for block in given)
@@ -85,10 +85,9 @@ def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[s
 
 
 def block_text(block: Block, given: Collection[int] | None = None) -> str:
-    """Return one block: source line, graph lines, fenced passage.
+    """Return a block: source line, graph lines, fenced passage.
 
-    `given`: ranks of all blocks in the prompt; a relation names the passage that states it only
-    if it is one of these. None: any passage.
+    `given`: ranks of all blocks in the prompt (None: any), to which relations may refer.
     """
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
@@ -107,13 +106,13 @@ def block_text(block: Block, given: Collection[int] | None = None) -> str:
 
 
 def defused(text: str) -> str:
-    """Return foreign text that cannot end its fence, pose as a source or hide what it says.
+    """Return untrusted text that cannot end its fence or imitate a source.
 
-    Runs of angle brackets become one character, bracketed numbers round brackets, invisible and
-    direction-changing characters go, and the fence's own word loses its capitals.
+    Runs of angle brackets become one character, square brackets around numbers round, "PASSAGE"
+    next to a fence lower case; invisible and bidi characters are removed.
     """
     visible = text
-    if not text.translate(_BREAKS).isprintable():  # else nothing in it is unseen
+    if not text.translate(_BREAKS).isprintable():  # otherwise no character is invisible
         visible = "".join(
             char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
         )
@@ -124,7 +123,7 @@ def defused(text: str) -> str:
 
 
 def without_echo(answer: str) -> str:
-    """Return a model's words without what it echoed: our example, and fences."""
+    """Return an answer without echoed prompt examples and fences."""
     answer = _ECHOED_ANYWHERE.sub("", answer.replace(EXAMPLE, ""))
     while (fence := _ECHOED.search(answer)) is not None:
         answer = answer[: fence.start()]

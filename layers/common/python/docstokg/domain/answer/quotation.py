@@ -1,4 +1,4 @@
-"""Whether a sentence of an answer is a quotation: whole sentences, rows or items of a passage."""
+"""Detection of quotations: answer sentences equal to sentences, rows or items of a passage."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from docstokg.domain.answer.statements import Statement
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, visible
 
-# Only the elements of a text: `<LOD and >` compares numbers, `<FILE>` is an argument.
+# Only known HTML elements: `<LOD and >` compares numbers, `<FILE>` is an argument.
 _ELEMENTS: Final = (
     "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
     "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
@@ -35,7 +35,7 @@ _LINE_MARKUP: Final = re.compile(
     r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
     re.MULTILINE,
 )
-# `2**3` and `a_b` are no emphasis, and text that is struck out is not stated.
+# `2**3` and `a_b` are not emphasis; struck-out text is not a statement.
 _EMPHASIS: Final = re.compile(
     r"(?<![^\W_])(?:(?<!\*)\*{1,3}+|(?<!_)_{1,2}+)(?=\S)"
     r"|(?:(?<=[^\s*])\*{1,3}+|(?<=[^\s_])_{1,2}+)(?![^\W_])|`"
@@ -43,7 +43,7 @@ _EMPHASIS: Final = re.compile(
 _QUOTES: Final = re.compile("(?<!\\d)[\"']|[\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
 _BRACKETS: Final = str.maketrans("[]{}\u3010\u3011", "()()()")
 _DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
-# NFKC writes a raised digit as a plain one: 10 to the power of 2 would equal 102.
+# NFKC turns superscript digits into plain ones: 10 to the power of 2 would equal 102.
 _RAISED: Final = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
 _LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
 _ENDS: Final = " \t\n.!\u2026;,:|\u3002"
@@ -52,7 +52,7 @@ _SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
 _SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
 _COMMENT: Final = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
 _COMMENT_MARK: Final = re.compile(_COMMENT, re.MULTILINE)
-# Comments below each other, or a line with those that continue it.
+# Consecutive comments, or a line with its continuation lines.
 _CODE_LINE: Final = re.compile(
     rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE
 )
@@ -61,11 +61,11 @@ _BREAK: Final = "\n"
 
 
 class _Piece(NamedTuple):
-    """A stretch to quote, `passage[start:end]`.
+    """A quotable stretch `passage[start:end]`.
 
-    `is_short`: whether it may have fewer than three words. `is_lead`: it announces a list, and is
-    a quotation only where the quoting text ends with a colon. `is_fragment`: the passage may begin
-    within this sentence, so it is a quotation only in small letters.
+    `is_short`: may have fewer than three words. `is_lead`: announces a list; the quotation must end
+    with a colon. `is_fragment`: may start within a sentence; the quotation must start in lower
+    case.
     """
 
     start: int
@@ -76,10 +76,10 @@ class _Piece(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """Quotable stretches of a passage by their comparable form, and its sentences in a row.
+    """Quotable stretches of a passage by comparable form, and its consecutive sentences.
 
-    `rows`: by the form without separators. `joined`: the forms of the sentences, one after the
-    other, with a line break where one is missing; `starts` and `ends`: their borders in it.
+    `rows`: by form without separators. `joined`: concatenated forms, with line breaks for skipped
+    sentences; `starts` and `ends`: their borders in it.
     """
 
     single: dict[str, _Piece]
@@ -92,8 +92,8 @@ class _Pieces(NamedTuple):
 def comparable(text: str) -> str:
     """Return the form in which quotations are compared.
 
-    NFKC and case folding, without markers, links, markup, quotation marks, white space (but between
-    two digits) and the stop at the end. A question mark stays.
+    NFKC and case folding, without markup, quotation marks, final stop and white space (except
+    between digits). A question mark is kept.
     """
     return _squeezed(_folded(text))
 
@@ -119,20 +119,19 @@ def _of_row(text: str) -> str:
 
 
 def find_statement(statement: Statement, passage: str, sentences: Borders = ()) -> Span | None:
-    """Return where a passage has a statement of an answer as a quotation, or None.
+    """Return the span of a passage that a statement of an answer quotes, or None.
 
-    A row below column names must have its values under the same names in the passage; an item below
-    an announcement is a quotation if the passage has the announcement, too.
+    A row needs the same column names in the passage, an item its announcement.
     """
     found = [find_quotation(text, passage, sentences) for text in statement.quotable]
     return found[-1] if found and all(found) else None
 
 
 def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
-    """Return where a passage has `text` as whole sentences, rows, list items or lines of code.
+    """Return the span of a passage that `text` quotes as whole sentences, rows, items or code.
 
-    `sentences`: spans of the passage's sentences; found here if empty. None where the text is cut
-    at either end, is shorter than three words and no row, or is not in the passage.
+    `sentences`: spans in the passage; computed if empty. None if the text is truncated, missing, or
+    shorter than three words and not a row.
     """
     wanted = comparable(text)
     if not wanted:
@@ -153,7 +152,7 @@ def _is_quoted(one: _Piece, text: str) -> bool:
 
 
 def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
-    """Find several whole sentences that follow each other."""
+    """Find several consecutive whole sentences."""
     at = pieces.joined.find(wanted)
     while at >= 0:
         start, end = pieces.starts.get(at), pieces.ends.get(at + len(wanted))
@@ -163,7 +162,7 @@ def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
     return None
 
 
-# The passages of a question are compared with every sentence of its answer.
+# Every sentence of an answer is compared with the same passages.
 @lru_cache(maxsize=256)
 def _pieces(passage: str, borders: Borders) -> _Pieces:
     made = _Pieces({}, {}, "", {}, {})
@@ -198,7 +197,7 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
 
 
 def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
-    """Yield the sentences of a passage, but one that the end of the passage cuts."""
+    """Yield the sentences of a passage, except one truncated by the passage's end."""
     for place, part in enumerate(found):
         if part.kind in ("code", "row", "head"):
             continue
@@ -212,7 +211,7 @@ def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
 
 
 def _is_cut(passage: str, before: Part, last: Part) -> bool:
-    """Return whether a paragraph of sentences with stops ends in one without, with the passage."""
+    """Return whether the last sentence of a paragraph lacks the stop that the previous one has."""
     return (
         last.kind == "sentence"
         and "\n\n" not in passage[before.end : last.start]
@@ -223,7 +222,7 @@ def _is_cut(passage: str, before: Part, last: Part) -> bool:
 
 
 def _readings(row: Part) -> Iterator[str]:
-    """Yield the readings of a row: whole, with column names, key and value; or its fields."""
+    """Yield the quotable forms of a row: whole, with column names, key and value, or fields."""
     if not row.cells:
         yield from (row.shown, *row.shown.split("; "))
     elif row.cells[0] and len(row.cells) > 1:
@@ -234,7 +233,7 @@ def _readings(row: Part) -> Iterator[str]:
 
 
 def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
-    """Yield span and text of each quotation that a list or a block of code is."""
+    """Yield span and text of each quotation of a list or code block."""
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
         yield from _of_code(passage, span)
@@ -244,9 +243,9 @@ def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
 
 
 def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
-    """Yield the sentences of comments and text, and each line that no wrapped sentence holds."""
+    """Yield the sentences of comments and text, and each line outside wrapped sentences."""
     code = passage[slice(*block)]
-    # Same length, so that the places of the sentences are those of the code.
+    # Same length, so that sentence offsets apply to the code.
     bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)
     whole = [own for own in sentence_spans(bare) if is_stopped(bare[slice(*own)])]
     ends = {line.end() for line in re.finditer(r"[^\n]+", bare)}

@@ -1,4 +1,4 @@
-"""What speaks for a stretch of a passage as the answer to a question, in numbers."""
+"""Features of a quotable unit as the answer to a question."""
 
 import math
 import re
@@ -13,13 +13,13 @@ from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
-# `HP:0001250` and `D:1` are one word, so that another "1" is not a part of them.
+# `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
 _ID_COLON: Final = re.compile(r"(?<=[^\W\d_]):(?=\d)")
-# A capital A that is no article: after a word ("Model A"), or before no noun of its own.
+# A capital A that is not an article: after a word ("Model A"), or without a following noun.
 _NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
 _IN_WORDS: Final = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
 _MONTHS: Final = "|".join(sorted(MONTH_WORDS))
-# What a question asks for, and what then stands in an answer beside the question's own words.
+# Pairs of patterns: a kind of question, and words of that kind in an answer.
 _KINDS: Final = (
     (
         r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
@@ -49,13 +49,12 @@ _SHORT_WORDS, _LONG_WORDS = 10, 25
 
 
 class Features(NamedTuple):
-    """What speaks for a unit; the names are those of `reader_weights.json`.
+    """Features of a unit, named as in `reader_weights.json`.
 
-    `cosine`: of the question and the unit's nearest sentence. `words`: the share of the question's
-    words, by rarity among the units, that the unit holds; `words_around`: with its title, heading
-    and the sentence before it too. `place`: of its passage, 0 to 1. `long`: words above ten, in
-    tens. `kind_missed`: 1 when the question asks for a number, a time, a person, a place, a reason
-    or a way and the unit holds nothing of the kind beside the question's own words.
+    `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
+    rarity; `words_around`: with title, heading and previous sentence. `place`: of its passage, 0 to
+    1. `long`: words above ten, in tens. `kind_missed`: 1 if the question asks for a number, time,
+    person, place, reason or way and the unit has none.
     """
 
     cosine: float
@@ -68,10 +67,10 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A unit of a block that can be quoted, and its features.
+    """A quotable unit of a block, with its features.
 
-    `words`: its stems. `asked`: the question's stems that the unit or its title contains, aliases
-    counted, with their rarity among the units.
+    `words`: its stems. `asked`: the question's stems in the unit or its title, including aliases,
+    with their rarity.
     """
 
     unit: Part
@@ -82,26 +81,26 @@ class Candidate:
 
 
 def folded(text: str) -> str:
-    """Return `normalise` of a text, with a capital A that is no article and an id as words."""
+    """Return `normalise(text)`, with a capital A that is not an article and ids as words."""
     return normalise(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return `content_stems` of a text, with a capital A that is no article and an id as words."""
+    """Return `content_stems(text)`, with a capital A that is not an article and ids as words."""
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
 def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
-    """Return log(1 + n / (1 + df)) of each stem in n texts."""
+    """Return log(1 + n / (1 + df)) for each stem in n texts."""
     held = Counter(stem for text in texts for stem in text)
     return {stem: math.log(1 + len(texts) / (1 + count)) for stem, count in held.items()}
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
-    """List every unit of the blocks with its features, in order of the blocks.
+    """Return all units of the blocks with their features, in block order.
 
-    Text with another name for what the question names holds the question's name too. Put into the
-    question, a long name would be more words to be held, and its sentence would win.
+    An alias of a name in the question counts as that name. Adding aliases to the question instead
+    would favour long names.
     """
     names = {
         (name, tuple(stems(other.in_question)))
@@ -148,7 +147,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
 
 
 def _cosine(unit: Part, block: Block) -> float:
-    """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
+    """Return the cosine of the unit's nearest sentence, else one derived from block relevance."""
     own = [
         cosine
         for (start, end), cosine in zip(block.sentences, block.cosines, strict=False)
@@ -158,5 +157,5 @@ def _cosine(unit: Part, block: Block) -> float:
 
 
 def _beside(text: str, asked: Mapping[str, float]) -> str:
-    """Return the text without the words of the question."""
+    """Remove the words of the question from a text."""
     return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

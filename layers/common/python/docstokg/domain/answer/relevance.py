@@ -1,9 +1,8 @@
-"""One absolute score in [0, 1] for every citation alike: how surely it is about the question.
+"""Relevance of a citation to the question, in [0, 1], comparable across channels.
 
-A monotone table over cosine(question, chunk), or over the share of the question's content words
-found in title and text where there is no vector. Anchored at 0.3: the highest value at which every
-development set refuses at most 3 % of its own questions, which separates them from questions of
-another field. Fitted by `benchmarks/fit_abstention.py` and committed beside this file.
+A monotone table over cosine(question, chunk) or, without a vector, over the share of the question's
+content words found. Anchored at 0.3: the highest value at which every development set refuses at
+most 3 % of its own questions. Fitted by `benchmarks/fit_abstention.py`.
 """
 
 import json
@@ -20,7 +19,7 @@ Table = tuple[tuple[float, ...], tuple[float, ...]]
 
 @cache
 def committed_table(kind: str) -> Table:
-    """Read a table of rising points from the file beside this one."""
+    """Load a table of ascending points from `relevance_table.json`."""
     text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     points = json.loads(text)[kind]
     return tuple(point[0] for point in points), tuple(point[1] for point in points)
@@ -32,16 +31,16 @@ def from_cosine(cosine: float) -> float:
 
 
 def from_coverage(share: float) -> float:
-    """Map the share of question words found in [0, 1] to [0, 1]."""
+    """Map the share of question words found, in [0, 1], to [0, 1]."""
     return interpolated(committed_table("coverage"), share)
 
 
 def cosine_of(score: float) -> float:
-    """Give the least cosine that `from_cosine` maps to a score."""
+    """Return the lowest cosine that `from_cosine` maps to a score."""
     cosines, scores = committed_table("cosine")
     return interpolated((scores, cosines), score)
 
 
 def interpolated(table: Table, value: float) -> float:
-    """Read a table of rising points linearly, constant beyond its ends."""
+    """Interpolate linearly in a table of ascending points; constant beyond its ends."""
     return float(np.interp(value, *table))

@@ -1,8 +1,4 @@
-"""What a model wrote, in the one form that checks and readers know, and nothing that may do harm.
-
-Only the form of a reply is read here: which words are claims, refusals or abstentions is decided
-where answers are checked.
-"""
+"""Normalisation of model replies: form only, without judging claims, refusals or abstentions."""
 
 import json
 import re
@@ -41,7 +37,7 @@ _NAMED: Final = re.compile(
 _ROUND: Final = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
 _RAISED: Final = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
 _A_POWER: Final = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
-"""What a raised number belongs to: a figure, or a sign as short as that of a unit."""
+"""Text before a superscript that is a power: a digit, or a symbol as short as a unit's."""
 
 _ENDED: Final = re.compile(
     r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z"
@@ -69,11 +65,11 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 def read(raw: str) -> str:
-    """Give a model's words: without thoughts, wrapping, preamble and list of sources.
+    """Return a reply without thoughts, wrapping, preamble and list of sources.
 
-    Markers of other forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before
-    the end of a clause where no `[n]` stands, `<sup>1</sup>` that is no power of a unit. "" when
-    only thoughts are left, or a preamble.
+    Other marker forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
+    of a clause if the text has no `[n]`, and `<sup>1</sup>` unless it is a power. "" if only
+    thoughts or a preamble remain.
     """
     text = without_echo(_THOUGHT.sub("", raw)).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
@@ -87,7 +83,7 @@ def read(raw: str) -> str:
 
 
 def _said_once(text: str) -> str:
-    """Leave out a sentence that repeats the one before it: small models go round in circles."""
+    """Remove a sentence that repeats the previous one, as small models produce."""
     pieces, at, before = [], 0, ""
     for start, end in sentence_spans(text):
         if text[start:end] != before:
@@ -97,7 +93,7 @@ def _said_once(text: str) -> str:
 
 
 def _without_list_of_sources(text: str) -> str:
-    """Leave out a list of sources at the end, where what is before it has markers of its own."""
+    """Remove a trailing list of sources if the text before it has markers."""
     lines = text.split("\n")
     at = len(lines)
     while at and (not lines[at - 1].strip() or _SOURCE_LINE.match(lines[at - 1])):
@@ -109,7 +105,7 @@ def _without_list_of_sources(text: str) -> str:
 
 
 def cut(text: str, most_bytes: int) -> str:
-    """Give the sentences of a text that fit into so many UTF-8 bytes, the first one cut to fit."""
+    """Return the sentences that fit into `most_bytes` of UTF-8; truncate the first to fit."""
     if len(text.encode()) <= most_bytes:
         return text
     head = text.encode()[:most_bytes].decode("utf-8", "ignore")
@@ -118,24 +114,25 @@ def cut(text: str, most_bytes: int) -> str:
 
 
 def finished(text: str) -> str:
-    """Leave out the last sentence of a text that was cut off, unless it is the only one."""
+    """Remove an incomplete last sentence, unless it is the only one."""
     spans = sentence_spans(text)
     return text[: spans[-2].end] if len(spans) > 1 and not _ENDED.search(text) else text
 
 
 def has_sentence(text: str) -> bool:
-    """Return whether a text that was cut off holds a whole sentence."""
+    """Return whether a truncated text contains a complete sentence."""
     return len(sentence_spans(text)) > 1 or _ENDED.search(text) is not None
 
 
 def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
-    """Remove what could act on a reader; give the text, and whether anything was removed.
+    """Remove unsafe content; return the text and whether anything was removed.
 
-    Images, links, addresses and HTML that no cited passage holds; characters nobody sees.
+    Unsafe: invisible characters, and images, links, addresses and HTML that no cited passage
+    contains.
     """
     held = "\n".join(passages)
     plain = text
-    for _ in range(_MOST_PASSES):  # what is removed may have parted another
+    for _ in range(_MOST_PASSES):  # removal can join the parts of another match
         before, plain = plain, _one_pass(plain, held)
         if plain == before:
             return plain, plain != text
@@ -143,10 +140,10 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
 
 
 def inert(text: str) -> str:
-    """Return a text whose tags are escaped and whose links lead to web pages and addresses only.
+    """Return a text with escaped tags and with links to web and mail addresses only.
 
-    Code stays as it is. A link with a scheme other than http(s) and mailto becomes its words,
-    whoever wrote it; `<` before a tag becomes `&lt;`, which `comparable` reads as `<`.
+    Code is unchanged. Other links are replaced by their text; `<` before a tag becomes `&lt;`,
+    which `comparable` reads as `<`.
     """
 
     def plain(part: str) -> str:
@@ -181,7 +178,7 @@ def _one_pass(text: str, held: str) -> str:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Tell whether a joiner stands between two signs that it may join: letters, or pictures."""
+    """Return whether a zero-width joiner has a non-ASCII character on both sides."""
     around = text[place - 1 : place] + text[place + 1 : place + 2]
     return len(around) == 2 and all(not one.isascii() and not one.isspace() for one in around)
 

@@ -1,4 +1,4 @@
-"""The sentences of an answer: where each is, which ranks it cites, whether it claims anything."""
+"""Statements of an answer: positions, cited ranks and checkability."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.words import WORD
 
 MOST_STATEMENTS: Final = 100
-"""Sentences of an answer that are checked; the rest is one statement, `too_long`."""
+"""Maximum number of checked sentences; the rest is one statement, `too_long`."""
 Unchecked = Literal["no_claim", "too_long"]
 _LONGEST_CLAIM: Final = 1500
 _EDGES: Final = " \t\r\n*_-\u2022>#|"
@@ -31,12 +31,11 @@ _COURTESY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer, a row of a table, a list item, or a line of code.
+    """A sentence, table row, list item or code line of an answer.
 
-    `span`: its code points in the answer. `ranks`: what it cites. `text`: it without markers and
-    list number. `claim`: `text` so that it can be read by itself: a row with its column names, an
-    item after the line that announces its list. `quotable`: the texts that a passage has if the
-    statement is a quotation of it, the statement's own last. `unchecked`: why it is not checked.
+    `span`: its code points. `ranks`: cited ranks. `text`: without markers and list number. `claim`:
+    `text` with column names or the list's announcement. `quotable`: texts that a quoted passage
+    must contain, its own last. `unchecked`: reason for skipping the check.
     """
 
     span: Span
@@ -48,17 +47,16 @@ class Statement:
 
     @property
     def factual(self) -> bool:
-        """Whether it is checked."""
+        """Whether the statement is checked."""
         return self.unchecked is None
 
 
 def statements(answer: str) -> tuple[Statement, ...]:
-    """Split an answer into statements, in order; each line of code and each table row is one.
+    """Split an answer into statements, in order; each code line and table row is one.
 
-    Every sentence with a marker or a number is a claim. Without either, questions, headings,
-    announcements that end with a colon, courtesies, single words and the abstention are not. A
-    list item without a marker cites what the announcement cites, a line of code what the line
-    above the block cites.
+    Sentences with a marker or number are claims. Others are not if they are questions, headings,
+    announcements, courtesies, single words or the abstention. An unmarked list item inherits the
+    announcement's ranks; a code line those of the line above its block.
     """
     markers = find_markers(answer)
     found = parts(answer)
@@ -92,7 +90,7 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
 
 def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
-    """Return why a sentence is not checked, None if it is."""
+    """Return the reason for skipping a sentence, or None."""
     plain = part.shown.strip(_EDGES)
     words = WORD.findall(plain)
     if (
@@ -111,14 +109,14 @@ def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
 
 
 def _claims_nothing(part: Part, plain: str) -> bool:
-    """Return whether the form alone shows that a text without marker and number is no claim."""
+    """Return whether the form of a text without marker and number shows that it claims nothing."""
     is_bold = part.shown.startswith("**") and part.shown.rstrip(" .").endswith("**")
     is_heading = is_bold or part.kind == "heading"
     return is_heading or plain.endswith("?") or _COURTESY.fullmatch(plain) is not None
 
 
 def without(answer: str, spans: Collection[Span]) -> str:
-    """Return the answer without the given sentences and the space before each."""
+    """Return the answer without the given spans and the space before each."""
     pieces: list[str] = []
     at = 0
     for span in sorted(spans):
@@ -132,7 +130,7 @@ def without(answer: str, spans: Collection[Span]) -> str:
 
 
 def has_content(answer: str) -> bool:
-    """Return whether an answer has a word or code besides markers and references to sources."""
+    """Return whether an answer has a word or code apart from markers and references to sources."""
     return bool(code_ranges(answer)) or any(
         WORD.search(one.text) and not _STUMP.fullmatch(one.text.strip(_BARE))
         for one in statements(answer)
@@ -140,7 +138,7 @@ def has_content(answer: str) -> bool:
 
 
 def with_markers(text: str, ranks: Mapping[int, int]) -> str:
-    """Return `text` with markers before the final stop of sentences: {end of sentence: rank}."""
+    """Insert markers before final stops; `ranks` maps the end of a sentence to a rank."""
     pieces: list[str] = []
     at = 0
     for end in sorted(ranks):

@@ -1,7 +1,7 @@
-"""Support score: how likely the texts that a claim cites state it. It informs, it decides nothing.
+"""Support score: probability that the cited texts state a claim.
 
-A logistic model over six features, fitted by `python -m training.support`; its card is in
-`support_weights.json`.
+Informative only. A logistic model over six features, fitted by `python -m training.support`; its
+card is in `support_weights.json`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import normalise
 
 WINDOWS: Final = 3
-"""Windows whose cosine is taken; a fourth and a fifth gained nothing on the fitted sets."""
+"""Number of windows compared by cosine; more did not help on the fitting sets."""
 
 
 class Evidence(NamedTuple):
-    """A source text with its sentence spans; `header`: title and labels that belong to it."""
+    """A source text with its sentence spans; `header`: its title and labels."""
 
     text: str
     sentences: Sequence[tuple[int, int]]
@@ -32,14 +32,14 @@ class Evidence(NamedTuple):
 
     @classmethod
     def read(cls, text: str, header: str = "") -> Evidence:
-        """Return a text with the sentences that the product's splitter finds."""
+        """Return a text with the sentence spans of `sentence_spans`."""
         return cls(text, sentence_spans(text), header)
 
 
 class Window(NamedTuple):
     """One sentence, or two consecutive ones, of source number `source`: `text[start:end]`.
 
-    `share`: share of the claim's stems that the window contains, in [0, 1].
+    `share`: share of the claim's stems in the window, in [0, 1].
     """
 
     source: int
@@ -53,10 +53,9 @@ class Features(NamedTuple):
     """Comparison of a claim with its sources.
 
     `share`, `window_share`: share of the claim's distinct stems in all sources and in the best
-    window. `cosine`: highest cosine of the claim with a window, None without vectors.
-    `name_missing`, `number_missing`: 1 if a name or a number of the claim is in no source, else 0.
-    `length`: natural logarithm of one plus the number of source sentences; a long text contains
-    more of any claim by chance.
+    window. `cosine`: highest cosine with a window, None without vectors. `name_missing`,
+    `number_missing`: 1 if a name or number is in no source, else 0. `length`: log(1 + number of
+    source sentences).
     """
 
     share: float
@@ -70,7 +69,7 @@ class Features(NamedTuple):
 class Model(Contract):
     """Logistic regression: sigmoid(bias + sum of weight x feature).
 
-    `mean_cosine`: used where a claim has no cosine. `card`: data and measured figures.
+    `mean_cosine`: default for claims without a cosine. `card`: data and measured figures.
     """
 
     bias: float
@@ -81,7 +80,7 @@ class Model(Contract):
 
 @lru_cache(maxsize=1)
 def fitted() -> Model:
-    """Read the committed model."""
+    """Load the committed model."""
     text = resources.files(__package__).joinpath("support_weights.json").read_text("utf-8")
     return Model.model_validate_json(text)
 
@@ -89,10 +88,9 @@ def fitted() -> Model:
 def best_windows(
     claim: str, evidence: Sequence[Evidence], most: int = WINDOWS
 ) -> tuple[Window, ...]:
-    """Return the windows that contain most of a claim's stems, best first.
+    """Return the windows with the highest share of a claim's stems, best first.
 
-    Of windows with the same share, the one with fewer stems is first, so that a single sentence
-    precedes the pairs that contain it. Windows do not cross sources.
+    Ties go to fewer stems, so that a sentence precedes its pairs. Windows do not cross sources.
     """
     wanted = frozenset(content_stems(claim))
     ranked: list[tuple[float, int, str, int, Window]] = []
@@ -116,8 +114,8 @@ def features(
 ) -> Features | None:
     """Return the features of a claim (without markers); None if the sources have no sentence.
 
-    `windows`: as `best_windows` returns them for the same claim and evidence. `cosines`: of the
-    claim with each window's text.
+    `windows`: from `best_windows` for the same claim and evidence. `cosines`: of the claim with
+    each window's text.
     """
     if not windows:
         return None
@@ -140,8 +138,8 @@ def features(
 def score(values: Features | None, model: Model | None = None) -> float:
     """Return the support in [0, 1]: 0 without features, else the model's probability.
 
-    The probability assumes that half of all claims are supported. `model` is the committed one
-    unless given.
+    The probability assumes that half of all claims are supported. `model` defaults to the committed
+    one.
     """
     if values is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Two sentences of two documents that answer together, linked by a name the question lacks."""
+"""Answers from two sentences of two documents, linked by a name that the question lacks."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -10,12 +10,12 @@ from docstokg.domain.text.words import fold
 
 
 class Pair(NamedTuple):
-    """Two candidates in the order in which they are quoted, by their places in a list.
+    """Two candidates in quotation order, by index.
 
-    `signs`: features of the decision to quote both. `covered`: share of the question's words, by
-    rarity, that both with their titles contain; `bridge`: rarity of the rarest shared name in the
-    same unit; `gain`: `covered` less the highest share that one passage covers; `choice`: the
-    score of the better one less the best score of all.
+    `signs`: features for the decision to quote both. `covered`: share of the question's words,
+    weighted by rarity, in both with titles. `bridge`: rarity of the rarest shared name. `gain`:
+    `covered` minus the highest share of one passage. `choice`: the better score minus the best of
+    all.
     """
 
     first: int
@@ -24,9 +24,9 @@ class Pair(NamedTuple):
 
 
 def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
-    """Return the pairs of candidates from two documents that share a name, except the question's.
+    """Return the pairs from two documents that share a name which is not in the question.
 
-    The first candidate contains a word of the question, the second one that the first lacks.
+    The first candidate contains a word of the question, the second another one.
     """
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
@@ -51,7 +51,7 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
 
 
 def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
-    """Map pairs of candidates of two documents to the rarity of the rarest name they share."""
+    """Map pairs of candidates from two documents to the rarity of their rarest shared name."""
     known = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
     for place, one in enumerate(found):

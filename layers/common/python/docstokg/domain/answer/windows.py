@@ -1,4 +1,4 @@
-"""The parts of cited passages that a verifier reads next to a claim: windows of whole sentences."""
+"""Windows: stretches of whole sentences of cited passages, as input of a verifier."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,14 +7,14 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 
 LONGEST: Final = 600
-"""Characters. Three windows joined and a claim stay below 512 word pieces of English."""
+"""Characters. Three joined windows and a claim stay below 512 English word pieces."""
 MOST: Final = 3
 
 
 def windows(text: str) -> tuple[str, ...]:
-    """Cut a text into runs of whole sentences of at most 600 characters each.
+    """Split a text into runs of whole sentences of at most 600 characters each.
 
-    A longer sentence is cut every 600 characters. Each window is text[i:j] for some i and j.
+    Longer sentences are split every 600 characters. Each window is text[i:j] for some i and j.
     """
     found: list[str] = []
     begin = end = 0
@@ -31,10 +31,10 @@ def windows(text: str) -> tuple[str, ...]:
 
 
 def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:
-    """Return the sources for one claim: its best windows in reading order, then all of them joined.
+    """Return the sources for one claim: its best windows in reading order, then all joined.
 
-    At most three windows, by the share of the claim's word stems that they contain (ties: the
-    earlier one). A single window is not joined; passages without a word have no sources.
+    At most three windows, by share of the claim's stems (ties: the earlier one). A single window is
+    not joined; passages without words yield ().
     """
     stems = question_stems(claim)
     pool = tuple(dict.fromkeys(window for passage in passages for window in windows(passage)))

@@ -1,1 +1,1 @@
-"""The knowledge graph: linking names, slices, ranking, paths."""
+"""Knowledge graph: entity linking, slices, ranking, paths."""

@@ -1,7 +1,7 @@
-"""Triples that a language model reads in one passage: what it is told, and what of it is kept.
+"""Triple extraction with a language model: prompt, and validation of its reply.
 
-A passage is asked about alone, so that whatever it says to the model can only change its own
-triples; and of those only what its own words name is kept.
+Each passage is sent separately, so that injected instructions affect only its own triples, whose
+names must be in the passage.
 """
 
 import json
@@ -18,15 +18,15 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import WrongAnswer
 
 VERSION: Final = "1"
-"""Part of the key of a kept reply: change it with the prompt or the schema."""
+"""Part of the cache key of replies; change it with the prompt or the schema."""
 
 LONGEST_SENT: Final = 16_000
-"""Characters of a passage that are sent; our own chunks have some 1,200."""
+"""Maximum characters sent per passage; chunks of this project have about 1,200."""
 
 LONGEST_RELATION, RELATION_WORDS = 40, 5
 MOST_TRIPLES: Final = 40
 MAX_TOKENS: Final = 1_200
-"""Of a reply."""
+"""Maximum tokens of a reply."""
 
 KINDS: Final = ("Person", "Organization", "Group", "Place", "Facility", "Event", "Work", "Product",
                 "Law", "Language", "Concept")  # fmt: skip
@@ -72,7 +72,7 @@ Refusal = Literal["shape", "name", "relation", "not in the passage", "too many"]
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A triple of a passage: `text[start:end]` holds both names."""
+    """A triple of a passage; both names are in `text[start:end]`."""
 
     subject: str
     relation: str
@@ -85,26 +85,26 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is kept of a reply, and why the others are not."""
+    """Accepted triples of a reply, and the refusal reasons of the others."""
 
     triples: tuple[Extracted, ...]
     refused: tuple[Refusal, ...] = ()
 
 
 def messages(text: str) -> tuple[dict[str, str], ...]:
-    """Return the chat messages that ask for the triples of one passage."""
+    """Return the chat messages that request the triples of one passage."""
     fenced = f"{OPEN.format(rank='')}\n{defused(text[:LONGEST_SENT])}\n{CLOSE.format(rank='')}"
     return ({"role": "system", "content": _RULES}, {"role": "user", "content": fenced})
 
 
 def estimated_tokens(text: str) -> tuple[int, int]:
-    """Estimate the tokens of a call that asks for a passage's triples, in and out."""
+    """Estimate the input and output tokens of an extraction call."""
     passage = tokens(text[:LONGEST_SENT])
     return tokens(_RULES) + passage, min(MAX_TOKENS, 40 + passage)
 
 
 def rows_of(reply: str) -> list[Any]:
-    """Parse a reply; `WrongAnswer` when it is anything but an object with a list of triples."""
+    """Parse a reply; raise `WrongAnswer` unless it is an object with only a list of triples."""
     fenced = _FENCE.match(reply)
     try:
         value = json.loads(fenced[1] if fenced else reply)
@@ -118,7 +118,7 @@ def rows_of(reply: str) -> list[Any]:
 
 
 def read(reply: str, text: str) -> Reading:
-    """Keep of a reply what the passage `text` names; `WrongAnswer` when it is no such reply."""
+    """Return the valid triples of a reply; raise `WrongAnswer` if it has another form."""
     triples: dict[tuple[str, str, str], Extracted] = {}
     refused: list[Refusal] = []
     for row in rows_of(reply):
@@ -154,7 +154,7 @@ def _checked(row: object, text: str) -> Extracted | Refusal:
 
 
 def _name(surface: str) -> str | None:
-    """Give a name as it is kept; None for what is none, or holds what no eye sees."""
+    """Return the normalised name; None if it is invalid or has control characters."""
     if any(unicodedata.category(character)[0] == "C" for character in surface):
         return None
     name = tidy(surface)
@@ -170,9 +170,9 @@ def _is_relation(relation: str) -> bool:
 
 
 def stretch(text: str, subject: str, object_: str) -> tuple[int, int] | None:
-    """Find where a passage names both: the first sentence that does, else from one to the other.
+    """Return the range of the first sentence with both names, else the shortest range with both.
 
-    None unless both stand in it as whole words, in whatever case. In code points.
+    Offsets are code points. None unless both occur as whole words, ignoring case.
     """
     ones, others = _places(text, subject), _places(text, object_)
     if not ones or not others:

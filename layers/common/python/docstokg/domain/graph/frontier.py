@@ -1,4 +1,4 @@
-"""Which nodes of a walk are worth expanding: similar to the question, new, and not falling off."""
+"""Selection of the nodes to expand in a graph walk, by similarity and novelty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from docstokg.domain.vectors import Floats
 
 @dataclass(frozen=True, slots=True)
 class GatedLayer:
-    """A layer after the gate: ids to expand, best first; those pruned; the best score."""
+    """A layer after gating: ids to expand, best first; pruned ids; best score."""
 
     expand: tuple[str, ...]
     pruned: tuple[str, ...]
@@ -20,10 +20,10 @@ class GatedLayer:
 def score_layer(
     query: Floats, vectors: Mapping[str, Floats], collected: Floats | None, novelty_penalty: float
 ) -> dict[str, float]:
-    """Score candidates: cosine(query, node) - penalty * max(0, max cosine(node, collected)).
+    """Return cosine(query, node) - penalty * max(0, max cosine(node, collected)) per node.
 
-    Vectors are unit rows of one dimension; `collected` holds what earlier layers kept, shape
-    (n, dimension), or None for nothing.
+    Vectors are unit rows of equal dimension; `collected` has the nodes of earlier layers, shape (n,
+    dimension), or is None.
     """
     names = sorted(vectors)
     if not names:
@@ -38,9 +38,9 @@ def score_layer(
 def gate_layer(
     scores: Mapping[str, float], best_before: float | None, top_k: int, delta_threshold: float
 ) -> GatedLayer:
-    """Choose what to expand: the layer's `top_k` that score >= best_before - delta_threshold.
+    """Select the `top_k` nodes of a layer with a score >= best_before - delta_threshold.
 
-    `best_before`: the best score of the layer before, None for the first. Ties by id.
+    `best_before`: best score of the previous layer, None for the first. Ties by id.
     """
     ranked = sorted(scores, key=lambda name: (-scores[name], name))
     floor = float("-inf") if best_before is None else best_before - delta_threshold

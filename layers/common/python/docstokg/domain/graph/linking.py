@@ -1,4 +1,4 @@
-"""Find the names of entities in running text, longest first, with exact places."""
+"""Entity linking: finds entity names in text, longest first, with offsets."""
 
 import re
 from bisect import bisect
@@ -10,16 +10,16 @@ from docstokg.domain.text.folding import LEGAL_FORM, is_function_word, singular,
 from docstokg.domain.text.words import STOP_WORDS, fold
 
 Entry = tuple[str, str, bool]
-"""A folded key, an entity it names, and whether it is that entity's preferred name."""
+"""A folded key, the id of its entity, and whether it is the entity's preferred name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """An occurrence of a name: `text[start:end]`, in code points.
 
-    `entity_ids`: those the key names, preferred names first, then by id; several = homonyms.
-    `preferred`: the key is the preferred name of the first of them. `nested`: it lies in, or
-    overlaps, a longer match that won.
+    `entity_ids`: entities with this key (several: homonyms), preferred names first, then by id.
+    `preferred`: the key is the preferred name of the first entity. `nested`: the match overlaps a
+    longer one.
     """
 
     start: int
@@ -32,7 +32,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """A definition `long form (SF)` in a text: `text[start:end]`, brackets left out."""
+    """A definition `long form (SF)` at `text[start:end]`, without the closing bracket."""
 
     long: str
     short: str
@@ -49,10 +49,10 @@ class _Node:
 
 
 class Linker:
-    """A trie over the words of all names, in their singular; immutable once built."""
+    """A trie over the singular words of all names; immutable after construction."""
 
     def __init__(self, aliases: Iterable[Entry]) -> None:
-        """Build from (folded key, entity id, preferred), as GraphWriter.aliases yields them."""
+        """Build from (folded key, entity id, preferred), as yielded by GraphWriter.aliases."""
         self._root: dict[str, _Node] = {}
         self._size = 0
         self._firms: set[str] = set()
@@ -83,12 +83,11 @@ class Linker:
         self._size += 1
 
     def find(self, text: str, *, lower_case: bool = False) -> list[Match]:
-        """List every name in `text`, by start, longer before shorter.
+        """Return every name in `text`, by start, longer before shorter.
 
-        Of overlapping names the longest wins (then the leftmost); the others are `nested`.
-        A name of at most three letters, and another name than its own of what has a legal form
-        ("Jazz, Ltd"), count only when written with a capital or a digit, unless `lower_case`
-        (questions are often typed without capitals).
+        Of overlapping names the longest wins, then the leftmost; the others are `nested`. Names of
+        at most three letters, and alternative names of entities with a legal form ("Jazz, Ltd"),
+        need a capital or digit, unless `lower_case` (for questions).
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root
@@ -117,7 +116,7 @@ class Linker:
 
 
 def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
-    # `form` is singular: odds are not several ODD.
+    # `form` is singular: "odds" is not the plural of "ODD".
     if not alone:
         parts = surface.split()
         return any(part.casefold() not in STOP_WORDS for part in parts) or all(
@@ -145,7 +144,7 @@ def _longest_first(matches: list[Match]) -> list[Match]:
     places: set[int] = set()
     for i in sorted(range(len(matches)), key=lambda i: (matches[i].start - matches[i].end, i)):
         match = matches[i]
-        # What is taken does not overlap, so only its neighbours can stand in the way.
+        # Taken ranges do not overlap, so only the neighbours can conflict.
         at = bisect(taken, (match.start, match.start))
         if (at == 0 or taken[at - 1][1] <= match.start) and (
             at == len(taken) or match.end <= taken[at][0]
@@ -161,10 +160,10 @@ def _longest_first(matches: list[Match]) -> list[Match]:
 def resolve(
     matches: Iterable[Match], types: Mapping[str, str | None], context: Mapping[str, int]
 ) -> list[Match]:
-    """Keep one entity of each homonym where something decides, else all of them.
+    """Disambiguate homonyms where possible, else keep all entities.
 
-    Order: the type most frequent among the unambiguous matches, then the entity that most of
-    the text's other entities are related to (`context`: entity id -> such neighbours).
+    Prefer the entity with most related entities in the text (`context`: entity id -> their number),
+    then the most frequent type among unambiguous matches.
     """
     matches = list(matches)
     common: dict[str | None, int] = {}
@@ -197,12 +196,12 @@ _TOKEN = re.compile(r"\S+")
 
 
 def abbreviations(text: str) -> list[Abbreviation]:
-    """List the abbreviations a text defines as `long form (SF)`.
+    """Return the abbreviations that a text defines as `long form (SF)`.
 
-    The rule is Schwartz & Hearst, "A simple algorithm for identifying abbreviation definitions
-    in biomedical text" (PSB 2003): every character of the short form occurs in order in the long
-    form, matched from the end, the first one at the start of a word; the long form has at most
-    min(n + 5, 2n) words for n characters.
+    Rule of Schwartz & Hearst, "A simple algorithm for identifying abbreviation definitions in
+    biomedical text" (PSB 2003): every character of the short form occurs in order in the long form,
+    matched from the end, the first one at the start of a word; the long form has at most min(n + 5,
+    2n) words for n characters.
     """
     pairs: list[Abbreviation] = []
     for match in _SHORT.finditer(text):
@@ -225,7 +224,7 @@ def abbreviations(text: str) -> list[Abbreviation]:
 
 
 def _long_form(short: str, window: str) -> int | None:
-    """Find where the long form starts in `window`, or None when letters are missing."""
+    """Return the start of the long form in `window`, or None if letters are missing."""
     at = len(window)
     for i in range(len(short) - 1, -1, -1):
         letter = short[i].lower()

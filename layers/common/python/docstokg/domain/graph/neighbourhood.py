@@ -1,7 +1,7 @@
-"""Which nodes a capped slice of the graph keeps, so that every store answers alike.
+"""Node selection for a size-limited slice of the graph, equal for all stores.
 
-The rule is here for SQLite and in adapters/neo4j/cypher.py for Neo4j, with the same numbers;
-tests/contract/test_knowledge_graph.py holds the two together.
+Used by SQLite and repeated in adapters/neo4j/cypher.py with the same numbers;
+tests/contract/test_knowledge_graph.py compares both.
 """
 
 import math
@@ -10,35 +10,35 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SMOOTHING = 10
-"""As in reciprocal rank fusion: how much more the first places count than the next."""
+"""As in reciprocal rank fusion: damps the advantage of the first places."""
 
 UNIT = 1_000_000
-"""Weights are whole numbers, whose sums do not depend on the order a store adds them in."""
+"""Weights are integers, so that sums do not depend on the order of addition."""
 
 LEAST_MENTIONS = 2
-"""An entity that one chunk alone mentions, and none is about, leads nowhere."""
+"""Minimum chunks that mention an entity, unless a chunk is about it."""
 
 OPENED_SHARE = 2
-"""Opened chunks take at most one in so many of all nodes."""
+"""Opened chunks take at most 1/OPENED_SHARE of all nodes."""
 
 NEIGHBOUR_SHARE = 6
-"""Neighbours may take one in so many of all nodes."""
+"""Neighbours take at most 1/NEIGHBOUR_SHARE of all nodes."""
 
 COUNT_LIMIT = 1000
-"""Chunks that mention an entity are counted up to here."""
+"""Limit for counting the chunks that mention an entity."""
 
 MAX_HEADED = 500
-"""Chunks about one entity among which the preferred ones are looked for."""
+"""Maximum chunks about one entity that are searched for preferred ones."""
 
 MAX_ALIASES = 500
 MAX_RELATIONS = 5000
 
 
 class Mentioned(NamedTuple):
-    """The opened chunks mention `entity`, as `chunks` chunks do in all.
+    """An entity mentioned by opened chunks.
 
-    `weight`: sum of `place_weight` over the places of those chunks. `heads`: whether any chunk is
-    about the entity.
+    `weight`: sum of `place_weight` over those chunks. `chunks`: number of all chunks that mention
+    it. `heads`: whether any chunk is about it.
     """
 
     entity: int
@@ -56,19 +56,19 @@ class Choice:
 
 
 def place_weight(place: int) -> int:
-    """Say how much a chunk or entity at a place (0-based) of those opened counts."""
+    """Return the weight of an opened chunk or entity at a 0-based place."""
     return UNIT // (SMOOTHING + place)
 
 
 def most_entities(max_nodes: int) -> int:
-    """Give how many entities a slice of so many nodes holds: two thirds."""
+    """Return the maximum entities in a slice: two thirds of its nodes."""
     return max(1, max_nodes * 2 // 3)
 
 
 def choose_chunks(
     seeds: Sequence[int], near: Iterable[Sequence[int]], max_nodes: int
 ) -> tuple[int, ...]:
-    """Give the chunks to open: `seeds`, then those `near` each opened entity; half of the nodes."""
+    """Return the chunks to open, at most half of the nodes: `seeds`, then `near` chunks."""
     ordered = dict.fromkeys(seeds)
     for chunks in near:
         ordered.update(dict.fromkeys(chunks))
@@ -82,13 +82,12 @@ def choose_entities(
     max_nodes: int,
     before: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Give the entities to keep: at most two thirds of the nodes, none of those known `before`.
+    """Return the entities to keep, at most two thirds of the nodes, without those in `before`.
 
-    The opened come first; then what relations lead to (`neighbours`: place of the opened entity,
-    other end), a sixth of the nodes, by sum of 1 / (10 + place); then what the opened chunks
-    mention (rows of what `Mentioned` has), by the same sum over the root of how many chunks mention
-    it. An entity that one chunk alone mentions, and none is about, leads nowhere and is left out.
-    Ties by key.
+    First the opened entities; then up to a sixth of the nodes from `neighbours` (place of the
+    opened entity, other end), by sum of 1 / (10 + place); then entities of the opened chunks (rows
+    as in `Mentioned`), by the same sum divided by the square root of their chunk count. Entities
+    with one chunk are dropped unless a chunk is about them. Ties by key.
     """
     old = {*opened, *before}
     linked: dict[int, int] = {}
@@ -115,11 +114,11 @@ def choose_near(
     neighbours: Iterable[tuple[int, int]],
     max_nodes: int,
 ) -> Choice:
-    """Fill a layer of a walk: `starts`, their chunks, their neighbours.
+    """Return the nodes of a walk's layer: `starts`, their chunks, their neighbours.
 
-    `near`: (start, chunk) as fetched for each start; `neighbours`: (start, other entity), which
-    may take a sixth of all nodes and what the chunks leave free. Both rank by sum of
-    1 / (10 + place of the start), ties by key.
+    `near`: (start, chunk); `neighbours`: (start, other entity), which get up to a sixth of all
+    nodes plus the room that chunks leave. Both are ranked by sum of 1 / (10 + place of the start),
+    ties by key.
     """
     place = {entity: i for i, entity in enumerate(starts)}
     chunks = _ranked(near, place)
@@ -134,5 +133,5 @@ def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int
     weight: dict[int, int] = {}
     for start, other in dict.fromkeys(pairs):
         weight[other] = weight.get(other, 0) + place_weight(place[start])
-    # Two sorts, the second keeping the first's order among equals, beat one by pairs.
+    # Two stable sorts are faster than one with pairs as keys.
     return sorted(sorted(weight), key=weight.__getitem__, reverse=True)

@@ -1,4 +1,4 @@
-"""Rank what a question's slice of the graph holds by how well it is connected to the question."""
+"""Personalised PageRank of a graph slice's nodes."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Edges = Sequence[tuple[int, int, float]] | NDArray[np.float64]
-"""Undirected edges (a, b, weight > 0); as an array of shape (n, 3) nothing has to be converted."""
+"""Undirected edges (a, b, weight > 0); an array of shape (n, 3) needs no conversion."""
 
 DAMPING = 0.85
 ITERATIONS = 20
@@ -20,13 +20,13 @@ def personalised(
     iterations: int = ITERATIONS,
     one_way: NDArray[np.bool_] | None = None,
 ) -> Vector:
-    """Give each node's share of a random surfer who keeps returning to `restart`; sums to 1.
+    """Return the personalised PageRank of each node, shape (n,), sum 1.
 
-    x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform when it is
-    all zero), W the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss`
-    what sits on nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank",
-    2002. `iterations` power steps from s leave an error below d^iterations. Edges that are
-    `one_way` lead from a to b only. Shape (n,).
+    x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform if all
+    zero), W the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss` the
+    mass of nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank", 2002.
+    After `iterations` power steps the error is below d^iterations. `one_way` edges lead from a to
+    b only.
     """
     size = len(restart)
     total = float(restart.sum())

@@ -1,4 +1,4 @@
-"""The most probable walk from a seed to an entity: the reason the graph gives for a chunk."""
+"""Most probable walks from seeds to entities, used as graph paths of chunks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The best walks: `cost[n]` = -log probability of the best one to n.
+    """The best walks: `cost[n]` = -log probability of the best walk to n.
 
-    `edge[r][n]`: the edge that the best walk of at most r half steps takes last, -1 for a seed;
-    `at[r][n]`: how many half steps that walk has before it; `source`: where each edge begins.
+    `edge[r][n]`: last edge of the best walk of at most r half steps, -1 for a seed. `at[r][n]`:
+    number of half steps before that edge. `source`: start node of each edge.
     """
 
     cost: Mapping[int, float]
@@ -23,11 +23,11 @@ class Paths:
     source: Numbers
 
     def is_seed(self, node: int) -> bool:
-        """Tell whether the best walk to a node begins and ends there."""
+        """Return whether the best walk to a node has no edges."""
         return node in self.cost and (not self.edge or self.edge[-1][node] < 0)
 
     def to(self, node: int) -> tuple[int, ...]:
-        """List the nodes from the seed to `node`, both included; empty when unreachable."""
+        """Return the nodes from the seed to `node`, both included; () if unreachable."""
         if node not in self.cost:
             return ()
         nodes, turn = [node], len(self.edge) - 1
@@ -43,14 +43,12 @@ def most_probable(
     max_length: float,
     one_way: NDArray[np.bool_] | None = None,
 ) -> Paths:
-    """Find the walk of highest probability from any seed to every node within `max_length`.
+    """Find the most probable walk from any seed to every node within `max_length`.
 
-    `edges`: (a, b, weight, length), the lengths of a walk adding up; each 0.5 or 1. An array of
-    shape (n, 4) is taken as it is. Edges that are `one_way` lead from a to b only.
-
-    P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c): the steps of the
-    random surfer of `pagerank`, so that path and rank tell one story. Bellman and Ford's rounds on
-    -log P with the undirected `edges`, one for each half step; ties go to the lower node number.
+    `edges`: (a, b, weight, length) with length 0.5 or 1; an array of shape (n, 4) needs no
+    conversion. `one_way` edges lead from a to b only. P(walk) = share of its seed * product of w(a,
+    b) / sum over c of w(a, c), the transition probabilities of `pagerank`. Bellman-Ford on -log P,
+    one round per half step; ties go to the lower node number.
     """
     total = sum(share for share in seeds.values() if share > 0)
     starts = {node: share / total for node, share in seeds.items() if share > 0}
@@ -84,7 +82,7 @@ def most_probable(
         spent = np.where(halves == 1, rounds[turn - 1][source], before[source]) + step
         best = np.minimum.reduceat(spent, first)
         better = best < rounds[turn - 1][reached]
-        # Of equal ones the first of each group stands, and the last written stays.
+        # Reversed, so that for equal costs the first of each group is written last and wins.
         taken = np.flatnonzero((spent == best[group]) & better[group])[::-1]
         rounds.append(rounds[turn - 1].copy())
         edge.append(edge[-1].copy())

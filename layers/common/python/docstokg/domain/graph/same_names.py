@@ -1,4 +1,4 @@
-"""Which names a text says are of one thing: abbreviations, "also called", "formerly"."""
+"""Detection of two names for the same thing: abbreviations, "also called", "formerly"."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from docstokg.domain.text.names import capitalised_names, is_definition, is_prop
 from docstokg.domain.text.words import fold
 
 SAME_AS = "SAME_AS"
-"""Type of the relation between two names of one thing; weight 0 says that they are not."""
+"""Type of the relation between two names of one entity; weight 0 denies it."""
 
-# It begins where no space is before it: a run of spaces is read once.
+# Starts only where no space precedes, so that a run of spaces is scanned once.
 _PHRASE = re.compile(
     r"(?<!\s)\s*+[,(]?\s*+(?:\b(?:is|was|are|were)\s+)?"
     r"(?:\b(also|formerly|previously|otherwise|originally|better|commonly|sometimes)\s+"
@@ -28,16 +28,16 @@ _LIST = re.compile(
 _FORMER = ("formerly", "previously", "originally")
 _BEFORE = 120
 _BEGINS = re.compile(r"(?:\A|[.!?;(]|\b[Tt]he)\Z")
-"""What stands before a whole name, or a new line: what follows other words may be part of one."""
+"""Text before a complete name; after other words, or on the same line, it may be a part of one."""
 
 
 def are_distinct(one: str, two: str) -> bool:
-    """Tell whether two entities are never one thing: both are listed under ids of their own."""
+    """Return whether two entities are known to differ: both have CURIE ids."""
     return is_curie(one) and is_curie(two)
 
 
 class SameName(NamedTuple):
-    """`text[start:end]` says that `name` is also `other`."""
+    """A statement at `text[start:end]` that `name` is also `other`."""
 
     name: str
     other: str
@@ -47,7 +47,7 @@ class SameName(NamedTuple):
 
 
 def same_names(text: str, title: str = "") -> Iterator[SameName]:
-    """Yield what a text says of two names; `title`: of its document."""
+    """Yield the same-name statements of a text; `title`: its document's title."""
     clear = prose(text)
     if "(" in text or "[" in text:
         for found in abbreviations(clear):
@@ -73,7 +73,7 @@ def same_names(text: str, title: str = "") -> Iterator[SameName]:
 
 
 def _last_name(before: str, title: str) -> str | None:
-    """Give the name that ends here: the document's title, or a run of capitalised words."""
+    """Return the name at the end: the document's title, or a run of capitalised words."""
     last = before[-len(title) :] if title else ""
     if not last or fold(last) != fold(title):
         *_, last = "", *capitalised_names(before)
@@ -85,7 +85,7 @@ def _last_name(before: str, title: str) -> str | None:
 
 
 def _is_whole(name: str) -> bool:
-    """Tell whether a name is one to its end, and begins with no word of the sentence."""
+    """Return whether a name is complete and does not start with an everyday word."""
     words = name.split()
     small = words and words[0].islower() and is_everyday(fold(words[0]))
     return is_proper(name) and not small and len(words[-1]) > 1

@@ -1,4 +1,4 @@
-"""A fetched slice as one undirected graph of chunks and entities, and where its walk restarts."""
+"""Graph of a fetched slice: chunks, entities, weighted edges, and the walk's restart vector."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,27 +26,26 @@ from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.names import PROPER
 
 FACTS = 10
-"""Best facts whose endpoints are seeds (5 to 20 measured alike)."""
+"""Number of best facts whose endpoints become seeds (5 to 20 measured equal)."""
 
 SEEDING_CHUNKS = 20
 """Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
 
 LED_ON = 0.15
-"""Share of the opened chunks, three of twenty, that must mention what another chunk is about for
-their links alone to change the order: fewer are chance, as among abstracts that stand alone."""
+"""Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with
+fewer, their links are chance and do not change the order."""
 
 COLLECTION = 10_000
-"""Chunks that rarity is taken of, whatever the store holds: 200 to a billion rank alike."""
+"""Collection size used for rarity, independent of the store: 200 to a billion rank equally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the edges of the walk weigh, and how its restart vector is mixed.
+    """Weights of the walk's edges and restart vector, measured in docs/decisions/graph.md.
 
-    Measured in docs/decisions/graph.md. `about`:
-    an edge to the entity that heads a chunk, in mentions. `relation`: an edge between entities,
-    in mentions. `passages`: the pool against all seeds together. `sharpness`: power of the fused
-    scores, so that one clear winner keeps its place while a flat list leaves it to the graph.
+    `about`: edge between a chunk and its subject, in mentions. `relation`: edge between entities,
+    in mentions. `passages`: the pool relative to all seeds. `sharpness`: exponent of the fused
+    scores.
     """
 
     about: float = 5.0
@@ -59,16 +58,13 @@ WEIGHTS = Weights()
 
 
 class SliceGraph:
-    """Nodes are numbered entities first, then chunks, each sorted by id.
+    """A graph of a slice: nodes are numbered entities first, then chunks, each sorted by id.
 
-    A mention weighs log(1 + 10,000 / chunks that mention the entity); where the chunk is about
-    the entity, `about` / sqrt(chunks it heads) times that, and never less than a mention: of a
-    manual's 300 chunks its title tells little. What only the chunks about it mention (a section's
-    label, a title nobody quotes) leads nowhere else, and their order is the search's: no edges.
-    Nor has a manual's page that was not loaded, `fstab(5)`: that two pages point to the same one
-    elsewhere tells little of either. A proper noun of unknown kind answers a question that names
-    it, and leads nowhere: MuSiQue-100 all@10 .64 with such edges, .66 without.
-    A relation weighs `relation` times the lesser of its ends.
+    A mention weighs log(1 + 10,000 / chunks that mention the entity), for the subject of a chunk
+    multiplied by max(1, `about` / sqrt(chunks about it)). A relation weighs `relation` times the
+    lesser rarity of its ends. Two kinds of entities have no mention edges: those mentioned only by
+    several chunks about them (such as a section label), and proper nouns without chunks about them
+    and without relations (MuSiQue-100 all@10: .64 with these edges, .66 without).
     """
 
     def __init__(
@@ -78,9 +74,10 @@ class SliceGraph:
         weights: Weights = WEIGHTS,
         direction: Direction = "both",
     ) -> None:
-        """`pool`: uuids that belong to the question even where the slice left them out.
+        """Build the graph.
 
-        `direction`: in which relations are followed.
+        `pool`: uuids to include even if the slice lacks them. `direction`: direction in which
+        relations are followed.
         """
         self.weights = weights
         self._direction = direction
@@ -96,7 +93,7 @@ class SliceGraph:
         self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
         self.mentions: dict[str, dict[str, SliceMention]] = {}
         before, own = "", dict[str, SliceMention]()
-        for mention in part.mentions:  # sorted, so that sums have one order in every store
+        for mention in part.mentions:  # sorted, so that sums have the same order for every store
             uuid = mention[0]
             if uuid != before:
                 before, own = uuid, self.mentions.setdefault(uuid, {})
@@ -117,7 +114,7 @@ class SliceGraph:
         self.edges, self.one_way = self._edges(part.mentions)
 
     def followed(self, one: str, two: str) -> list[SliceRelation]:
-        """Return the relations between two entities that may be followed from `one` to `two`."""
+        """Return the relations that can be followed from `one` to `two`."""
         relations = self.relations.get((min(one, two), max(one, two)), [])
         if self._direction == "both":
             return relations
@@ -127,9 +124,9 @@ class SliceGraph:
     def _edges(
         self, mentions: Sequence[SliceMention]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return every edge once as (node, node, weight), shape (n, 3), mentions first.
+        """Return the edges (node, node, weight), shape (n, 3), mentions first, and a one-way mask.
 
-        The second array, shape (n,), says which edges lead from the first node to the second only.
+        The mask, shape (n,), marks edges that lead only from the first node to the second.
         """
         node = self.node
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
@@ -172,7 +169,7 @@ class SliceGraph:
         return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
 
     def led_on(self, uuids: Collection[str]) -> float:
-        """Give the share of these chunks that mention what another chunk is about, 0 of none."""
+        """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""
         entities = self.entities
         leading = sum(
             any(
@@ -185,17 +182,17 @@ class SliceGraph:
         return leading / max(1, len(uuids))
 
     def rarity(self, entity: str) -> float:
-        """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
+        """Return 1 / (visible chunks that mention the entity), 0 if it is outside the slice."""
         entry = self.entities.get(entity)
         return 0.0 if entry is None else 1 / max(1, entry.mentions)
 
     def is_page(self, entity: str) -> bool:
-        """Tell whether no list brought the entity, but a title or a heading."""
+        """Return whether the entity comes from a title or heading, not from an entity list."""
         entry = self.entities.get(entity)
         return entry is not None and is_own_id(entity) and entry.heads > 0
 
     def about(self, entity: str) -> set[str]:
-        """List the chunks of the slice that are about an entity."""
+        """Return the chunks of the slice that are about an entity."""
         if self.entities[entity].heads == 0:
             return set()
         return {
@@ -205,21 +202,21 @@ class SliceGraph:
         }
 
     def trust(self, entity: str) -> float:
-        """Say how far a seed leads, 0 to 1: one of 300 chunks about it is a guess."""
+        """Return the trust in a seed, in [0, 1]; it falls with the chunks about the entity."""
         entry = self.entities.get(entity)
         heads = 0 if entry is None else entry.heads
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
     def same_as(self, entity: str) -> list[str]:
-        """List the other names of what an entity names, but for those that have several meanings.
+        """Return the other names of an entity, except those with several meanings.
 
-        They are entities of their own, tied by what a text or a person says.
+        Names are separate entities, joined by SAME_AS relations.
         """
         others = [one for one in self._names.get(entity, ()) if len(self._meanings[one]) == 1]
         return [*self._meanings.get(entity, ()), *others]
 
     def neighbours(self, entity: str) -> set[str]:
-        """List the entities that share a relation or a chunk with `entity`."""
+        """Return the entities that share a relation or a chunk with `entity`."""
         near = {b if a == entity else a for a, b in self.relations if entity in (a, b)}
         for by_entity in self.mentions.values():
             if entity in by_entity:
@@ -233,7 +230,7 @@ def _rarity(mentions: int) -> float:
 
 
 def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
-    """Join two slices of one graph; the first one's aliases, and members where it has any, stay."""
+    """Merge two slices of one graph; the first one's aliases and, if any, members are kept."""
     return GraphSlice(
         aliases=first.aliases,
         entities=_united(first.entities, second.entities, attrgetter("id")),
@@ -252,13 +249,13 @@ def _united[Item](
 
 
 def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
-    """Find what a question names, longest names only; homonyms are undecided."""
+    """Return the longest names in a question; homonyms are not resolved."""
     linker = Linker(aliases)
     return [match for match in linker.find(query, lower_case=True) if not match.nested]
 
 
 def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
-    """Decide homonyms where possible, by their types and by what the other names are tied to."""
+    """Resolve homonyms where possible, by type and by relations to the other names."""
     doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
     if not doubtful:
         return matches
@@ -269,7 +266,7 @@ def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
 
 
 def with_other_names(matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
-    """Let every name found stand for the other names of the same thing, too."""
+    """Add the other names of each matched entity."""
     return [
         replace(match, entity_ids=tuple(dict.fromkeys([*match.entity_ids, *others])))
         for match in matches
@@ -283,13 +280,12 @@ def restart(
     facts: Iterable[tuple[str, str, float]],
     pool: Mapping[str, float],
 ) -> Vector:
-    """Give the restart vector: seeds by rarity and the fused scores of the pool.
+    """Return the restart vector, from seeds by rarity and the fused scores of the pool.
 
-    s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds =
-    trust * share * rarity / |.| + endpoints of facts * score * rarity / |.|, at most 1 in all;
-    `trust` is that of the most telling name.
-    `entity_shares`: entity or given chunk -> share of the name, or of the seed, that is its own
-    (1, less for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
+    s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds = trust * share * rarity /
+    |.| + endpoints of facts * score * rarity / |.|, at most 1 in all; `trust` is the highest of the
+    seeds. `entity_shares`: entity or given chunk -> its share of the name or seed (1, less for
+    unresolved homonyms and documents with many chunks); chunks have rarity 1.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -317,7 +313,7 @@ def _scaled(values: Vector) -> Vector:
 
 
 def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float]) -> list[str]:
-    """List the chunks by falling score, ties by falling fused score, then uuid."""
+    """Return the chunks by descending score, ties by descending fused score, then uuid."""
     chunks = graph.chunks  # by uuid, and numbered last
     fall = np.asarray([-fused.get(uuid, 0.0) for uuid in chunks])
     order = np.lexsort((fall, -scores[len(graph.entities) :]))
@@ -325,5 +321,5 @@ def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float])
 
 
 def walk(graph: SliceGraph, start: Vector) -> Vector:
-    """Rank the slice by personalised PageRank."""
+    """Return the personalised PageRank of the slice's nodes."""
     return personalised(graph.edges, start, one_way=graph.one_way)

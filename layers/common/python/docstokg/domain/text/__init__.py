@@ -1,1 +1,1 @@
-"""What a text is made of: words, sentences, names, numbers."""
+"""Text analysis: words, sentences, names, numbers."""

@@ -1,9 +1,9 @@
-"""Words too common to be names: lower-case English of encyclopaedia, abstracts and manuals alike.
+"""Everyday words: too common to be names.
 
-`everyday.txt` was counted over Wikipedia passages, research abstracts, health pages and 5,834
-manual pages of a Linux machine: frequent in three of the four, or in fifty manuals and more, and
-written small at least three times as often as with a capital. Months, weekdays, parts of
-documents, nouns of titles (king, street), words of programming and short verbs were added.
+`everyday.txt`: frequent in three of four corpora (Wikipedia passages, research abstracts, health
+pages, 5,834 Linux manual pages) or in fifty manuals, and in lower case at least three times as
+often as capitalised; plus months, weekdays, parts of documents, title nouns, programming words and
+short verbs.
 """
 
 from importlib import resources
@@ -17,5 +17,5 @@ EVERYDAY = frozenset(
 
 
 def is_everyday(word: str) -> bool:
-    """Tell whether a folded word, or its singular, is one that texts of any subject use."""
+    """Return whether a folded word or its singular is an everyday word."""
     return word in STOP_WORDS or word in EVERYDAY or singular(word) in EVERYDAY

@@ -1,4 +1,4 @@
-"""Names are compared folded: one rule for loading, for both stores and for questions."""
+"""Name folding: one rule for loading, both stores and questions."""
 
 import re
 import unicodedata
@@ -10,13 +10,13 @@ from docstokg.domain.identity import is_curie
 from docstokg.domain.text.words import STOP_WORDS, WORD, compatible, fold, is_compatible
 
 LONGEST_NAME = 8
-"""Words of the longest n-gram looked up in a question; longer names link through the automaton."""
+"""Words of the longest n-gram looked up in a question; longer names are found by the linker."""
 
 MAX_QUESTION_KEYS = 4000
 
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['\u2019\u02bc\u2032]s(?![^\W_])", re.IGNORECASE)
 _APOSTROPHES = "'\u2019\u02bc\u2032"
-# The only mark that folding makes a letter of.
+# The only combining mark that case folding turns into a letter.
 _IOTA_BELOW = "\u0345"
 _NO_PLURALS = (
     "aids mars news gas lens series species diabetes rabies scabies herpes mumps measles rickets"
@@ -28,9 +28,9 @@ _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
 def singular(word: str) -> str:
     """Return the singular of a folded word by the regular plurals of English; idempotent.
 
-    Stored alias keys depend on this rule, and a stem would join names ("organ", "organization").
+    Stored alias keys depend on this rule; a stemmer would merge names ("organ", "organization").
     """
-    # Most words, and all numbers, need no place in memory: a server meets new ones without end.
+    # Other words are not cached: a server meets an unlimited number of them.
     return _singular(word) if word[-1:] == "s" and word.isalpha() else word
 
 
@@ -50,13 +50,13 @@ def _singular(word: str) -> str:
 LEGAL_FORM = re.compile(
     r"(?<=\w)[\s,&]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
 )
-"""What says at the end of a name how a firm is owned."""
+"""Legal form at the end of a company name."""
 
 
 def plain(name: str) -> str:
-    """Fold a name as one writes it in a hurry: no accents, no legal form, one word for `IL-6`.
+    """Fold a name without accents and legal form, and with `IL-6` as one word.
 
-    Letters alone are not joined: `Path-O-Gen` would be an everyday word.
+    Hyphenated names without digits are not joined: `Path-O-Gen` would become an everyday word.
     """
     letters = unicodedata.normalize("NFKD", LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -65,17 +65,16 @@ def plain(name: str) -> str:
 
 
 def variant(name: str) -> str:
-    """Fold a name without its possessives and plurals: how differently written names meet."""
+    """Fold a name without possessives and plurals."""
     return " ".join(singular(word) for word in fold(_POSSESSIVE.sub("", name)).split())
 
 
 def alias_keys(
     entity: str, name: str | None = None, synonyms: Iterable[str] = ()
 ) -> tuple[tuple[str, bool], ...]:
-    """List the keys an entity is found by, sorted: (key, is its preferred name).
+    """Return the sorted lookup keys of an entity, each with whether it is the preferred name.
 
-    Keys are the folded name, the folded synonyms, their variants, the name written plainly, and
-    the folded id of a CURIE.
+    Keys are the folded name and synonyms, their variants, the plain name, and the folded CURIE.
     """
     keys: dict[str, bool] = {}
     for text in synonyms:
@@ -94,8 +93,8 @@ def alias_keys(
 class Words:
     """The folded words of a text, without possessive endings.
 
-    `spans[i]`: code points of `text` that word i covers; `forms[i]`: its singular.
-    `exact`: whether every span holds exactly its word (false after unusual folding).
+    `spans[i]`: code points of word i in `text`; `forms[i]`: its singular. `exact`: whether every
+    span covers exactly its word (false after unusual folding).
     """
 
     spans: list[tuple[int, int]]
@@ -104,7 +103,7 @@ class Words:
 
 
 def words(text: str) -> Words:
-    """Split a text into folded words with their places in it."""
+    """Split a text into folded words with offsets."""
     if is_compatible(text) and _IOTA_BELOW not in text:
         spans, forms = [], []
         for match in WORD.finditer(text):
@@ -120,7 +119,7 @@ def words(text: str) -> Words:
 
 
 def _unusual_words(text: str) -> Words:
-    """Split a text whose folding moves characters, by segments that normalise on their own."""
+    """Split a text whose folding moves characters, by independently normalised segments."""
     borders = [i for i, character in enumerate(text) if i == 0 or _starts_segment(character)]
     folded: list[str] = []
     places: list[tuple[int, int]] = []
@@ -141,7 +140,7 @@ def _unusual_words(text: str) -> Words:
 
 @lru_cache(maxsize=20_000)
 def _starts_segment(character: str) -> bool:
-    """Tell whether nothing before `character` can combine with it under NFKC."""
+    """Return whether `character` never combines with a preceding one under NFKC."""
     first = unicodedata.normalize("NFKD", character)[0]
     backward_jamo = "\u1161" <= first <= "\u1175" or "\u11a8" <= first <= "\u11c2"
     return not (
@@ -150,14 +149,14 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """List every n-gram of a question an alias could be, written as is and as variant.
+    """Return every n-gram of a question that can be an alias, as written and as variant.
 
-    Long n-grams first, so that a cap (MAX_QUESTION_KEYS) drops the vaguest; single stop words are
-    kept only when written in capitals (ALL is a leukaemia, all is not).
+    Longest first, so that MAX_QUESTION_KEYS drops the least specific. Single stop words count only
+    in capitals ("ALL" is a leukaemia).
     """
     plain = [match.span() for match in WORD.finditer(question)]
     written = [question[start:end] for start, end in plain]
-    # Of plain letters the words fold one by one, which saves folding each n-gram.
+    # ASCII words fold independently, so n-grams need no folding.
     folded = [word.casefold() for word in written] if question.isascii() else None
     reduced = words(question)
     empty = [is_function_word(question[start:end]) for start, end in reduced.spans]
@@ -177,5 +176,5 @@ def question_keys(question: str) -> tuple[str, ...]:
 
 
 def is_function_word(surface: str) -> bool:
-    """Tell whether a word as written is a stop word and not an acronym spelt like one."""
+    """Return whether a word is a stop word and not an acronym spelt like one."""
     return surface.casefold() in STOP_WORDS and not (len(surface) > 1 and surface.isupper())

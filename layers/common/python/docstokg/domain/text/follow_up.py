@@ -1,4 +1,4 @@
-"""A follow-up is made whole from what was said before it, by the words of its grammar alone."""
+"""Rule-based rewriting of follow-up questions, for English."""
 
 import re
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS
 
 MOST_ADDED: Final = 12
-"""Words that are added to a follow-up."""
+"""Maximum words added to a follow-up."""
 
 LONGEST_ADDED: Final = 64
-"""Characters of a word that is added."""
+"""Maximum characters per added word."""
 
 LONGEST_FOLLOW_UP: Final = 1024
-"""Characters: a longer question says what it is about, and stays below the contract's 4,096."""
+"""Characters; longer questions are self-contained. Keeps the result below the contract's 4,096."""
 
 _READ: Final = 4096
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-:_][^\W_]+)*")
@@ -29,19 +29,18 @@ _BE: Final = frozenset(("are", "is", "was", "were"))
 _CLAUSE: Final = frozenset(("how", "that", "to", "what", "when", "where", "whether", "which"))
 _BEGINNING: Final = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
 _FEW: Final = 3
-"""Content words: a longer question tells its subject, be they ever so common."""
+"""Content words; a longer question names its subject."""
 MOST_TURNS: Final = 6
 MOST_BYTES: Final = 4096
 SHARE: Final = 4
-"""The turns take at most one part in so many of the context."""
+"""The turns take at most 1/SHARE of the context."""
 
 
 def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
-    """Give a follow-up with what it leaves out in brackets behind it; any other as it is.
+    """Return a follow-up with the missing words appended in brackets; other questions unchanged.
 
-    `history`: who said what before it, `user` or `assistant`, oldest first. The words come from
-    the last question, itself made whole, and from the names in the answer to it: each once, at
-    most 12. English grammar: a question in another language stays as it is.
+    `history`: (role, text) with role `user` or `assistant`, oldest first. At most 12 words come
+    from the previous question, itself completed, and the names in its answer. English only.
     """
     whole, answer = "", ""
     for role, text in history:
@@ -53,7 +52,7 @@ def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
 
 
 def lacks_subject(question: str) -> bool:
-    """Tell whether a question refers to something that it does not name."""
+    """Return whether a question refers to something that it does not name."""
     if _BEGINNING.match(question):
         return True
     tokens = _TOKEN.findall(question)
@@ -83,14 +82,14 @@ def _completed(question: str, before: str, answer: str) -> str:
     for token in (*_content(before), *_names(answer)):
         if token.casefold() not in known:
             words.setdefault(token.casefold(), token)
-    # In the order of the text, where the words of a name stand together; names before others.
+    # In text order, to keep the words of a name together; names are chosen first.
     chosen = sorted(words.values(), key=lambda token: token not in names)[:MOST_ADDED]
     added = [token[:LONGEST_ADDED] for token in words.values() if token in chosen]
     return f"{question} ({' '.join(added)})" if added else question
 
 
 def _is_name(tokens: Sequence[str], at: int) -> bool:
-    """Tell whether a word is written as names and ids are; the first has its capital anyway."""
+    """Return whether a word is written like a name or id; the first word's capital is ignored."""
     token = tokens[at]
     if len(token) < 2 or not token[0].isupper() or token.casefold() in STOP_WORDS:
         return False
@@ -98,12 +97,12 @@ def _is_name(tokens: Sequence[str], at: int) -> bool:
 
 
 def _tells(token: str) -> bool:
-    """Tell whether a word can be a subject by itself: one of some field, not of every text."""
+    """Return whether a word is specific enough to be a question's subject."""
     return not token.isdecimal() and len(token) > 1 and not is_everyday(token.casefold())
 
 
 def _refers(words: Sequence[str], at: int) -> bool:
-    """Leave out `there is`, `it is known that` and the `that` of a clause: they mean nothing."""
+    """Return whether a pronoun refers: not in `there is`, `it is known that` or a `that` clause."""
     around = {*words[max(at - 1, 0) : at], *words[at + 1 : at + 2]}
     if words[at] == "there":
         return not around & _BE
@@ -124,9 +123,9 @@ def _content(text: str) -> list[str]:
 
 
 def last_turns(turns: Sequence[Turn], max_tokens_context: int) -> tuple[Turn, ...]:
-    """Return the last turns, oldest first: at most 6 and 4,096 bytes, a quarter of the context.
+    """Return the last turns, oldest first: at most 6, 4,096 bytes and a quarter of the context.
 
-    A turn longer than a third of that is cut.
+    A turn is truncated to a third of that.
     """
     left = most = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
     kept: list[Turn] = []

@@ -1,4 +1,4 @@
-"""Names that differ by one letter from words of a question that no passage holds."""
+"""Spelling correction: names that differ by one letter from a question's unknown words."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase
@@ -7,10 +7,10 @@ from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.folding import MAX_QUESTION_KEYS, Words, words
 
 LEAST_MISSPELT = 6
-"""Letters of a word that may be misspelt: of shorter ones too many differ by one."""
+"""Minimum letters of a corrected word; shorter words have too many neighbours."""
 
 MOST_MISSPELT = 6
-"""Words of a question that are looked for in the passages."""
+"""Maximum words of a question that are searched in the passages."""
 
 
 def candidates(question: str) -> tuple[str, ...]:
@@ -22,11 +22,10 @@ def candidates(question: str) -> tuple[str, ...]:
 def near_keys(
     question: str, taken: Iterable[tuple[int, int]], absent: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Map names that differ by one letter from words of a question to the words' places.
+    """Map names within one edit of a question's words to the positions of those words.
 
-    One letter but the first may be missing, too many, another or exchanged with the next, in a word
-    of `absent` that no name covers (`taken`: the places of names); up to two words next to it
-    belong to the name.
+    An edit inserts, deletes, replaces or swaps a letter other than the first, in a word of `absent`
+    outside `taken`. A name may include up to two adjacent words.
     """
     found, keys = words(question), dict[str, tuple[int, int]]()
     covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]

@@ -1,4 +1,4 @@
-"""What counts as a name: rules that need no model, for titles, headings and words of a text."""
+"""Rules for names in titles, headings and text, without a model."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,13 @@ from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS, fold
 
 LONGEST_NAME = 60
-"""Characters, and eight words: longer "names" are sentences."""
+"""Characters (and at most eight words); longer "names" are sentences."""
 
 LONGEST_TITLE = 200
-"""Characters; what is longer names nothing, not even its own document."""
+"""Characters; a longer title is not a name."""
 
 MANY_DOCUMENTS = 5
-"""A label that heads sections in so many documents is a part of documents, and no name."""
+"""A label that heads sections in this many documents is not a name."""
 
 
 def _words(text: str, between: str | None = None) -> frozenset[str]:
@@ -67,18 +67,18 @@ _AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
 UNSURE = "Name"
-"""Kind of what the recogniser calls a place here and a person there."""
+"""Kind of an entity for which the recogniser returned different kinds."""
 
 _KINDS = (UNSURE, "Place", "Person", "Organization", "Group", "Work", "Product", "Event",
           "Facility", "Law", "Language")  # fmt: skip
 PROPER = "Proper noun"
-"""Kind of what the recogniser knows nothing of."""
+"""Kind of an entity unknown to the recogniser."""
 
 _OTHER_KINDS = ("Title", "Heading", "Manual", PROPER)
 
 
 def tidy(surface: str) -> str:
-    """Give a name as it is kept: one space between words, no quotes, article or possessive."""
+    """Return a name with single spaces and without quotes, article or possessive."""
     words = surface.strip(_AROUND).split()
     while len(words) > 1 and words[0].casefold() in _LEADING:
         del words[0]
@@ -89,7 +89,7 @@ def tidy(surface: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a tidy text has the shape of a name: short, no code, no sentence, no file."""
+    """Return whether a tidy text has the shape of a name: short, and no code, sentence or file."""
     words = fold(text).split()
     return (
         2 <= len(text) <= LONGEST_NAME
@@ -103,7 +103,7 @@ def is_name(text: str) -> bool:
 
 
 def is_proper(text: str) -> bool:
-    """Tell whether a name found in running text may be one: a capital, and no everyday word."""
+    """Return whether a name in running text is plausible: a capital, and not an everyday word."""
     if not is_name(text) or not any(character.isupper() for character in text):
         return False
     words = fold(text).split()
@@ -114,10 +114,10 @@ def is_proper(text: str) -> bool:
 
 
 def title_names(title: str, *files: str | None) -> tuple[str, ...]:
-    """List the names a document's title gives it, the title itself first; none for file names.
+    """Return the names that a title gives its document, the title first; () for file names.
 
-    `files`: what the document's file is called. The others are the title without what stands in
-    parentheses and without its article: "The Chase (1946 film)" is also "The Chase" and "Chase".
+    `files`: names of the document's file. Further names omit parentheses and article: "The Chase
+    (1946 film)" is also "The Chase" and "Chase".
     """
     whole = " ".join(title.split())
     folded = fold(whole)
@@ -136,7 +136,7 @@ def title_names(title: str, *files: str | None) -> tuple[str, ...]:
 
 
 def heading_name(heading: str) -> str | None:
-    """Give the name a heading is, or None: parts of documents, questions and code are none."""
+    """Return a heading's name; None for generic headings, questions and code."""
     name = tidy(_NUMBERING.sub("", heading.strip(" #\t")))
     words = fold(name).split()
     if not is_name(name) or is_generic(" ".join(words)) or words[0] in _ASKING:
@@ -149,15 +149,15 @@ def heading_name(heading: str) -> str | None:
 
 
 def is_generic(folded: str) -> bool:
-    """Tell whether a folded label is one that parts of any document have."""
+    """Return whether a folded label is a generic heading or a single character."""
     return folded in GENERIC_HEADINGS or len(folded) < 2
 
 
 def is_mention(surface: str) -> bool:
-    """Tell whether words of a text that equal a name are it, and not just the same words.
+    """Return whether words that equal a name are a mention of it.
 
-    An everyday word alone never is; of two or three letters only in capitals; several everyday
-    words ("World War", "exit status") only with capitals.
+    Single everyday words are not; names of two or three letters only in capitals; several everyday
+    words ("World War", "exit status") only capitalised.
     """
     words = fold(surface).split()
     if len(words) == 1:
@@ -167,23 +167,23 @@ def is_mention(surface: str) -> bool:
 
 
 def addresses(text: str) -> list[tuple[int, int]]:
-    """List where options, addresses and paths stand, by start: they name nothing.
+    """Return the spans of options, addresses and paths, by start; these are not names.
 
-    What code marks as code stays: `npm install` in a sentence is a name.
+    Code spans are kept: `npm install` in a sentence is a name.
     """
     return [match.span() for match in _ADDRESSES.finditer(text)]
 
 
 def prose(text: str) -> str:
-    """Blank what is code, options, addresses and paths, so that every offset stays true."""
+    """Replace code, options, addresses and paths by spaces, keeping all offsets."""
     return _CODE_SPANS.sub(lambda match: " " * len(match[0]), text)
 
 
 def capitalised_names(text: str) -> Iterator[str]:
-    """Yield the runs of capitalised words in a text: names, where no model tells them.
+    """Yield the runs of capitalised words in a text as name candidates.
 
-    A run goes on over "of", "van", "of the" when a capital follows. The first word of a sentence
-    is left out when it is an everyday one; lines in capitals are headings and say nothing.
+    A run continues over "of", "van", "of the". An everyday first word of a sentence and lines in
+    capitals are skipped.
     """
     for line in _BREAK.split(prose(text)):
         if line.isupper() and len(line.split()) > 1:
@@ -192,7 +192,8 @@ def capitalised_names(text: str) -> Iterator[str]:
         for i, token in enumerate(_TOKEN.finditer(line)):
             capital = token[0][0].isupper()
             touching = start >= 0 and not line[end : token.start()].strip(" \n\t&")
-            if touching and (capital or token[0].casefold() in _INSIDE):  # `tidy` ends no name so
+            # `tidy` removes these at the end
+            if touching and (capital or token[0].casefold() in _INSIDE):
                 end = token.end()
                 continue
             yield from _proper(line[start:end])
@@ -208,14 +209,14 @@ def _proper(run: str) -> Iterator[str]:
 
 
 def better_surface(one: str, other: str) -> str:
-    """Choose how a name is written of two ways, in whatever order they come."""
+    """Return the better spelling of a name, independent of argument order."""
     return min(one, other, key=lambda text: (_shouts(text), not _has_capitals(text), text))
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
-    """Choose one of several kinds, in whatever order they come; a file's own before the rest.
+    """Return one of several kinds, independent of order; custom kinds come first.
 
-    The recogniser's are believed where they agree.
+    If the recogniser's kinds disagree, the kind is UNSURE.
     """
     known = {kind for kind in kinds if kind}
     found = sorted(known.intersection(_KINDS))
@@ -236,7 +237,7 @@ def _has_capitals(text: str) -> bool:
 
 
 def is_definition(long: str, short: str) -> bool:
-    """Tell whether "long (SF)" defines an abbreviation, and is no option list or code."""
+    """Return whether "long (SF)" defines an abbreviation, unlike option lists and code."""
     capitals = sum(character.isupper() for character in short)
     digits = any(character.isdecimal() for character in short)
     shouting = any(len(word) > 5 and word.isupper() for word in long.split())

@@ -1,4 +1,4 @@
-"""The numbers that a text states, as comparable strings: written in digits, or in English words."""
+"""Numbers of a text as comparable strings, from digits or English words."""
 
 import re
 from collections import Counter
@@ -58,9 +58,9 @@ def stated_numbers(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def values(text: str) -> Counter[str]:
-    """Count the numbers and the denials of a text: texts that differ in them may disagree.
+    """Count the numbers and negations of a text; texts that differ in them may disagree.
 
-    Denials are "no", "not" and the like; "t" is the second half of "don't".
+    Negations are "no", "not" and similar words; "t" is the second half of "don't".
     """
     denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
     return Counter([*numbers(text), *denials])

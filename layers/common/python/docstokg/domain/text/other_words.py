@@ -1,9 +1,7 @@
-"""Words of other languages than English, written so that every store cuts them alike.
+"""Index terms for languages other than English, tokenised equally by every store.
 
-Word indexes are built for English: they cut Hindi at its vowel signs, keep a Chinese sentence as
-one word, or cut it at every character, and each its own way. So a chunk in another language is
-indexed as the words made here, whose letters are plain or spelt as their code points: no index
-does anything more to those.
+Word indexes are built for English and split Hindi and Chinese differently, so chunks in other
+languages are indexed as ASCII terms or code points.
 """
 
 import re
@@ -14,7 +12,7 @@ from typing import NamedTuple
 from docstokg.domain.text.query_terms import MAX_WORDS, content_words
 from docstokg.domain.text.words import SOLID, STOP_WORDS, compatible, in_pairs, visible
 
-# Letters and digits, with the marks that belong to words of Hebrew, Arabic, Indic and Thai.
+# Letters and digits, with the combining marks of Hebrew, Arabic, Indic and Thai words.
 _WORD = re.compile(
     r"(?:[^\W_]|[\u0300-\u036f\u0591-\u05bd\u05c1-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e\u0eb1-\u0ece\u0f71-\u0f84"
@@ -25,11 +23,11 @@ _LATIN = re.compile("[a-z]")
 _DOTTED = str.maketrans({"I": "\u0131", "\u0130": "i"})
 _TURKIC = frozenset(("az", "tr"))
 _TONAL = frozenset(("vi",))
-"""Languages whose accents tell words apart that people write with them always."""
+"""Languages whose accents are always written and distinguish words."""
 
 
 class Analysis(NamedTuple):
-    """How the words of a language (ISO 639-1) become terms, and which say nothing."""
+    """Stemmer and stop words of a language (ISO 639-1)."""
 
     language: str
     stem: Callable[[str], str]
@@ -37,14 +35,14 @@ class Analysis(NamedTuple):
 
 
 ENGLISH = Analysis("en", str, STOP_WORDS)
-"""Its words are stemmed by the indexes."""
+"""Without a stemmer, because the indexes stem English."""
 
 
 def folded_words(text: str, language: str) -> Iterator[str]:
-    """Yield the folded words of a text; of runs without spaces every two neighbours.
+    """Yield the folded words of a text; scripts without spaces yield character pairs.
 
-    Folding is NFKC and casefold, so that ß is ss; ё is е, which is how most write it, and
-    ı is no i in Turkish. See `written` for accents.
+    Folding is NFKC and casefold (ß becomes ss), ё becomes е, and Turkish ı is not i. See `written`
+    for accents.
     """
     text = compatible(visible(text))
     text = text.translate(_DOTTED) if language in _TURKIC else text
@@ -53,9 +51,9 @@ def folded_words(text: str, language: str) -> Iterator[str]:
 
 
 def written(word: str, language: str) -> str:
-    """Spell a word in ASCII: Latin letters lose their accents, others become code points.
+    """Return a word in ASCII: Latin letters without accents, others as hex code points.
 
-    The last digit keeps the stemmers of the indexes away.
+    The final digit disables the stemmers of the indexes.
     """
     if _LATIN.search(word) and language not in _TONAL:
         word = _ACCENT.sub("", unicodedata.normalize("NFKD", word))
@@ -63,15 +61,15 @@ def written(word: str, language: str) -> str:
 
 
 def indexed_words(text: str, by: Analysis) -> str:
-    """Give a text in another language as word indexes take it; its stop words stay in it."""
+    """Return the index terms of a text in another language, including stop words."""
     return " ".join(written(by.stem(word), by.language) for word in folded_words(text, by.language))
 
 
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
-    """List the words of a question to what is written in these languages and English.
+    """Return the search terms of a question for these languages and English.
 
-    Left out are the stop words of the language that the question has most of them of: `war` is
-    one in German, and none in English.
+    Only stop words of its likeliest language are removed: `war` is one in German, but not in
+    English.
     """
     spoken = [ENGLISH, *others]
     counts = [

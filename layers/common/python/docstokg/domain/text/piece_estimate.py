@@ -1,4 +1,4 @@
-"""How long a text is for an encoder, guessed without its vocabulary, on the high side."""
+"""Conservative estimate of a text's length in word pieces, without the vocabulary."""
 
 import re
 
@@ -7,10 +7,10 @@ LETTERS, DIGITS = 3, 2
 
 
 def piece_starts(text: str) -> list[int]:
-    """List where word pieces may begin, in code points, at most 3 letters or 2 digits each.
+    """Return possible starts of word pieces, in code points: every 3 letters or 2 digits.
 
-    In this project's own documents no stretch of 250 pieces of the local encoder counts less
-    (tests/unit/test_loading_documents.py); a run of rare letters or digits can.
+    In this project's documents no stretch of 250 pieces is underestimated
+    (tests/unit/test_loading_documents.py); runs of rare letters or digits can be.
     """
     starts: list[int] = []
     for match in _WORD.finditer(text):

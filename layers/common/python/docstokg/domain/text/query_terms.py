@@ -1,4 +1,4 @@
-"""Which words and tokens of a question every store searches for, and how much each counts."""
+"""Query terms: the words and tokens of a question that every store searches, and their weights."""
 
 import math
 import re
@@ -12,9 +12,9 @@ _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """List the distinct words that tell something, in their order; at most 64.
+    """Return the distinct content words in order, at most 64.
 
-    Of more the longest stay: long words are rare ones, and every match costs time.
+    Longer words are kept first: they are rarer, and every match costs time.
     """
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
@@ -28,10 +28,10 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def option_words(text: str) -> tuple[str, ...]:
-    """List the distinct command options of a text, each as one word of letters and digits.
+    """Return the distinct command options of a text, each as one alphanumeric term.
 
-    `-k`, `-K` and `--k` are three options, and word indexes fold case and drop hyphens: they
-    become `opt1k0`, `opt1capk0` and `opt2k0`. The last digit keeps stemmers away.
+    Word indexes fold case and drop hyphens, so `-k`, `-K` and `--k` become `opt1k0`, `opt1capk0`
+    and `opt2k0`. The final digit disables stemmers.
     """
     tokens: dict[str, None] = {}
     for match in _OPTION.finditer(text):
@@ -44,14 +44,14 @@ def option_words(text: str) -> tuple[str, ...]:
 
 
 def indexed_text(text: str) -> str:
-    """Give a text as word indexes take it: with its options as words of their own."""
+    """Return a text for word indexes: the text, followed by its option terms."""
     options = option_words(text)
     return f"{text} {' '.join(options)}" if options else text
 
 
 def rarity(holders: int, rows: int) -> float:
-    """Weigh a token by log(1 + (n - df + 0.5) / (df + 0.5)), as BM25 does for words.
+    """Return the weight of a token, log(1 + (n - df + 0.5) / (df + 0.5)), as BM25's for words.
 
-    The encoder saw other texts than these: see docs/decisions/sparse-queries.md.
+    The encoder's training texts differ: see docs/decisions/sparse-queries.md.
     """
     return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))

@@ -1,4 +1,4 @@
-"""One rule for where a sentence ends, so that a border stored at load time means the same later."""
+"""Sentence segmentation: one rule, so that offsets stored at load time stay valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Span(NamedTuple):
 _ABBREVIATIONS: Final = frozenset(
     Path(__file__).with_name("abbreviations.txt").read_text("utf-8").casefold().split()
 )
-# Abbreviations that often end a sentence: a border when what follows looks like a beginning.
+# Abbreviations that often end a sentence: a border if a sentence start follows.
 _MAY_END_TEXT: Final = (
     "al co corp etc inc jr ltd sp spp sr st max min no ex jan feb mar jun jul aug sep sept oct nov "
     "dec mon tue tues wed thu thurs fri kr"
@@ -27,19 +27,19 @@ _MAY_END: Final = frozenset(_MAY_END_TEXT.split())
 _CLOSERS: Final = "\"'”’»)]}›】」』*_"
 _OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
 _MARKERS: Final = r"(?:\[\s*\d{1,4}(?:\s*[,;\u2013\u2212-]\s*\d{1,4})*\s*\])"
-# A terminator with its closing marks and with citation markers glued to it.
+# A terminator with its closing marks and adjacent citation markers.
 _END: Final = re.compile(
     rf"(?P<stop>[.!?\u2026]+|[\u3002\uff01\uff1f]+)(?P<close>[{re.escape(_CLOSERS)}]*"
     # A straight quote between two spaces after a stop can only close (`"allostasis. " Next`).
     rf"(?:{_MARKERS}[.]?)*(?:[ ]\"(?=\s|$))?)"
 )
-# Possessive: a run of spaces is read once, whether or not a line end follows it.
+# Possessive quantifiers, so that a run of spaces is scanned once.
 _PARAGRAPH: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
 _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
-# `claim. [2] Next`: the marker belongs to the claim before it.
+# `claim. [2] Next`: the marker belongs to the preceding claim.
 _TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
-# A citation marker before a stop ends a sentence, also before a small letter.
+# A citation marker before a stop ends a sentence, even before a lower-case letter.
 _MARKED: Final = re.compile(rf"{_MARKERS}\Z")
 _LONGEST_MARKER: Final = 24
 _WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
@@ -54,10 +54,10 @@ _PAIRS: Final = {")": "(", "]": "["}
 
 
 def sentence_spans(text: str) -> tuple[Span, ...]:
-    """Return the sentences of `text` in order: no overlap, only white space between them.
+    """Return the sentences of `text` in order, separated by white space only.
 
-    Offsets are code points; no span begins or ends in white space; a text of white space only
-    has no sentence. Linear in the length of the text.
+    Offsets are code points; no span begins or ends with white space. Linear in the length of the
+    text.
     """
     cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
     spans: list[Span] = []
@@ -70,7 +70,7 @@ def sentence_spans(text: str) -> tuple[Span, ...]:
         if start >= end:
             continue
         if spans and not any(map(str.isalnum, piece)):
-            # Stops and rules without a word say nothing of their own.
+            # Punctuation without a word belongs to the previous sentence.
             spans[-1] = Span(spans[-1].start, end)
         else:
             spans.append(Span(start, end))
@@ -78,7 +78,7 @@ def sentence_spans(text: str) -> tuple[Span, ...]:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """Return the sentences' own texts."""
+    """Return the texts of the sentences."""
     return tuple(text[span.start : span.end] for span in sentence_spans(text))
 
 
@@ -116,7 +116,7 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
     token = following[1]
     stop = match["stop"]
     if stop != ".":
-        # `...`, `?` and `!` end a sentence unless it plainly goes on.
+        # `...`, `?` and `!` end a sentence unless a lower-case word follows.
         return not token[0].islower() or _mixed(token)
     if _LIST_NUMBER.search(text, max(0, match.start() - 6), match.start()):
         return False
@@ -132,14 +132,14 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
             return not token[0].isupper() or _common_start(token)
         if "." in word and all(len(part) <= 1 for part in word.split(".")):
             return token[0].isupper() and _common_start(token)
-        # ED or NO in capitals is a name of its own.
+        # ED or NO in capitals is a name.
         if (word.islower() or word.istitle()) and word.casefold() in _ABBREVIATIONS:
             return word.casefold() in _MAY_END and _common_start(token)
     return True
 
 
 def _is_marked(text: str, stop: int) -> bool:
-    """Return whether a citation marker ends where a stop begins."""
+    """Return whether a citation marker ends at the start of a stop."""
     return _MARKED.search(text, max(0, stop - _LONGEST_MARKER), stop) is not None
 
 
@@ -149,7 +149,7 @@ def _starts_lower(text: str, at: int) -> bool:
 
 
 def _mixed(token: str) -> bool:
-    """Whether a small first letter belongs to a name such as p53, mRNA, miR-21 or eIF4E."""
+    """Return whether a lower-case first letter belongs to a name such as p53, mRNA or eIF4E."""
     head = re.split(r"[^\w-]", token, maxsplit=1)[0]
     return any(char.isdigit() or char.isupper() for char in head[1:])
 

@@ -1,4 +1,4 @@
-"""Which stretch of a chunk to show for a question: contiguous, exact, cut at sentence borders."""
+"""Snippets: contiguous, verbatim parts of a chunk, cut at sentence borders."""
 
 import re
 from collections import Counter
@@ -10,17 +10,17 @@ from docstokg.domain.text.words import stem
 
 Spans = Sequence[tuple[int, int]]
 STEPS = (400, 200, 100)
-"""Lengths a snippet is cut to, one after the other, until all fits."""
+"""Snippet lengths, tried in this order until the response fits."""
 
 
 def question_stems(question: str) -> frozenset[str]:
-    """Return the stems by which a snippet is chosen."""
+    """Return the stems for the selection of a snippet."""
     return frozenset(content_stems(question))
 
 
 @lru_cache(maxsize=64)
 def _pattern(stems: frozenset[str]) -> re.Pattern[str]:
-    # Porter2 changes at most the last letters of a word: the beginning finds the candidates.
+    # Porter2 changes only the last letters of a word, so prefixes find the candidates.
     ascii_stems = sorted({stem[: max(2, len(stem) - 2)] for stem in stems if stem.isascii()})
     others = sorted(filter(lambda stem: not stem.isascii(), stems))
     begun = rf"(?<![^\W_])(?:{'|'.join(ascii_stems)})[^\W_]*" if ascii_stems else None
@@ -28,7 +28,7 @@ def _pattern(stems: frozenset[str]) -> re.Pattern[str]:
 
 
 def _found(text: str, stems: frozenset[str], start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield the place and the stem of each word of `text[start:end]` that has one of the stems."""
+    """Yield position and stem of each word of `text[start:end]` with one of the stems."""
     for match in _pattern(stems).finditer(text, start, end) if stems else ():
         if (own := stem(match[0].casefold())) in stems:
             yield match.start(), own
@@ -42,12 +42,10 @@ def coverage(stems: frozenset[str], text: str) -> float:
 
 
 def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) -> tuple[int, int]:
-    """Choose text[start:end], at most `limit` code points, that says most about the question.
+    """Return the range text[start:end] of at most `limit` code points that best fits the question.
 
-    `stems`: `question_stems` of the question.
-
-    Runs of whole sentences compete: a run's worth is the number of distinct question words in it,
-    then the number of all their occurrences, then being earlier. A sentence longer than `limit`
+    `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
+    question words, then their occurrences; ties go to the earlier. A sentence longer than `limit`
     is cut at word borders around its first question word. Empty text gives (0, 0).
     """
     spans = [span for span in sentences if span[0] < span[1] <= len(text)]
@@ -55,11 +53,11 @@ def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) 
     if not spans:
         return (0, 0)
     if spans[-1][1] - spans[0][0] <= limit:
-        # No run of sentences can say more than all of them together.
+        # No run of sentences can be better than all of them.
         return _stripped(text, spans[0][0], spans[-1][1])
     hits = _hits(text, spans, stems)
     best: tuple[tuple[int, int, int], int, int] | None = None
-    # The run slides: a text of a thousand one-word sentences must not cost their square.
+    # Sliding window, so that many short sentences do not take quadratic time.
     run: Counter[str] = Counter()
     words = last = 0
     for first in range(len(spans)):
@@ -120,9 +118,9 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def shortened(text: str, sentences: Spans, start: int, end: int, limit: int) -> int:
-    """Give a new end for text[start:end] so that at most `limit` code points stay.
+    """Return a new end for text[start:end] that keeps at most `limit` code points.
 
-    Prefers the last sentence border that fits, then a word border, then any character.
+    It is the last sentence border that fits, else a word border, else any character.
     """
     if end - start <= limit:
         return end

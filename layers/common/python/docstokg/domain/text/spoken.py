@@ -1,4 +1,4 @@
-"""The languages of a namespace, and what words say of a question in another one."""
+"""Languages of a namespace, and channel weights for questions in other languages."""
 
 import re
 from collections import Counter
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 ENGLISH = "en"
 LEAST = 0.1
-"""What words weigh at least. Of 510 of our own questions in another language than the passages
-vectors alone had .782 first; with words at 0 to .2 it was .775 to .788, at .5 .720, at 1 .445."""
+"""Minimum weight of word channels. On 510 of our questions in another language than the passages,
+vectors only had .782 first; words at 0 to .2: .775 to .788, at .5: .720, at 1: .445."""
 
 _MANY = re.compile("multilingual|jina-embeddings-v[34]|bge-m3|labse", re.IGNORECASE)
 
@@ -18,32 +18,33 @@ _ENGLISH = re.compile(
 )
 
 TIE = 0.001
-"""Weight of a channel that does not know the language: it only orders what no other one found."""
+"""Weight of a channel that does not support the language; it only orders unmatched passages."""
 
 
 def counts(note: str | None) -> Counter[str]:
-    """Read `LANGUAGE=PASSAGES ...`."""
+    """Parse `LANGUAGE=PASSAGES ...`."""
     words = (word.partition("=") for word in (note or "").split())
     return Counter({code: int(count or 1) for code, _, count in words})
 
 
 def shares(held: Mapping[str, int]) -> dict[str, float]:
-    """Give the share of each language that is there."""
+    """Return the share of each language."""
     every = sum(held.values())
     return {code: count / every for code, count in sorted(held.items()) if count > 0}
 
 
 def reads_many(model: str) -> bool:
-    """Tell by its name whether an encoder has one space for several languages."""
+    """Return whether an encoder is multilingual, by its name."""
     return _MANY.search(model) is not None
 
 
 def word_weights(
     asked: Mapping[str, float], held: Mapping[str, float], least: float
 ) -> dict[str, float]:
-    """Weigh word channels by the share of passages that are in the question's language.
+    """Return the weights of word channels: share of passages in the question's language.
 
-    `asked`: how likely the question is in each. The learned sparse encoder knows English alone.
+    `asked`: probability of the question per language; `held`: share of passages per language. The
+    learned sparse encoder supports English only.
     """
     share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
     english = share.get(ENGLISH, 0.0)
@@ -51,16 +52,15 @@ def word_weights(
 
 
 def reads_english_only(model: str) -> bool:
-    """Return whether an encoder is known, by its name, to be trained on English only."""
+    """Return whether an encoder is known by its name to be trained on English only."""
     return _ENGLISH.search(model) is not None
 
 
 def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
-    """Weigh the encoders that know English only by the probability of an English question.
+    """Return the weights of English-only encoders: the probability of an English question.
 
     `asked`: probability of the question per language. `held`: share of the passages per language;
-    other languages are not compared, so that a question of names in an English namespace is
-    English.
+    others are ignored, so that a question of names in an English namespace counts as English.
     """
     known = sum(asked.get(code, 0.0) for code in held)
     english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0

@@ -12,7 +12,7 @@ _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 
 @lru_cache(maxsize=8192)
 def content_stems(text: str) -> tuple[str, ...]:
-    """Return the stems of all words but stop words, in order; two letters each of solid scripts."""
+    """Return the stems of all words but stop words, in order; character pairs for solid scripts."""
     words = chain.from_iterable(
         (run,) if run.isascii() else in_pairs(run) for run in WORD.findall(normalise(text))
     )
@@ -20,15 +20,15 @@ def content_stems(text: str) -> tuple[str, ...]:
 
 
 def ids(text: str) -> frozenset[str]:
-    """Return the identifiers (HP:0001250) that a text holds, written with a colon."""
+    """Return the identifiers in a text, upper case with a colon (HP:0001250)."""
     return frozenset(item.upper().replace("_", ":") for item in ID_IN_CLAIM.findall(text))
 
 
 def names(text: str) -> frozenset[str]:
     """Return the folded names in one sentence.
 
-    A name has a capital or a digit inside (mTOR, p53, IL-6, NVIDIA), or begins with a capital
-    and is not the sentence's first word.
+    A name has an inner capital or digit (mTOR, p53, IL-6, NVIDIA), or is capitalised and not the
+    sentence's first word.
     """
     folded_names: set[str] = set()
     first = True

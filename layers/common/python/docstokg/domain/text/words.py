@@ -1,4 +1,4 @@
-"""The text analyser: word pattern, stop words, stemmers, and normal forms of texts."""
+"""Text analyser: word pattern, stop words, stemmers, and normal forms."""
 
 import re
 import threading
@@ -11,23 +11,23 @@ from typing import Final, Literal
 WORD: Final = re.compile(r"[^\W_]+")
 """A run of letters and digits of any script."""
 
-# Written without spaces, or (Korean) with particles glued to the words.
+# Scripts without spaces, or (Korean) with particles attached to words.
 SOLID = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 
 CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
-"""A whole id in a file: any prefix, anything behind it but an address."""
+"""A whole id in a file: any prefix; the rest is not an address."""
 
 CURIE_IN_TEXT: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
-"""An id within a text: digits only, so that `host:8080/x`, times and words are none."""
+"""An id within a text: a prefix and digits, as in HP:0001250; also matches `host:8080`."""
 
 ID_IN_CLAIM: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
-"""An id that claim and passage must share: also as models and file names write it, HP_0001250."""
+"""An id that claim and passage must share; also the form HP_0001250 of models and file names."""
 
 _MOST_SIGNS: Final = 30
-# Accents are neither letters nor ASCII; so are many signs, which being cut apart does no harm.
+# Matches accents and many other signs; splitting at those is harmless.
 _SIGNS: Final = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _INVISIBLE: Final = re.compile(
@@ -38,26 +38,25 @@ _INVISIBLE: Final = re.compile(
 STOP_WORDS: Final = frozenset(
     resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
-"""English function words, selected from stopwordsiso (training/README.md).
-
-Search terms, names and features leave the same words out. Halves of contractions are among them,
-because a word ends at the apostrophe; "may" and "us" are not, because of the month and the country.
-"""
+"""English function words, selected from stopwordsiso (training/README.md). Excluded from search
+terms, names and features. Includes halves of contractions; excludes "may" and "us" (the month and
+the country)."""
 
 FOREIGN: Final = frozenset(
     resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
 )
-"""Small words of six languages that English does not have: a claim with them is in none of it."""
+"""Function words of six languages that do not exist in English."""
 
 
 _BLANK_LETTERS: Final = "\u115f\u1160\u2800\u3164\uffa0"
-"""Fillers that Unicode calls letters or symbols, and no font draws."""
+"""Fillers that Unicode classifies as letters or symbols, but that fonts do not draw."""
 
 
 def is_visible(text: str) -> bool:
-    """Return whether a text has a letter, digit, punctuation mark or symbol that is drawn.
+    """Return whether a text has a visible letter, digit, punctuation mark or symbol.
 
-    White space, format characters, controls, lone accents and private use characters are not.
+    White space, format and control characters, lone accents and private-use characters are not
+    visible.
     """
     return any(
         unicodedata.category(character)[0] in "LNPS" and character not in _BLANK_LETTERS
@@ -66,11 +65,10 @@ def is_visible(text: str) -> bool:
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Normalise a text, in time linear in its length.
+    """Normalise a text in linear time.
 
-    Putting accents on one letter into their order takes time quadratic in their number: a run of
-    more than 30 signs, which no script needs (Unicode's Stream-Safe Text Format), is normalised
-    30 at a time.
+    Ordering accents takes quadratic time, so a run of more than 30 signs (see Unicode's Stream-Safe
+    Text Format) is normalised 30 at a time.
     """
     if text.isascii():
         return text
@@ -84,7 +82,7 @@ def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
 
 
 def is_compatible(text: str) -> bool:
-    """Tell whether NFKC changes nothing, in time linear in the length."""
+    """Return whether NFKC leaves a text unchanged, in linear time."""
     if text.isascii():
         return True
     if _SIGNS.search(text) is not None:
@@ -96,7 +94,7 @@ def is_compatible(text: str) -> bool:
 def stemmer(algorithm: str) -> Callable[[str], str]:
     """Return the stemming function of a Snowball algorithm ("english"), cached per word.
 
-    `KeyError` for an unknown algorithm. The package is imported by the first call (14 ms).
+    Raise `KeyError` for an unknown algorithm. The first call imports the package (14 ms).
     """
     import snowballstemmer
 
@@ -111,12 +109,12 @@ def stemmer(algorithm: str) -> Callable[[str], str]:
 
 
 def stem(word: str) -> str:
-    """Return the English stem of a folded word; words with digits or accents are their own stem."""
+    """Return the English stem of a folded word; words with digits or accents are unchanged."""
     return stemmer("english")(word) if word.isascii() and word.isalpha() else word
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield a word, or each pair of neighbouring characters of scripts without spaces."""
+    """Yield a word, or each pair of adjacent characters of scripts without spaces."""
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
@@ -131,22 +129,22 @@ def english_share(words: Sequence[str]) -> float:
 
 
 def fold(text: str) -> str:
-    """NFKC, casefold, every run of non-alphanumerics one space, trimmed; else the trimmed text.
+    """Return NFKC, casefolded text with non-alphanumeric runs as single spaces; else trimmed text.
 
-    The form in which names are compared, where `IL-6` is `il 6`.
+    Used to compare names: `IL-6` becomes `il 6`.
     """
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 
 
 def normalise(text: str) -> str:
-    """Give `text` in NFKC, casefolded, without invisible characters; punctuation stays.
+    """Return NFKC, casefolded text without invisible characters; punctuation is kept.
 
-    The form in which sentences are compared, where a point ends a number or a sentence.
+    Used to compare sentences.
     """
     return compatible(visible(text)).casefold()
 
 
 def visible(text: str) -> str:
-    """Give `text` without characters nobody sees: zero width, direction, tags, controls."""
+    """Return `text` without invisible characters: zero width, direction, tags, controls."""
     return _INVISIBLE.sub("", text)
