@@ -35,17 +35,17 @@ STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
 LAYOUT = "table, h1, h2, h3, h4, h5, h6"
-"""A table that holds one of these arranges a page, and is none of data."""
+"""A table that contains one of these is a page layout, not data."""
 
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
 MOST_MARGIN = 12
-"""Spaces before code in a list in lists, beside its own: lines of a byte would become long ones."""
+"""Maximum indent of code in nested lists; limits the growth of deeply nested short lines."""
 LEAST_SHARE = 0.3
-"""A `main` with less of the page's text than this is none."""
+"""Minimum share of the page's text in a main element; smaller ones are ignored."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take what a reader sees of a page without its navigation; nothing it links to is read."""
+    """Extract a page's visible text without navigation; no link is followed."""
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)
     title_node = tree.css_first("title")
@@ -69,7 +69,7 @@ def _main(body: LexborNode) -> LexborNode:
 
 
 def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write the blocks below a node; what stands between blocks is a paragraph of its own."""
+    """Write the blocks below a node; text between blocks becomes a paragraph."""
     _walk_all(node.iter(include_text=True), maker, depth)
 
 
@@ -94,7 +94,7 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
 
 
 def _is_left_out(node: LexborNode) -> bool:
-    """Tell whether a node is none of a page's text: script, comment, or the way to other pages."""
+    """Return whether a node is not page text: script, comment or navigation."""
     tag = node.tag or ""
     if tag == "-text":
         return False
@@ -102,10 +102,10 @@ def _is_left_out(node: LexborNode) -> bool:
 
 
 def _steers(node: LexborNode) -> bool:
-    """Tell whether a node only leads to other pages.
+    """Return whether a node is navigation.
 
-    By its role, by a class that generators of manuals give, or by two links of its own to the
-    page before, behind or above.
+    Signs: its role, a class that manual generators use, or at least two direct links of a relation
+    such as `prev`, `next` or `up`.
     """
     attributes = node.attributes
     if attributes.get("role") == "navigation":
@@ -158,7 +158,7 @@ def _follows_term(node: LexborNode) -> bool:
 
 
 def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write a term with its description; what has lines of its own stands below the two."""
+    """Write a term with its description; lists, tables and code follow as blocks."""
     children = list(node.iter(include_text=True))
     structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
     plain = next(structured, len(children))
@@ -168,7 +168,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
-    """Give the lines of a list, and between them the code that stands in it."""
+    """Yield the lines of a list and the code blocks between them."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
@@ -188,7 +188,7 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 
 
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
-    """Give words and code in their order."""
+    """Yield text and code in order."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     words: list[str] = []
@@ -210,12 +210,12 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    """Give the lines of code four spaces in, as a plain text sets it off; "" for none."""
+    """Return the lines of code indented by four spaces, "" if there are none."""
     return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
-    """Tell whether a node is, or has somewhere below it, one of the tags."""
+    """Return whether a node is, or contains, one of the tags."""
     if node.tag == "-text":
         return False
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
@@ -244,7 +244,7 @@ def _holds_blocks(node: LexborNode) -> bool:
 
 
 def _inline(node: LexborNode, depth: int) -> str:
-    """Give the text of a node without what is left out; blocks and breaks become spaces."""
+    """Return a node's text without excluded elements; blocks and breaks become spaces."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     if node.tag == "-text":

@@ -11,14 +11,14 @@ from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
 MOST_REPEATED = 1_000
-"""How often a row or a cell that says "I stand here many times" is written."""
+"""Maximum number of copies of a repeated row or cell."""
 
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read a text, a presentation or a spreadsheet by what is in it."""
+    """Read a text, a presentation or a spreadsheet, by its content."""
     package = Package(raw, "OpenDocument file")
     body = package.tree("content.xml").find("body")
     maker = TextMaker()
