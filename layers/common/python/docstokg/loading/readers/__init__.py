@@ -1,1 +1,1 @@
-"""One file a format that needs no vendor: each turns a file into raw chunks and entities."""
+"""Readers of formats without vendor packages: each returns raw chunks or entities."""

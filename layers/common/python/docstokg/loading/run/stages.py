@@ -1,9 +1,9 @@
-"""The six stages of a load over a bucket: each may run twice, in any number of processes.
+"""The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions that `pipeline.load` calls, so both end in the same content. `read` writes
-each object's rows into shards, `encode` and `names` add the output of the models, `resolve` stages
-all rows in the order of their paths and makes the plan, `write` writes the documents of one shard,
-and `close` does the last steps.
+They call the functions of `pipeline.load`, so both lead to the same content. `read` writes each
+object's rows into shards, `encode` and `names` add model output, `resolve` stages all rows in path
+order and makes the plan, `write` writes the documents of one shard, and `close` does the last
+steps.
 """
 
 import json
@@ -76,23 +76,23 @@ from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 LARGEST_OBJECT = 500_000_000
-"""Bytes: the whole of an object is in memory while its rows are read."""
+"""Maximum bytes of an object, which is in memory while its rows are read."""
 
 MOST_NAMED = 1000
-"""Rejections that a run's report names; all of them are in `rejects/resolve.jsonl`."""
+"""Maximum rejections in a run's report; all are in `rejects/resolve.jsonl`."""
 
 SHARDS_AT_HAND = 4
 AHEAD = 8
 CLOSING = "closing.json"
 VECTORS, NAMES = "vectors", "names"
 LOST = "lost"
-"""Where the machine notes the shards that ended who read them."""
+"""Where the state machine records shards that crashed their reader."""
 
 Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Write the rows of some objects into shards, with a reason for each that cannot be read."""
+    """Write the rows of objects into shards, with a reason for each unreadable object."""
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
@@ -122,7 +122,7 @@ def _read_object(
     readers: Readers,
     writer: ShardWriter,
 ) -> int:
-    """Write one object's rows; `LoadError` when it holds none that could be read."""
+    """Write one object's rows; raise `LoadError` if none could be read."""
     inner = sources.inner(item.key)
     if item.size > LARGEST_OBJECT:
         raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
@@ -144,7 +144,7 @@ def _read_object(
         try:
             rows = list(rows_of(here, readers))
         except (ValueError, RecursionError, MemoryError, ArithmeticError, LookupError) as broken:
-            # What no reader foresaw of one document costs that document, not its batch.
+            # An unexpected error rejects one document, not its batch.
             raise LoadError(f"it could not be read ({type(broken).__name__})") from broken
         return writer.add(inner, item.etag, rows)
 
@@ -152,7 +152,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Encode the chunks of some shards."""
+    """Encode the chunks of shards."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -167,7 +167,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Find the names in the chunks of some shards."""
+    """Find the names in the chunks of shards."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 
@@ -187,9 +187,9 @@ def _put_output(
 def resolve(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Stage every row, in the order of the paths, and write the plan of the load.
+    """Stage every row in path order, and write the plan of the load.
 
-    Killed, it starts again; `LoadError` if it does not end in its `time`.
+    After a kill it starts again; raises `LoadError` if its `time` is not enough.
     """
     run = task.run
     if is_closed(run, objects):
@@ -221,7 +221,7 @@ class _Resolution:
         self.files = 0
         self.models: Models | None = None
         self.paths: dict[str, str] = {}
-        # An object that filled several shards may need one again.
+        # Rows of an object in several shards may revisit one.
         self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class _Resolution:
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
-        """Note the objects that are listed and read; return the stores with the run's models."""
+        """Collect the listed and read objects; return the stores with the run's models."""
         run, objects = self.run, self.objects
         self.manifest = ShardManifest(
             (inner, entry.etag)
@@ -287,7 +287,7 @@ class _Resolution:
         return replace(stores, embedder=embedder, names=names)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
-        """Return the parts of a shard and the models that read it, None if the shard was lost."""
+        """Return the parts of a shard and its models, None if the shard was lost."""
         models = models_of(self.run, self.objects, shard)
         if {"dense", "names"} <= models.keys():
             return Shard.fetched(self.run, self.objects, shard).parts, models
@@ -346,9 +346,9 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in some shards, with their mentions.
+    """Write the documents that begin in these shards, with their mentions.
 
-    Any number of tasks may do so at once, each for other shards. `resolvers`: of this process.
+    Tasks of different shards can run in parallel. `resolvers`: of this process.
     """
     run = task.run
     written = chunks = 0
@@ -388,9 +388,9 @@ def _write_shard(
 def close(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Write edges, remove documents, link earlier chunks again, end the load and report.
+    """Write edges, remove documents, relink stored chunks, end the load and report.
 
-    If its `time` ends first, the next task goes on from the `cursor` of the answer.
+    If its `time` ends first, the next task continues from the `cursor` of the answer.
     """
     run = task.run
     if task.failed:
@@ -423,7 +423,7 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete the objects of a run that has ended, except its report."""
+    """Delete the objects of a finished run, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -432,7 +432,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Do the last steps of a load; return where they stopped, None if all is done."""
+    """Do the last steps of a load; return where they stopped, None if all are done."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -447,7 +447,7 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report the reason and release the leases; the load stays unfinished and can be run again."""
+    """Report the reason and release the leases; the load stays unfinished and can be repeated."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

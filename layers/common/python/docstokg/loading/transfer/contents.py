@@ -1,4 +1,4 @@
-"""What two stores hold, as canonical lines: the same in every store that holds the same."""
+"""Contents of both stores as canonical lines: equal contents have equal lines."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from docstokg.loading.read.source_registry import document_rows
 from docstokg.ports import DocumentRegister, GraphWriter, IndexWriter
 
 DIGITS = 4
-"""Of a sparse weight: encoders round to three, a store may keep 32 bits."""
+"""Digits of a sparse weight: encoders round to three, a store may keep 32 bits."""
 
 
 def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:
@@ -41,7 +41,7 @@ def graph_rows(graph: GraphWriter, namespace: str) -> Iterator[str]:
 def digests(
     index: IndexWriter, graph: GraphWriter, register: DocumentRegister, namespaces: Iterable[str]
 ) -> tuple[str, str, str]:
-    """Hash what the index with its documents holds, what the graph holds, and both."""
+    """Return the SHA-256 of index and documents, of the graph, and of both."""
     names = list(namespaces)
     first = _digest(
         (name, chain(index_rows(index, name), document_rows(register, name))) for name in names
@@ -60,7 +60,7 @@ def _chunk(chunk: ChunkRecord) -> dict[str, object]:
 
 
 def _compact(vector: bytes | None) -> str | None:
-    """Give a vector's compact form; zeros have no direction, and a store may drop them."""
+    """Return a vector's compact form; zero vectors are None, as a store may drop them."""
     return quantise(vector).hex() if vector is not None and any(vector) else None
 
 
