@@ -1,4 +1,4 @@
-"""One load at a time into an OpenSearch index: a lease in the store, for loaders of any machine."""
+"""Exclusive loads into an OpenSearch index: a lease in the store, for loaders on any machine."""
 
 import functools
 import os
@@ -23,17 +23,17 @@ CONFLICT = 409
 
 
 class LoadLease:
-    """A document of the register that its holder writes again and again.
+    """A document of the register that its holder rewrites regularly.
 
-    No clocks are compared: who waits and sees it unchanged for LEASE_S of its own time takes it,
-    and the server's sequence number lets exactly one of them. A holder that was paused for so
-    long notices before its next write. On the holder's own machine nobody waits for a process
-    that is gone. The tasks of a run, on any machines, share one: whoever of them writes it keeps it
-    for all, and it runs out when none is left.
+    No clocks are compared: a waiting process that sees it unchanged for LEASE_S of its own time
+    takes it; the server's sequence number admits only one. A holder that was paused for so long
+    detects the loss before its next write. Leases of dead processes on the same machine are taken
+    at once. The tasks of a run share one lease on all machines; it expires when none of them renews
+    it.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
-        """`name`: alias of the chunk index."""
+        """Create a lease; `name`: alias of the chunk index."""
         self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._path = server, name, f"/{name}-documents"
         self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
@@ -48,9 +48,9 @@ class LoadLease:
     def acquire(
         self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
     ) -> None:
-        """Wait until nobody else loads; `Timeout` after `wait_s`.
+        """Wait until there is no other load; raise `Timeout` after `wait_s`.
 
-        `run`: who writes for the same run, here or elsewhere, has the lease too.
+        `run`: tasks of the same run, here or elsewhere, share the lease.
         """
         with self._taking:
             if self._stamp is None:
@@ -85,7 +85,7 @@ class LoadLease:
         threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
 
     def check(self) -> None:
-        """Refuse to go on when the lease was held and is lost: somebody else writes now."""
+        """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
         if self._stamp is None:
             return
         if time.monotonic() - self._renewed >= LEASE_S - CALL_S:
@@ -99,7 +99,7 @@ class LoadLease:
     def release(self, more: bool = False) -> None:
         """Release the lease; one that cannot be deleted expires.
 
-        So does one of a run of which `more` tasks follow, or are under way elsewhere.
+        `more`: let it expire, because tasks of the same run follow or are active elsewhere.
         """
         with self._taking:
             self._users = max(0, self._users - 1)
@@ -133,7 +133,7 @@ class LoadLease:
                 stamp = self._write(self._stamp) or self._of_our_run()
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_renewed", **cause(exc))
-                # Tried again soon; after LEASE_S somebody else may have it.
+                # Retried soon; after LEASE_S another loader may have it.
                 if time.monotonic() - self._renewed >= LEASE_S:
                     self._renewed = 0.0
                 return
@@ -146,7 +146,7 @@ class LoadLease:
         return stamp if self._run and holder == self._run else None
 
     def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Write the lease: where there is none, or over what has this stamp; None when not so."""
+        """Create the lease, or overwrite the one with this stamp; return None on conflict."""
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": NAME, "record": holder}
         path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
@@ -167,7 +167,7 @@ class LoadLease:
 def _process(pid: int) -> str:
     """Return an id of a running process, unique among machines; "" if it is unknown or ended.
 
-    Machine since its start, space of process numbers, number, and when it began.
+    Boot id of the machine, PID namespace, PID, and start time.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -179,7 +179,7 @@ def _process(pid: int) -> str:
 
 
 def _is_gone(holder: str) -> bool:
-    """Return whether the named process was one of this machine and is no more."""
+    """Return whether the process was on this machine and has ended."""
     mine = _process(os.getpid()).split()
     holder_words = holder.split()
     return (
