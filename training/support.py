@@ -1,4 +1,4 @@
-"""Fit the model of docstokg.domain.answer.support and print how it ranks claims of left-out sets.
+"""Fit the model of docstokg.domain.answer.support and print its ranking of left-out sets.
 
     python -m training.support [--data ../shared/data] [--output FILE]
 
@@ -6,8 +6,8 @@ Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_tra
 support a claim against abstracts that contradict it or were found not to decide). faithbench_dev
 and expertqa_val are only measured. Every set and each of its two labels weighs the same. A set has
 its own intercept, so that differences between sets do not bias the weights; the model's intercept
-is their mean. The card has for each set: AUC with its standard error from a fit without
-the set's folder, next to the share of the claim's stems that the sources contain (`line`).
+is their mean. The card has for each set: AUC with its standard error from a fit without the set's
+folder, next to the share of the claim's stems that the sources contain (`line`).
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
-    """Return the claims of a folder with features; claims without a source sentence are left out.
+    """Return the claims of a folder with features; claims without a source sentence are skipped.
 
     A folder without `claims*.jsonl` is read as SciFact.
     """
@@ -86,7 +86,7 @@ def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
 
 
 def scifact(folder: Path) -> list[LabelledClaim]:
-    """Return SciFact's claims, each with every abstract that people read for it."""
+    """Return SciFact's claims, each with every abstract that was labelled for it."""
     texts = {row["doc_id"]: row["text"] for row in _lines(folder / "passages.jsonl")}
     claims = []
     for row in _lines(folder / "questions.jsonl"):
