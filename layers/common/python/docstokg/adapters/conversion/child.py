@@ -1,8 +1,8 @@
 """Child process for conversion: each file is converted in a fork with limits.
 
-A fork cannot open files or sockets; its CPU time and memory are limited. The process reads requests
-from standard input, `{"task", "suffix", "size"}` plus `size` bytes, and replies in the same format.
-Tasks: `convert`, and for one `page` of a PDF `draw` and `read`.
+A fork cannot open files or sockets; its CPU time and memory are limited. Requests on standard
+input: `{"task", "suffix", "size"}` plus `size` bytes; replies have the same format. Tasks:
+`convert`, and `draw` and `read` for one `page` of a PDF.
 """
 
 import base64
@@ -32,11 +32,11 @@ CPU_S = 60
 """Default CPU limit of one conversion, in seconds."""
 
 MEMORY_BYTES = 512 * 1024 * 1024
-"""Memory limit, in addition to the memory in use when a conversion starts."""
+"""Memory limit beyond the memory already in use."""
 
 READ_CPU_S = 30
 READ_BYTES = 1024 * 1024 * 1024
-"""Limits of reading one scanned page: a full A4 page takes 5 s and 470 MB, 60 MB of it models."""
+"""Limits per scanned page: a full A4 page takes 5 s and 470 MB, 60 MB of it models."""
 
 # Converting these opens the files that converters load lazily.
 _SAMPLES = {
@@ -64,7 +64,7 @@ _SAMPLES = {
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
-    """Answer requests until the input ends; each conversion may use `cpu_s` seconds of CPU."""
+    """Answer requests until the input ends; a conversion may use `cpu_s` seconds of CPU."""
     logging.disable()  # Library warnings do not belong in the log
     prepared: set[str] = set()
     while line := requests.readline():
@@ -85,7 +85,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
 
 
 def _prepare(suffix: str) -> None:
-    """Import everything that this format may need: a fork cannot open files."""
+    """Import all modules of a format: a fork cannot open files."""
     kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
     holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
     for known in (
@@ -94,7 +94,7 @@ def _prepare(suffix: str) -> None:
         # A missing package rejects each such file later.
         with contextlib.suppress(LoadError, ImportError):
             convert(known, _SAMPLES.get(known, b"# a\n\n- b\n"))
-    # Without charset-normalizer, texts in other alphabets are rejected one by one.
+    # Without charset-normalizer such texts are rejected.
     with contextlib.suppress(LoadError):
         convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
     for module in pkgutil.iter_modules(encodings.__path__):
@@ -103,7 +103,7 @@ def _prepare(suffix: str) -> None:
 
 
 def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: BinaryIO) -> bytes:
-    """Convert in a fork; a fork that dies without a reply is reported by its exit status."""
+    """Convert in a fork; report a crash by its exit status."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -130,7 +130,7 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
 
 
 def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
-    """Read a fork's output; kill the fork when the requester has closed its end."""
+    """Read a fork's output; kill the fork if the requester has disconnected."""
     watch = select.poll()
     watch.register(reader, select.POLLIN)
     watch.register(requests, 0)  # a closed pipe is reported without a flag
@@ -170,7 +170,7 @@ def _done(request: dict[str, Any], raw: bytes) -> dict[str, Any]:
 
 def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:
     try:
-        # Library output about a hostile file must not mix with the load's output.
+        # Keep library output out of the load's output.
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             return json.dumps(work(), default=_plain).encode()
     except LoadError as refused:

@@ -27,7 +27,7 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
-    """Read each file of an archive; an unread file yields an outline with its reason."""
+    """Read each file of an archive; unread files have a reason."""
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
         raise LoadError(f"it holds {len(package.names):,} files, more than {MOST_MEMBERS:,}")
@@ -133,7 +133,7 @@ def _text(content: bytes, charset: str) -> tuple[str, str]:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """Return a header on one line, or "" if it is missing or malformed."""
+    """Return a header on one line, "" if missing or malformed."""
     try:
         return one_line(str(message.get(name, "")))[:1000]
     except (ValueError, IndexError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org: the text is unchanged; patterns find its structure."""
+"""Code, settings, TeX and Org: unchanged text, structure found by patterns."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _KINDS = (
 _DEFINITION = re.compile(
     rf"^[ \t]{{0,4}}(?:(?:{'|'.join(_WORDS.split())})\b(?:\([a-z]+\))?[ \t]+)*+"
     rf"(?:{'|'.join(_KINDS.split())})\b[ \t]+[\w*(<]"
-    # C and Java: a type, a name and arguments, without the end of a statement.
+    # C and Java: type, name and arguments, without a statement's end.
     r"|^(?!(?:if|for|while|switch|return|else|case|do|elif|with|import|from|print)\b)"
     r"[A-Za-z_][\w:<>,]*[ \t*&]+[\w:~]+\([^;={}\n]*\)?[ \t]*(?:const[ \t]*)?\{?[ \t]*$"
     r"|^CREATE[ \t]+\w+|^\w[\w-]*\(\)[ \t]*\{",
@@ -45,7 +45,7 @@ _SETTINGS = re.compile(
 
 
 def convert_code(raw: bytes) -> tuple[Outline, ...]:
-    """Find functions and classes, each with the comment above it; anchors are line numbers."""
+    """Find functions and classes, each with its comment; anchors are line numbers."""
     text, encoding = _read(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
     starts = sorted(set(begins))
@@ -97,7 +97,7 @@ def _read(raw: bytes) -> tuple[str, str]:
 def _headings(
     text: str, pattern: re.Pattern[str], about: Callable[[re.Match[str]], tuple[int, str]]
 ) -> tuple[Block, ...]:
-    """Return a heading per match, with its level and words; its anchor is its line."""
+    """Return a heading per match; its anchor is its line."""
     blocks, line, before = [], 1, 0
     for found in pattern.finditer(text):
         line, before = line + text.count("\n", before, found.start()), found.start()
@@ -106,7 +106,7 @@ def _headings(
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Return the start of the comments and decorators directly above a line."""
+    """Return the start of the comments and decorators directly above."""
     while start:
         above = text.rfind("\n", 0, start - 1) + 1
         if not _BEFORE.match(text, above, start):

@@ -11,7 +11,7 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _RUN = re.compile(rb"[\x80-\xff]+")
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 MOST_CONTROLS = 50
-"""A text has at most one control character per this many."""
+"""One control character per this many is allowed."""
 
 SAMPLE = 200_000
 _BOMS = (
@@ -22,7 +22,7 @@ _BOMS = (
 )
 _DECLARED = re.compile(rb"(?:charset|encoding|coding)\s*[=:]\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
 WESTERN = "cp1252"
-"""Superset of Latin-1; all bytes except five are letters or signs."""
+"""Superset of Latin-1; only five bytes are undefined."""
 
 
 def decode(raw: bytes) -> tuple[str, str]:
@@ -49,10 +49,10 @@ def decode(raw: bytes) -> tuple[str, str]:
 
 
 def _likely(raw: bytes) -> str:
-    """Guess the encoding: cp1252 if most high bytes are isolated, like Western accents."""
+    """Guess the encoding: cp1252 if high bytes are mostly isolated."""
     sample = raw[:SAMPLE]
     high = len(_HIGH.findall(sample))
-    # charset-normalizer needs more than a few words and confuses Latin code pages.
+    # charset-normalizer needs longer texts and confuses Latin code pages.
     if 2 * sum(len(run) == 1 for run in _RUN.findall(sample)) > high:
         return WESTERN
     try:
@@ -72,7 +72,7 @@ def _checked(raw: bytes, name: str) -> tuple[str, str]:
 
 
 def _check_controls(count: int, length: int) -> None:
-    """Raise `LoadError` for too many control characters: `count` in the first `SAMPLE`."""
+    """Raise `LoadError` for too many control characters in the first `SAMPLE`."""
     if count * MOST_CONTROLS > min(length, SAMPLE):
         raise LoadError("it is no text: it is full of control characters")
 

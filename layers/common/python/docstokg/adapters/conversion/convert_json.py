@@ -1,4 +1,4 @@
-"""Notebooks and JSON documents: their texts with their key paths."""
+"""Notebooks and JSON documents."""
 
 import json
 import math
@@ -20,7 +20,7 @@ _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
 
 
 def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
-    """Read Markdown cells as Markdown, code cells as code, and the text that cells printed."""
+    """Read Markdown and code cells, and the text that cells printed."""
     book = _parsed(raw)[0]
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise LoadError("it is no notebook: it has no cells")
@@ -43,7 +43,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
-    """Read an object with `text`, or a list of them; other JSON becomes values by key path."""
+    """Read objects with `text`; other JSON becomes values by key path."""
     value, encoding = _parsed(raw)
     if _is_document(value):
         return (_document(value, encoding),)

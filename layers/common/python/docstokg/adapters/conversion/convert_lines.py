@@ -1,4 +1,4 @@
-"""Writer for converters that produce a new text, block by block."""
+"""Writer for converters that produce a new text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,14 +18,14 @@ MOST_COLUMNS = 64
 """Maximum span of a merged cell; Word allows 63 columns."""
 
 LONGEST_COPY = 200
-"""Maximum characters that each row repeats of a cell merged over rows."""
+"""Maximum repeated characters of a cell merged over rows."""
 
 GOES_ON = "\2"
 """Marks a word that continues on the next line."""
 
 
 class TextMaker:
-    """Collects a document's text and blocks, separated by blank lines."""
+    """Collects a text and its blocks, separated by blank lines."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -36,7 +36,7 @@ class TextMaker:
     def add(
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
     ) -> None:
-        """Write one block unless it is empty; lines of tables, lists and code are children."""
+        """Write a block unless it is empty; lines of tables, lists and code are children."""
         if not is_visible(text):
             return
         start = self._length
@@ -55,7 +55,7 @@ class TextMaker:
         self.add("heading", words, min(max(level, 1), 6), words, anchor)
 
     def row(self, names: Sequence[str], values: Sequence[str], anchor: str = "") -> None:
-        """Write a data row as a passage: one `name: value` line per column."""
+        """Write a data row as a passage of `name: value` lines."""
         pairs = [
             f"{names[at] if at < len(names) else f'column {at + 1}'}: {value}"
             for at, value in enumerate(values)
@@ -97,7 +97,7 @@ class TextMaker:
                     self.places.append(Place(start, start + len(part), *cell.box))
                 start += len(part) + len(between)
             line = between.join(parts)
-            # Without a final stop the chunker takes a row for a heading.
+            # Without a final stop a row looks like a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
         return names
 
@@ -143,7 +143,7 @@ class TextMaker:
 
 
 def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
-    """Yield rows with one cell per column; copies of a spanning cell have `columns` 0."""
+    """Yield one cell per column; copies of a spanning cell have `columns` 0."""
     below: dict[int, tuple[int, Cell]] = {}
     above: list[Cell] = []
     for row in rows:
@@ -165,7 +165,7 @@ def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
 
 
 def _copied(cell: Cell) -> str:
-    """Return a cell's text for the rows below, cut at a word."""
+    """Return a cell's text, shortened to whole words."""
     text = cell.text or ""
     return text if len(text) <= LONGEST_COPY else text[:LONGEST_COPY].rpartition(" ")[0]
 
@@ -186,5 +186,5 @@ def moved(block: Block, by: int) -> Block:
 
 
 def one_line(text: str) -> str:
-    """Return a text with every run of white space as one space."""
+    """Return a text with white space normalised to single spaces."""
     return " ".join(text.split())

@@ -25,7 +25,7 @@ _BARE = frozenset(_BARE_NAMES.split())
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read a manual page's sections, options with their descriptions, and code.
+    """Read sections, options with descriptions, and code.
 
     A file without troff commands is read as plain text.
     """

@@ -13,7 +13,7 @@ from docstokg.contracts.outline import Block, BlockKind, Outline
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
 LONGEST_HEADING = 300
-"""Maximum parsed characters of a heading; inline parsing is not linear in length."""
+"""Maximum parsed characters of a heading; inline parsing is not linear."""
 
 _KINDS: dict[str, BlockKind] = {
     "heading": "heading",
@@ -37,7 +37,7 @@ class MarkdownConverter:
         self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
 
     def outline(self, text: str) -> Outline:
-        """Find the blocks; inline markup is parsed in headings only."""
+        """Find the blocks; only headings are parsed inline."""
         lines = [len(match[0]) for match in _LINE.finditer(text)]
         begins = list(accumulate(lines, initial=0))
         tree = SyntaxTreeNode(self._blocks.parse(text))
@@ -85,13 +85,13 @@ class MarkdownConverter:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the blocks of a text; the text is unchanged."""
+    """Find the blocks of an unchanged text."""
     text, encoding = decode(raw)
     outline = MarkdownConverter().outline(text)
     return (Outline(text, outline.blocks, outline.title, encoding),)
 
 
 def _term(line: str) -> str:
-    """Return a list item's first line as its label if short, as in `* --force`."""
+    """Return a short first line of an item as its label, as in `* --force`."""
     words = " ".join(line.lstrip(" \t-*+0123456789.)").split())
     return words if 0 < len(words) <= 60 else ""

@@ -1,4 +1,4 @@
-"""PDF by PDFium: words with their places, page by page; actions, links and scripts are ignored."""
+"""PDF by PDFium: words with places; actions, links and scripts are ignored."""
 
 import struct
 import zlib
@@ -91,7 +91,7 @@ class _Pages:
 
 
 class _Writer:
-    """Writes pages in order; a table may continue over several."""
+    """Writes pages; a table may continue over several."""
 
     def __init__(self) -> None:
         self.maker = TextMaker()
@@ -115,7 +115,7 @@ class _Writer:
 
 
 def _read(place: Place, reading: Reading) -> Place:
-    """Return the place with the lowest OCR confidence of its words."""
+    """Return the place with the lowest confidence of its words."""
     x0, y0, x1, y1 = place[2:6]
     inside = [
         sure
@@ -157,7 +157,7 @@ def _png(page: pdfium.PdfPage, scale: float) -> bytes:
 
 
 def opened(raw: bytes) -> pdfium.PdfDocument:
-    """Open a file; raise `LoadError` with the reason if it cannot be read."""
+    """Open a file; raise `LoadError` if it cannot be read."""
     try:
         return pdfium.PdfDocument(raw)
     except pdfium.PdfiumError as broken:

@@ -1,4 +1,4 @@
-"""Generic XML: paragraphs, titles as headings, and records as `name: value` lines."""
+"""Generic XML: paragraphs, headings, and records of `name: value` lines."""
 
 from xml.etree.ElementTree import Element
 
@@ -11,7 +11,7 @@ HEADINGS = frozenset(("title", "head", "heading"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read all texts and attributes in order; an `html` root is read as HTML."""
+    """Read texts and attributes in order; an `html` root is read as HTML."""
     root = parse(raw)
     if root.tag == "html":
         from docstokg.adapters.conversion.convert_html import convert as convert_html
@@ -26,7 +26,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _walk(element: Element, maker: TextMaker, depth: int) -> None:
-    """Write an element: prose is a paragraph, plain values are a record."""
+    """Write an element as paragraph, record or nested parts."""
     anchor = element.get("id", "")
     if element.tag in HEADINGS and len(element) == 0:
         words = one_line(element.text or "")
@@ -43,13 +43,13 @@ def _walk(element: Element, maker: TextMaker, depth: int) -> None:
 
 
 def _is_prose(element: Element) -> bool:
-    """Return whether an element has text of its own and is not a plain value with attributes."""
+    """Return whether an element is prose: text with children or without attributes."""
     own = (element.text or "") + "".join(child.tail or "" for child in element)
     return bool(own.strip()) and (len(element) > 0 or not element.attrib)
 
 
 def _line(element: Element) -> str:
-    """Return a value as `name: value`, preceded by its attributes."""
+    """Return `name: value`, preceded by the attributes."""
     values = [f"{key}={value}" for key, value in element.attrib.items() if value.strip()]
     text = one_line(element.text or "") if len(element) == 0 else ""
     told = [one_line(", ".join(values)), text]

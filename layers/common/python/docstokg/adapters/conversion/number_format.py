@@ -58,7 +58,7 @@ def _elapsed(number: Decimal, unit: str, section: str) -> str:
 
 
 def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
-    """Return the date, time or both as the code requires; "" if the day is out of range."""
+    """Return date, time or both; "" if out of range."""
     try:
         moment = epoch + datetime.timedelta(seconds=round(float(number) * 86400))
     except OverflowError:
@@ -71,7 +71,7 @@ def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
 
 
 def _written(number: Decimal, section: str) -> str | None:
-    """Format a number by a section's digits and literal text; None without digits."""
+    """Format a number by a section's digits; None without digits."""
     text = _TOKEN.sub(_literal, section)
     digits = _DIGITS.search(text)
     if digits is None or "/" in text or re.search(r"e[+-]", text, re.IGNORECASE):
@@ -101,5 +101,5 @@ def _grouped(digits: str) -> str:
 
 
 def _literal(token: re.Match[str]) -> str:
-    """Return the literal text of a token; it contains no format letters."""
+    """Return the literal text of a token."""
     return next((group for group in token.groups() if group is not None), "")

@@ -19,7 +19,7 @@ _LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 
 
 class Package:
-    """The parts of a zip file; `kind` is the format's name in error messages."""
+    """The parts of a zip file; `kind`: format name for errors."""
 
     def __init__(self, raw: bytes, kind: str) -> None:
         self.kind = kind
@@ -56,7 +56,7 @@ class Package:
         return self.tree(name) if name in self.names else Element("none")
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:
-        """Map the internal links of an Office part: id -> (type, name of the part)."""
+        """Map internal links of an Office part: id -> (type, part name)."""
         folder, name = posixpath.split(part)
         return {
             link.get("Id", ""): (
@@ -92,10 +92,9 @@ def unpacked(raw: bytes) -> bytes:
 
 
 def parse(raw: bytes) -> Element:
-    """Parse XML into elements with local names.
+    """Parse XML into elements with local names; Office link attributes become `rel:id`.
 
-    Attributes that link Office parts become `rel:id`. Raises `LoadError` for invalid XML, declared
-    entities, and nesting deeper than `DEEPEST`.
+    Raises `LoadError` for invalid XML, declared entities, and nesting deeper than `DEEPEST`.
     """
     builder = TreeBuilder()
     depth = 0

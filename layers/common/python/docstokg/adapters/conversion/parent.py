@@ -17,22 +17,22 @@ from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
 WALL_S = 600.0
-"""Time limit of one conversion; longer than its CPU limit because the machine may be busy."""
+"""Time limit of a conversion, above its CPU limit for busy machines."""
 
 MOST_SCANNED = 500
 """Maximum scanned pages per file: 40 minutes on one core."""
 
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
-"""Libraries must start no threads: a fork would lose them."""
+"""A fork would lose threads of libraries."""
 
 KINDS = frozenset(get_args(BlockKind))
 
 
 class ChildConverter:
-    """A `Converter` whose process starts at the first use and runs until `close()`.
+    """A `Converter` whose process runs from the first use until `close()`.
 
-    `cpu_s`: CPU limit of one conversion in seconds. `scanned`: maximum scanned pages read per file,
-    each in a conversion of its own.
+    `cpu_s`: CPU limit of a conversion in seconds. `scanned`: maximum scanned pages read per file,
+    each in its own conversion.
     """
 
     def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
@@ -58,7 +58,7 @@ class ChildConverter:
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read scanned pages until one fails: a hostile file costs one failure only."""
+        """Read scanned pages until one fails."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
             for page in pages[: self._scanned]:
@@ -134,7 +134,7 @@ def _line(stream: IO[bytes]) -> bytes:
 
 
 def _outline(said: dict[str, Any]) -> Outline:
-    """Validate the child's reply: a hostile file may have corrupted it."""
+    """Validate the child's reply, which a hostile file may have corrupted."""
     text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

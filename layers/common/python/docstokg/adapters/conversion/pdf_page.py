@@ -1,4 +1,4 @@
-"""PDF page content: words in file order, drawn lines and form values."""
+"""PDF page content: words, drawn lines and form values."""
 
 import ctypes
 import itertools
@@ -36,7 +36,7 @@ class Word(NamedTuple):
 
 
 class PageView:
-    """Maps page coordinates to tenths of a point of the rotated and cropped page."""
+    """Maps page coordinates to the rotated and cropped page, in tenths of a point."""
 
     def __init__(self, page: pdfium.PdfPage) -> None:
         self._page = page
@@ -85,7 +85,7 @@ def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
             if raw.FPDFText_GetLooseCharBox(text, at, found):
                 boxes.append((found.left, found.bottom, found.right, found.top))
             continue
-        if code == ord(GOES_ON):  # PDFium's code for a hyphen at the end of a line
+        if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
         if letters and boxes:
             word = "".join(map(chr, letters)).encode("utf-16", "surrogatepass")
@@ -136,7 +136,7 @@ def _segments(
 
 
 def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView) -> list[Word]:
-    """Return the values of a page's filled form fields, with the field name as `font`."""
+    """Return the filled form fields, with the field name as `font`."""
     form = document.formenv
     values: list[Word] = []
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS) if form else 0):
@@ -159,7 +159,7 @@ def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageVi
 
 
 def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
-    """Read a string of a form field as one line."""
+    """Read a form field's string as one line."""
     size = min(ask(form, field, None, 0), LONGEST_FIELD)
     room = ctypes.create_string_buffer(size)
     ask(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
@@ -167,7 +167,7 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Append each form value to the line left of it, or add a line for it.
+    """Append form values to the lines left of them, or as own lines.
 
     A value ends with a stop: a line without one looks like a heading.
     """

@@ -1,4 +1,4 @@
-"""OCR of scanned pages by RapidOCR, one page at a time: words, boxes, confidence."""
+"""OCR of scanned pages by RapidOCR: words, boxes, confidence."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def is_scanned(page: pdfium.PdfPage) -> bool:
 
 @cache
 def reader() -> Any:
-    """Load the models and everything they open once, single-threaded, so that a fork can read."""
+    """Load the models once, single-threaded, so that a fork can use them."""
     import cv2
     import numpy as np
     from rapidocr import RapidOCR
@@ -79,7 +79,7 @@ def read(page: pdfium.PdfPage) -> Reading:
 
 
 def _part(corners: Sequence[Sequence[float]], start: float, end: float) -> Box:
-    """Return the box of a part of a line, assuming letters of equal width."""
+    """Return the box of a part of a line, assuming equal letter widths."""
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = corners
     tops = [ay + (by - ay) * share for share in (start, end)]
     bottoms = [dy + (cy - dy) * share for share in (start, end)]

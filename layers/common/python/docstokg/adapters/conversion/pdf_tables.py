@@ -1,4 +1,4 @@
-"""Table detection on PDF pages: cells between drawn lines, or aligned columns of words."""
+"""PDF tables: cells between drawn lines, or aligned columns."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -18,13 +18,13 @@ FEWEST_ROWS = 3
 """Minimum rows of a table without drawn lines."""
 
 LONGEST_WORDS = 6
-"""Maximum median words of the narrowest column; columns of prose have more."""
+"""Maximum median words of the narrowest column; prose has more."""
 
 
 class Table(NamedTuple):
-    """A table and the indexes of its words on the page.
+    """A table and its words' indexes on the page.
 
-    `named`: the first row may name the columns if it looks like a header.
+    `named`: the first row may name the columns.
     """
 
     rows: list[list[Cell]]
@@ -70,7 +70,7 @@ def _touch(one: Box, other: Box) -> bool:
 def _ruled(
     words: Sequence[Word], left: set[int], level: Sequence[Box], upright: Sequence[Box]
 ) -> Table | None:
-    """Read the cells between drawn lines; None if they form no table."""
+    """Read the cells between drawn lines; None without a table."""
     ys = _lines(level, upright, 1)
     xs = _lines(upright, level, 0)
     if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
@@ -104,7 +104,7 @@ def _ruled(
 
 
 def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
-    """Return cell borders: the lines, and the ends of the lines that cross them."""
+    """Return cell borders: lines, and ends of crossing lines."""
     ends = [end for rule in others for end in (rule[way], rule[way + 2])]
     return _apart([*(rule[way] for rule in rules), *([min(ends), max(ends)] if ends else ())])
 
@@ -127,7 +127,7 @@ def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
 
 
 def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[int]]:
-    """Group the columns of a row that no line separates."""
+    """Group columns that no line separates."""
     cells = [[0]]
     for column, x in enumerate(xs[1:-1], 1):
         if _parted(upright, 0, x, y):
@@ -138,7 +138,7 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
 
 
 def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
-    """Split a row at each line of words that starts in its first column."""
+    """Split a row at lines of words starting in its first column."""
     lines = rows_of(words, [at for some in cells for at in some])
     starts = [line for line in lines if line[0] in cells[0]]
     filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
@@ -175,7 +175,7 @@ def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
 
 
 def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
-    """Find rows with aligned parts, where words were written row by row."""
+    """Find tables without drawn lines by aligned parts."""
     tables: list[Table] = []
     region: list[list[list[int]]] = []
     for parts in [*(_parts(words, line) for line in rows_of(words, left)), []]:
@@ -189,7 +189,7 @@ def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
 
 
 def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
-    """Split a line of words at gaps wide enough for a column border."""
+    """Split a line of words at wide gaps."""
     parts = [[line[0]]]
     for before, at in pairwise(line):
         high = words[at].box[3] - words[at].box[1]
@@ -202,7 +202,7 @@ def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
 def _belongs(
     words: Sequence[Word], region: Sequence[Sequence[list[int]]], parts: Sequence[list[int]]
 ) -> bool:
-    """Return whether a line can be the next row of the region or continue one of its cells."""
+    """Return whether a line continues the region."""
     if not region or not parts:
         return len(parts) > 1
     here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
@@ -212,7 +212,7 @@ def _belongs(
 
 
 def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
-    """Read rows of parts by the gaps between columns; None if they form no table."""
+    """Read rows by the gaps between columns; None without a table."""
     several = [parts for parts in region if len(parts) > 1]
     if len(several) < FEWEST_ROWS:
         return None
@@ -262,7 +262,7 @@ def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
 
 
 def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
-    """Return the column extents: between the gaps that nearly every row has."""
+    """Return column extents, between gaps of nearly all rows."""
     few = len(rows) // 8
     boxes = [box for row in rows for box in row]
     edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])

@@ -51,7 +51,7 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether the first row names new columns instead of continuing a table.
+    """Return whether the first row starts a new table instead of continuing one.
 
     It does if it is marked or bold, or if a column has a word above values of another kind.
     """
@@ -82,7 +82,7 @@ def column_names(rows: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Repeat a name over the empty cells to its right that the row below names."""
+    """Repeat a name over empty cells to its right that have names below."""
     made = [list(row) for row in rows]
     for row, below in pairwise(made):
         for at in range(2, len(row)):
@@ -92,7 +92,7 @@ def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
 
 
 def _spans(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
-    """Return whether the first row groups the names of the second row."""
+    """Return whether the first row groups the second row's names."""
     if len(first) != len(second) or not all(cell.text for cell in second[1:]):
         return False
     grouped = filled_right((first, second))[0]
@@ -119,7 +119,7 @@ def _names_columns(first: Sequence[Cell], below: Sequence[Sequence[Cell]]) -> bo
 
 
 def _differs(name: str, values: Sequence[str]) -> bool:
-    """Return whether a figure is of another kind than the values of its column."""
+    """Return whether a name is of another kind than its column's values."""
     kinds = [_kind(value) for value in values if value]
     return bool(kinds) and kinds.count(_kind(name)) * 2 < len(kinds) and _kind(name) != "amount"
 
