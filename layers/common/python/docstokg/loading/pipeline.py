@@ -130,10 +130,10 @@ class _Timed:
 def info_before(index: SearchIndex) -> IndexInfo:
     """Return the content of the index before a load, empty if there is none yet."""
     try:
-        # A process that has loaded before caches an older content.
+        # A reused process caches older content.
         return index.info(READ_S, anew=True)
     except NotLoaded:
-        # The writer creates it. Other errors are raised: the index may have a model.
+        # The writer creates it. Other errors are raised: it may have a model.
         return IndexInfo()
 
 
@@ -145,14 +145,14 @@ def begin(
     progress: Progress,
     report: LoadReport,
 ) -> tuple[Context, IndexInfo, SourceRegistry]:
-    """Return the context of a load, the index before it, and the register of its namespace."""
+    """Return a load's context, the index before it, and its register."""
     before = info_before(stores.search_index)
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
     model, dimension = before.space_of(options.namespace)
     own = encoder_of(stores.embedder, model)
-    # A process that only removes documents may have another encoder than the store.
+    # A process that only removes may have another encoder.
     encodes = options.embed and not (options.remove and own is None)
     dense = own or stores.embedder if encodes else None
     sparse = stores.sparse_encoder if encodes else None
@@ -171,7 +171,7 @@ def begin(
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
-        # The register does not contain the documents of an unfinished load.
+        # The register lacks documents of an unfinished load.
         earlier=None
         if before.unfinished_load or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
@@ -216,7 +216,7 @@ def read_files(
 
 
 def _cycles(staging: Staging) -> list[str]:
-    """Return a note about documents of this load that supersede each other."""
+    """Return a note about documents that supersede each other."""
     found = supersedes.links(
         supersedes.Document(
             chunk.doc_id,
@@ -257,7 +257,7 @@ def _rows(
         if documents and readers.several is not None:
             yield from readers.several(tuple(some))
         else:
-            # JSON lines files may exceed memory: their rows are streamed.
+            # JSON lines may exceed memory, so they are streamed.
             yield from ((file, rows_of(file, readers)) for file in some)
 
 
@@ -278,7 +278,7 @@ def _gone(
     context: Context,
     registry: SourceRegistry,
 ) -> list[str]:
-    """Return deleted documents of folders; none if a folder cannot be listed completely."""
+    """Return deleted documents; none if a folder cannot be listed."""
     rejected = {
         (registry.root(file.root), file.inner)
         for file in files
@@ -426,7 +426,7 @@ def _steps(
 ) -> dict[str, Callable[[str], Iterator[str] | None]]:
     """Return the last steps of a load, in order.
 
-    A resumable step yields its progress and takes the last yielded value to resume.
+    A step yields its progress and takes the last yielded value to resume.
     """
     stores, resolver = context.stores, load_plan.resolver
 

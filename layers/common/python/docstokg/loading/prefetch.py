@@ -8,9 +8,9 @@ from concurrent.futures import Executor, Future
 def prefetched[Key, Value](
     pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], most: int
 ) -> Iterator[tuple[Key, Value]]:
-    """Yield each key with its fetched value, in order, with up to `most` fetches in flight.
+    """Yield keys with fetched values in order, with up to `most` fetches in flight.
 
-    A request to a bucket takes about 20 ms; sequential requests would dominate a task's time.
+    A bucket request takes about 20 ms, too slow for sequential use.
     """
     waiting: deque[tuple[Key, Future[Value]]] = deque()
     for key in keys:

@@ -6,7 +6,7 @@ from docstokg.loading.context import Readers, Stores
 
 
 def stores_of(ports: Any, embed: bool = True) -> Stores:
-    """Return both stores' readers and writers, and the encoders unless `embed` is false.
+    """Return all ports of a load, without encoders if `embed` is false.
 
     `ports`: the wiring, which this package does not import.
     """

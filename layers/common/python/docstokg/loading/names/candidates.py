@@ -16,7 +16,7 @@ from docstokg.loading.read.raw_input import RawChunk
 from docstokg.ports import NameFinder
 
 RULE = "capitals-4"
-"""Version of the rule that replaces a missing recogniser; increase it when the rule changes."""
+"""Version of the fallback rule; increase it when the rule changes."""
 
 TITLE = "Title"
 HEADING = "Heading"
@@ -59,7 +59,7 @@ class NamesRecord(NamedTuple):
 
 
 def naming_digest(recogniser: str, chunk: RawChunk) -> str:
-    """Return a hash of the inputs of a chunk's names, except its given mentions."""
+    """Return a hash of a chunk's inputs for names, except given mentions."""
     finder = "" if has_own_mentions(chunk) else recogniser
     place = (chunk.title, chunk.document_name, chunk.doc_id, chunk.section)
     content = json.dumps([finder, chunk.text, *place])
@@ -95,7 +95,7 @@ class Labels(NamedTuple):
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
     def heading(self, section: str | None) -> str | None:
-        """Return the name in a section label, None if many documents have that label."""
+        """Return the name in a section label, None if many documents have it."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
@@ -108,7 +108,7 @@ class Labels(NamedTuple):
 
 
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
-    """Return the uuids of chunks that a load writes, replaces or removes; `removed`: doc_ids."""
+    """Return the uuids that a load writes, replaces or removes; `removed`: doc_ids."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
@@ -130,7 +130,7 @@ def installed_recogniser(context: Context) -> str:
 
 
 def recogniser_of(context: Context) -> str:
-    """Return the recogniser of this load: the stored one if it loads no chunk."""
+    """Return the load's recogniser: the stored one if it loads no chunk."""
     stored = context.stores.graph_writer.recogniser(context.namespace)
     if stored and not context.staging.count("chunk"):
         return stored
@@ -152,7 +152,7 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
-    """Return the names of each chunk; they depend only on the chunk and `finder`."""
+    """Return each chunk's names, which depend only on chunk and `finder`."""
     found = found_names(finder, batch)
     return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 
@@ -176,15 +176,12 @@ def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName
 
 
 def has_own_mentions(chunk: RawChunk) -> bool:
-    """Return whether a chunk came with its mentions; then its text is not searched."""
+    """Return whether a chunk has given mentions; then its text is not searched."""
     return chunk.mentions is not None
 
 
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
-    """Return the names that `finder`, or a rule without it, finds in each text.
-
-    A chunk with given mentions has none.
-    """
+    """Return the names found by `finder` or a rule, none for chunks with given mentions."""
     texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
         new = iter(finder.find(texts) if texts else ())
@@ -196,10 +193,7 @@ def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[S
 
 
 def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:
-    """Return the fields of a stored chunk that naming and linking read.
-
-    `is_given`: its mentions came with it, so its text is not searched.
-    """
+    """Return a stored chunk's fields for naming; `is_given`: it has given mentions."""
     return RawChunk(
         id=chunk.chunk_id,
         doc_id=chunk.doc_id,

@@ -130,7 +130,7 @@ def _key(model: str, text: str) -> str:
 
 
 class _Asking:
-    """Requests replies that are not cached, in parallel, until too many calls fail."""
+    """Requests uncached replies in parallel until too many calls fail."""
 
     def __init__(self, chosen: Extraction, report: ExtractionReport) -> None:
         self._chosen = chosen
@@ -139,7 +139,7 @@ class _Asking:
         self._lock = threading.Lock()
 
     def replies(self, texts: Sequence[str]) -> Mapping[str, str | DocsToKGError]:
-        """Return the reply, or the error, for each text by its key."""
+        """Return reply or error of each text, by key."""
         chosen = self._chosen
         texts_by_key = {_key(chosen.model, text): text for text in texts}
         replies: dict[str, str | DocsToKGError] = dict(chosen.replies.get(list(texts_by_key)))
@@ -157,10 +157,7 @@ class _Asking:
         return replies
 
     def _reply(self, key: str, text: str) -> str | DocsToKGError:
-        """Request the triples of one text, and store a valid reply at once.
-
-        A killed process loses only its open calls.
-        """
+        """Request a text's triples and store a valid reply at once."""
         report = self._report
         with self._lock:
             if self._failures >= IN_A_ROW:
@@ -185,7 +182,7 @@ class _Asking:
         return completion.text
 
     def _patient(self, text: str) -> Completion:
-        """Call the model; repeat it after a pause if the quota is exceeded."""
+        """Call the model; repeat after a pause if the quota is exceeded."""
         for pause_s in (*PAUSES_S, None):
             try:
                 return self._chosen.language_model.complete(
@@ -206,7 +203,7 @@ class _Asking:
 def _keep(
     context: Context, report: ExtractionReport, chunk: RawChunk, reply: str | DocsToKGError
 ) -> None:
-    """Stage the triples of a reply as statements of the chunk."""
+    """Stage a reply's triples as statements of the chunk."""
     report.chunks += 1
     try:
         if isinstance(reply, DocsToKGError):

@@ -1,4 +1,4 @@
-"""Entities that a chunk mentions: given ones, or those whose names the linker finds."""
+"""Entities that a chunk mentions: given, or found by the linker."""
 
 from bisect import bisect
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ Places = dict[str, tuple[int, int] | None]
 
 
 class MentionFinder:
-    """Determines the entities that a chunk mentions, from the names of a load."""
+    """Determines a chunk's mentions from the names of a load."""
 
     def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
         self._linker = linker
@@ -62,9 +62,9 @@ class MentionFinder:
 def linked(text: str, matches: Iterable[Match]) -> Places:
     """Return the first place of each entity; names inside longer names rank last.
 
-    They count: a text about the University of Bonn is also about Bonn for graph expansion. An
-    unlisted name counts only if it is written as a name and is not part of an option, address, path
-    or identifier (CMAKE_PREFIX_PATH).
+    Nested names count: a text about the University of Bonn is also about Bonn. An unlisted name
+    must be written as a name and not be part of an option, address, path or identifier
+    (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
     inside = _inside_of(text)
@@ -79,7 +79,7 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
 
 
 def _inside_of(text: str) -> Callable[[Match], bool]:
-    """Return a predicate for matches inside a longer option, address, path or identifier."""
+    """Return a predicate for matches inside options, addresses, paths or identifiers."""
     spans = addresses(text)
     starts = [start for start, _ in spans]
 

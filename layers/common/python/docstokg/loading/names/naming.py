@@ -1,4 +1,4 @@
-"""Resolve names to entities: a CURIE if exactly one has the name, else the name's own entity."""
+"""Resolve names to entities: a unique CURIE, else the name's own entity."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _SEVERAL = ""
 
 @dataclass(slots=True)
 class NamedEntity:
-    """An entity that is in no list: a title, an end of a triple, or a bare id."""
+    """An entity in no list: a title, an end of a triple, or a bare id."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class NamedEntity:
     synonyms: set[str] = field(default_factory=set)
 
     def take(self, surface: str, kind: str | None, synonyms: Iterable[str]) -> None:
-        """Merge data from another text; the result does not depend on the order of texts."""
+        """Merge data from another text, independent of the order."""
         self.name = better_surface(self.name, surface)
         self.type = better_kind((self.type, kind))
         self.synonyms.update(synonyms)
@@ -88,7 +88,7 @@ class Aliases:
         return (entry for entry in self.all() if is_curie(entry[1]))
 
     def all(self) -> Iterator[Entry]:
-        """Yield every alias; this load's replace the stored ones of the same entity."""
+        """Yield every alias; this load's replace stored ones."""
         for identity, entries in self._stored.items():
             yield from self._fresh.get(identity, entries)
         for identity, entries in self._fresh.items():
@@ -118,13 +118,13 @@ class Aliases:
 
 
 def changed_keys(before: Iterable[Entry], after: Iterable[Entry]) -> set[str]:
-    """Return the alias keys that lead to other entities after a load than before."""
+    """Return the alias keys whose entities a load changes."""
     old, new = set(before), set(after)
     return {key for key, _, _ in old ^ new}
 
 
 def desired_entities(rows: Iterable[NameRow], names: Names) -> dict[str, NamedEntity]:
-    """Return the own entities of names in texts and statements, by id; CURIEs are skipped."""
+    """Return the own entities of names, by id, without CURIEs."""
     entities: dict[str, NamedEntity] = {}
     for surface, kind, synonym in rows:
         identity = names.id_of_name(surface)

@@ -1,4 +1,4 @@
-"""Cut documents at headings and paragraphs, within the encoder's input length."""
+"""Cut documents at headings and paragraphs, within the encoder's limit."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +11,10 @@ from docstokg.ports import PieceCounter
 
 ENCODER_PIECES = 256
 MARKS = 4
-"""The encoder's two special tokens, and separators between title, headings and text."""
+"""Special tokens of the encoder and separators of its input."""
 
 CONTEXT_PIECES = 64
-"""Maximum pieces of title and headings; outer headings are dropped first."""
+"""Maximum pieces of title and headings; outer headings are dropped."""
 
 OVERLAP_PIECES = 24
 SEPARATOR = " > "
@@ -42,7 +42,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A range that stays whole if it fits; otherwise its parts get `label`."""
+    """A range to keep whole; if split, its parts get `label`."""
 
     start: int
     end: int
@@ -83,7 +83,7 @@ class _Cutter:
         over = tuple(block.label for block in section.above if block.label)
         own = (*over, section.heading.label) if section.heading and section.heading.label else over
         own = own[1:] if own and own[0] == self._title else own
-        # The first chunk contains its own heading, so outer headings may fit.
+        # Outer headings may fit, as the first chunk contains its own.
         room = min(self._room(own), self._room(own[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
@@ -93,7 +93,7 @@ class _Cutter:
             yield Cut(span.start, span.end, section, headings)
 
     def _packed(self, units: Sequence[_Unit], room: int, label: str) -> Iterator[tuple[Span, str]]:
-        """Join units evenly up to `room` pieces; cut those that do not fit."""
+        """Join units evenly up to `room` pieces; cut larger ones."""
         soft = self._share(units, room)
         start = end = -1
         for unit in units:
@@ -112,7 +112,7 @@ class _Cutter:
             yield Span(start, end), label
 
     def _share(self, units: Sequence[_Unit], room: int) -> int:
-        """Return an even chunk size: 300 pieces become 150 and 150, not 250 and 50."""
+        """Return an even chunk size: 300 pieces become 150 and 150."""
         total = self._size(units[0].start, units[-1].end)
         chunks = max(1, -(-total // room))  # a private-use character may have no piece
         return min(room, -(-total // chunks) * 9 // 8)
@@ -145,7 +145,7 @@ class _Cutter:
                 yield from ((span, label) for span in self._windows(unit, room))
 
     def _windows(self, unit: _Unit, room: int) -> Iterator[Span]:
-        """Cut a sentence longer than a chunk between words, with overlaps."""
+        """Cut a long sentence between words, with overlaps."""
         first = bisect_left(self._starts, unit.start)
         last = bisect_left(self._starts, unit.end)
         place = first
@@ -164,7 +164,7 @@ class _Cutter:
             place = back if place < back < following else following
 
     def _word_border(self, low: int, high: int) -> int:
-        """Return the start of the last piece up to number `high` that begins a word."""
+        """Return the last word start up to piece `high`."""
         for number in range(high, max(low, high - 40), -1):
             if self._text[self._starts[number] - 1].isspace():
                 return self._starts[number]
@@ -191,7 +191,7 @@ class _Cutter:
 def _sections(
     outline: Outline, begin: int, anchors: dict[int, str]
 ) -> Iterator[tuple[Section, list[_Unit]]]:
-    """Yield each heading or page with its content, up to the next one."""
+    """Yield each heading or page with its content."""
     section = Section()
     above: list[Block] = []
     start = begin
@@ -221,9 +221,9 @@ def _sections(
 
 
 def _units(text: str, blocks: Iterable[Block], start: int, end: int) -> Iterator[_Unit]:
-    """Yield blocks as units that cover `text[start:end]` except rules and margins.
+    """Yield units that cover `text[start:end]` except rules and margins.
 
-    Text before the first block (its heading) belongs to that block.
+    Text before the first block belongs to that block.
     """
     parts = list(blocks)
     places = [n for n, block in enumerate(parts) if block.kind != "gap"]

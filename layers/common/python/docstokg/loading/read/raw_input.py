@@ -1,4 +1,4 @@
-"""Records of a load's files, after checking and before names become entities."""
+"""Records of a load's files, before names become entities."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -76,8 +76,8 @@ class RawEntity:
 class RawRelation:
     """An edge between two ids or names, with evidence from a chunk or a document.
 
-    `start`, `end`: offsets in the chunk's text, if known. `from_text`: a triple, whose ends are
-    names as written in a text.
+    `start`, `end`: offsets in the chunk's text, if known. `from_text`: a triple; its ends are
+    names.
     """
 
     source: str
@@ -97,8 +97,8 @@ class RawRelation:
 class RawDocument:
     """A document that was read entirely, even if it is empty.
 
-    `digest`: hash of its text. `note`: a message for its owner. `text`: kept if `converter`
-    produced it. `original`: the file, if its pages can be displayed. `named`: its file sets its id.
+    `digest`: hash of its text. `note`: message for its owner. `text`: kept if `converter` made it.
+    `original`: the file, if its pages can be displayed. `named`: its file sets its id.
     """
 
     doc_id: str
@@ -120,4 +120,4 @@ CHUNK, ENTITY = TypeAdapter(RawChunk), TypeAdapter(RawEntity)
 ROW: TypeAdapter[tuple[int, RawRecord | str]] = TypeAdapter(
     tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
 )
-"""A line of a file, counted from 1, with its record or reject reason, as JSON."""
+"""A line number from 1, with its record or reject reason, as JSON."""

@@ -96,7 +96,7 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    """Claim a document's id for its text; raise `Rejected` if another text has it."""
+    """Claim an id for a text; raise `Rejected` if another text has it."""
     if registry is not None and (reason := registry.conflict(file, document)):
         raise Rejected(reason)
     if not staging.add_document(document.doc_id, document.digest):
@@ -111,8 +111,8 @@ def _claim(
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
     """Yield each row of one file with its line, or its reject.
 
-    An unreadable file, or a bug in reading it, is one reject and does not affect other files, in
-    folders, uploads and bucket runs alike. Only errors of a dependency are raised.
+    An unreadable file, or a bug in reading it, is one reject. Only errors of a dependency are
+    raised.
     """
     try:
         yield from _rows(file, readers)
@@ -161,7 +161,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
 
 
 def _document(file: SourceFile, document: Document, readers: Readers) -> Iterator[Row]:
-    """Yield a document and its chunks, or one reject, after all chunks are cut."""
+    """Yield a document and its chunks, or one reject, once all are cut."""
     chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
     if len(chunks) == MOST_PASSAGES:
         yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")

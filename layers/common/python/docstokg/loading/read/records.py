@@ -1,4 +1,4 @@
-"""Convert a chunk of a file to the records of both stores, and detect changes."""
+"""Convert a file's chunk to store records, and detect changes."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
 
 FINGERPRINT = "3"
-"""Increase it when sentence boundaries or stored fields change, to rewrite all chunks."""
+"""Increase it when sentence boundaries or stored fields change, to rewrite all."""
 
 
 SAME_FIELDS = tuple(
@@ -86,7 +86,7 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
 
 
 def made_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
-    """Return all possible fingerprints of a stored chunk; those of computed vectors first."""
+    """Return all possible fingerprints of a stored chunk, computed vectors first."""
     whole = RawChunk(
         id=chunk.chunk_id,
         embedding=chunk.vector,

@@ -1,4 +1,4 @@
-"""Rejects: invalid lines are recorded with place and reason; the others load."""
+"""Rejects: invalid lines are recorded, and the others load."""
 
 import json
 import re
@@ -19,11 +19,11 @@ class Rejected(LoadError):
 
 
 class Postponed(Rejected):
-    """A document is read again after all others, when moved folders are known."""
+    """A document is read again later, when moved folders are known."""
 
 
 class Unreadable(LoadError):
-    """A file cannot be opened or read; `str()` names the file, `reason` does not."""
+    """A file cannot be read; `str()` names the file, `reason` does not."""
 
     def __init__(self, path: Path, broken: OSError) -> None:
         self.reason = f"it cannot be read: {broken.strerror}"
@@ -56,12 +56,12 @@ def fault(error: Exception) -> Rejected:
 
 
 def harmless(text: str) -> str:
-    """Return a text with control characters escaped, so that terminals do not interpret them."""
+    """Return a text with escaped control characters, safe for terminals."""
     return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class RejectLog:
-    """Counts rejections, keeps the first `examples`, writes each as a JSON line to a file."""
+    """Counts rejections, keeps the first `examples`, writes each as a JSON line."""
 
     def __init__(self, path: Path | None = None, examples: int = EXAMPLES) -> None:
         self._examples = examples
@@ -94,7 +94,7 @@ class RejectLog:
         self.add(str(path), 1, reason)
 
     def skip(self, path: Path, reason: str) -> None:
-        """Note a skipped file, which is not a rejection."""
+        """Record a skipped file, which is not a rejection."""
         self.skipped[path.suffix.lower() or "without ending"] += 1
         self.notes.append(f"{path}: {reason}, not read")
         self._write(str(path), 1, reason)

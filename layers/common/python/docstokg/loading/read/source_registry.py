@@ -1,4 +1,4 @@
-"""Sources of documents: detects id conflicts between folders and deleted files."""
+"""Sources of documents: id conflicts, moved folders, deleted files."""
 
 import datetime
 import hashlib
@@ -29,7 +29,7 @@ POSTED = Path("posted")
 
 
 class SourceRegistry:
-    """The documents of one namespace before a load, and the load's records of them."""
+    """The documents of a namespace before a load, and the load's records."""
 
     def __init__(
         self, register: DocumentRegister, namespace: str, replace: bool, run_id: str = ""
@@ -76,7 +76,7 @@ class SourceRegistry:
         )
 
     def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
-        """Return why a posted document cannot take its id; this run's documents do not conflict."""
+        """Return why a posted document cannot take its id; the run's own do not conflict."""
         if stored is None or stored.run_id == self._run_id:
             return None
         if not self._replace:
@@ -105,7 +105,7 @@ class SourceRegistry:
         staging.add_origin(document.doc_id, record.model_dump_json())
 
     def settle(self) -> list[str]:
-        """Detect moved folders after all files were read, and return notes about them.
+        """Detect moved folders after all files were read; return notes about them.
 
         A folder was moved if it contains more than half of a stored folder's documents unchanged,
         and more unchanged than changed ones.
@@ -124,7 +124,7 @@ class SourceRegistry:
         return said
 
     def write_key(self) -> None:
-        """Store the key of the folder hashes, so that another process uses it."""
+        """Store the key of the folder hashes for other processes."""
         self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
 
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
@@ -159,7 +159,7 @@ class SourceRegistry:
         return sum(record.root in mine for record in self.stored.values())
 
     def _hashes(self, folders: Iterable[Path]) -> set[str]:
-        """Return the hashes of folders, including those of their earlier places."""
+        """Return the hashes of folders and of their earlier places."""
         roots = {self.root(folder) for folder in folders}
         return roots | {self._moved[root] for root in roots if root in self._moved}
 
@@ -184,7 +184,7 @@ class SourceRegistry:
 
 
 def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Group rows into batches of at most BATCH rows and about BATCH_CHARACTERS."""
+    """Group rows by at most BATCH rows and about BATCH_CHARACTERS."""
     some: list[tuple[str, str]] = []
     for row in rows:
         some.append(row)
@@ -204,7 +204,7 @@ def every_document(register: DocumentRegister, namespace: str) -> Iterable[Docum
 
 
 def many(gone: Sequence[str], stored: int) -> bool:
-    """Return whether over 20 % of the documents are missing, which needs consent."""
+    """Return whether over 20 % of the documents are missing."""
     return len(gone) * 5 > stored
 
 

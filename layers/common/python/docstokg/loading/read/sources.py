@@ -90,7 +90,7 @@ def kind_of(path: PurePath) -> Kind | None:
 
 
 def is_passed_over(inner: PurePath) -> bool:
-    """Return whether a load ignores a file in its folder: hidden, or for evaluation."""
+    """Return whether a load ignores a file: hidden, or for evaluation."""
     hidden = any(part.startswith(".") for part in inner.parts)
     return hidden or kind_of(inner) in EVALUATION
 
@@ -151,9 +151,9 @@ def check_readable(path: Path) -> None:
 
 
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
-    """Return the non-folders below a folder in path order, without hidden folders.
+    """Return the files below a folder in path order, without hidden folders.
 
-    Links to folders are not followed: a link to a folder inside `source` is a note, any other is
+    Links to folders are not followed: one to a folder inside `source` is a note, any other is
     rejected, as is a folder that cannot be listed.
     """
 
@@ -180,7 +180,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
 
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
-    """Return the file's resolved path; reject or skip the file and return None otherwise."""
+    """Return the resolved path; None for a rejected or skipped file."""
     real = path.resolve()
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME

@@ -1,4 +1,4 @@
-"""Staging area: the checked content of a load's files, on disk to save memory."""
+"""Staging area: the checked content of a load's files, on disk."""
 
 import json
 import sqlite3
@@ -61,11 +61,11 @@ class Place(NamedTuple):
 
 
 class Staging:
-    """A temporary unnamed SQLite file, freed by the system however the load ends."""
+    """A temporary unnamed SQLite file, freed when the load ends."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open `path`, which may contain the output of `empty`, or an unnamed file."""
-        # Used by one thread at a time, not always the one that created it.
+        """Open `path`, possibly the output of `empty`, or an unnamed file."""
+        # Used by one thread at a time, not always its creator.
         self._db = sqlite3.connect(
             "" if path is None else path, isolation_level=None, check_same_thread=False
         )
@@ -102,7 +102,7 @@ class Staging:
             self.add_document(chunk.doc_id)
 
     def add_document(self, doc_id: str, digest: str = "") -> bool:
-        """Mark a document as entirely replaced; return False if another text has its id."""
+        """Mark a document as replaced; return False if another text has its id."""
         self._db.execute("INSERT OR IGNORE INTO document VALUES (?, ?)", (doc_id, digest))
         ((known,),) = self._rows("SELECT digest FROM document WHERE doc_id = ?", doc_id)
         return not digest or known == digest
@@ -116,7 +116,7 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Return a document's number of chunks, title, and the groups that may see any chunk."""
+        """Return a document's chunk count, title, and groups that may see any chunk."""
         rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
         chunks = [json.loads(payload) for (payload,) in rows]
         lists = [chunk.get("acl", ()) for chunk in chunks]
@@ -149,7 +149,7 @@ class Staging:
         return self._each("SELECT uuid, names FROM chunk_names")
 
     def add_entity(self, entity: RawEntity) -> None:
-        """Add an entity; a repeated id adds synonyms; raise `Rejected` if its name differs."""
+        """Add an entity or its synonyms; raise `Rejected` if its name differs."""
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with another name")
@@ -169,7 +169,7 @@ class Staging:
         )
 
     def add_statement(self, stated: RawRelation, file: str, line: int) -> None:
-        """Add a relation with its place; it is checked after all files are read."""
+        """Add a relation with its place, to be checked later."""
         self._db.execute(
             "INSERT INTO statement (from_text, file, line, payload) VALUES (?, ?, ?, ?)",
             (stated.from_text, file, line, json.dumps(asdict(stated))),
@@ -226,7 +226,7 @@ class Staging:
         return [shard for (shard,) in rows]
 
     def fill(self, chunk: RawChunk) -> bool:
-        """Restore the text of the chunk at `place`; return whether `chunk` is that one."""
+        """Restore the text of the chunk at `place`; return whether it is `chunk`."""
         done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
@@ -235,7 +235,7 @@ class Staging:
         return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
-        """Drop the texts and vectors of all chunks, or of those of these documents."""
+        """Drop the texts and vectors of all chunks or of these documents."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
@@ -303,7 +303,7 @@ class Staging:
         return [uuid for (uuid,) in rows]
 
     def documents(self, every: bool) -> list[str]:
-        """Return the documents to replace: those read whole, or `every` document of the load."""
+        """Return the documents to replace: those read whole, or `every` one."""
         more = " UNION SELECT doc_id FROM chunk" if every else ""
         rows = self._rows(f"SELECT doc_id FROM document{more} ORDER BY 1")  # noqa: S608
         return [doc_id for (doc_id,) in rows]
@@ -314,7 +314,7 @@ class Staging:
         return [doc_id for (doc_id,) in self._rows(f"{query} ORDER BY 1")]
 
     def is_whole(self, doc_id: str) -> bool:
-        """Return whether a document was read whole, so that its other stored chunks are removed."""
+        """Return whether a document was read whole; other stored chunks are removed."""
         return bool(self._rows("SELECT 1 FROM document WHERE doc_id = ?", doc_id))
 
     def count(self, table: Literal["chunk", "entity", "statement", "edge"]) -> int:
@@ -330,7 +330,7 @@ class Staging:
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    """Return the fields without a column of their own as JSON."""
+    """Return the fields without own columns as JSON."""
     adapter: TypeAdapter[Any] = CHUNK if isinstance(record, RawChunk) else ENTITY
     own = {"id", "doc_id", "embedding"}
     return adapter.dump_json(record, exclude=own, exclude_defaults=True).decode()

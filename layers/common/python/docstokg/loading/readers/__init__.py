@@ -1,1 +1,1 @@
-"""Readers of formats without vendor packages: each returns raw chunks or entities."""
+"""Readers of formats that need no vendor packages."""

@@ -1,4 +1,4 @@
-"""`chunks*.jsonl` and `passages*.jsonl`: passages with their place in a source document."""
+"""`chunks*.jsonl` and `passages*.jsonl`: passages of source documents."""
 
 from typing import Annotated, Any, Self
 
@@ -16,7 +16,7 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class MentionLine(StrictContract):
-    """A named entity at `text[start:end]`, or an entity that the text is about."""
+    """An entity at `text[start:end]`, or one that the text is about."""
 
     entity: Id
     start: int | None = Field(None, ge=0)

@@ -1,4 +1,4 @@
-"""Read documents and cut them into chunks that are exact ranges of the text."""
+"""Read documents and cut them into exact ranges of text."""
 
 import codecs
 import re
@@ -29,7 +29,7 @@ SOURCE_TEXTS = frozenset((".md", ".txt", ".rst"))
 
 SAMPLE = 100_000
 MOST_CONTROLS = 50
-"""A text has at most one control character per this many bytes."""
+"""One control character per this many bytes is allowed."""
 
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Such a text may contain zero bytes; the UTF-32 mark begins like UTF-16."""
@@ -47,10 +47,10 @@ NAMELESS = frozenset((".code", ".conf"))
 
 LARGEST_FILE = 200 * 1024 * 1024
 LARGEST_TEXT = 50_000_000
-"""Maximum characters after conversion; a 50 kB file can expand far beyond this."""
+"""Maximum characters after conversion; small files can expand far beyond."""
 
 LARGEST_ORIGINAL = 50 * 1024 * 1024
-"""Maximum bytes of a PDF that is kept to display its pages."""
+"""Maximum bytes of a PDF kept for display."""
 
 LONGEST_TITLE = 200
 """Maximum characters of a title."""
@@ -110,14 +110,14 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
 
 
 def _check_is_text(sample: bytes) -> None:
-    """Raise `Rejected` for binary content: the suffix is unknown, so only content decides."""
+    """Raise `Rejected` for binary content."""
     controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
     if not sample.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
         raise Rejected("its ending is that of no format that is read, and it is no text")
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read a posted document; its id is the given one, whatever the document says."""
+    """Read a posted document; the given id overrides its own."""
     documents = _documents(posted.raw, suffix, doc_id, converter, MAX_DOCUMENTS_BYTES)
     if len(documents) != 1:
         raise Rejected(f"holds {len(documents)} documents: send each by itself")
@@ -186,13 +186,13 @@ def _documents(
 
 
 def _check_id(doc_id: str) -> None:
-    """Raise `Rejected` for an id that cannot be used in a URL."""
+    """Raise `Rejected` for an id that a URL cannot contain."""
     if problem := id_problem(doc_id):
         raise Rejected(f"doc_id {problem}")
 
 
 def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read a text whose offsets count in the decoded file."""
+    """Read a text; offsets count in the decoded file."""
     encoding = ""
     try:
         text = raw.decode("utf-8")
@@ -231,7 +231,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    """Add the paragraphs between headings if a converter found only headings."""
+    """Add paragraphs if a converter found only headings."""
     if any(block.kind != "heading" for block in headings):
         return headings
     if not headings:
@@ -254,7 +254,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     """
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]
-    # Encoders read the name if there is no title, so it takes room in every chunk.
+    # Without a title, every chunk's encoder input contains the name.
     shown = title or Path(name).stem[:LONGEST_TITLE]
     known_as = () if title else (shown,)
     anchors = heading_anchors(document.outline.blocks)

@@ -24,8 +24,7 @@ _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 class _Bounded(yaml.SafeLoader):
     """A YAML loader without aliases and deep nesting.
 
-    Aliases can expand a few hundred bytes to billions of values or to a cycle; parsing costs the
-    square of the depth.
+    Aliases can expand a few hundred bytes to billions of values; parsing is quadratic in depth.
     """
 
     depth = 0
@@ -95,10 +94,7 @@ def front_matter(text: str) -> FrontMatter:
 
 
 def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int] | None:
-    """Return the range of `description`, including an adjacent `title`.
-
-    Other keys are metadata, which is not searched.
-    """
+    """Return the range of `description` with an adjacent `title`; other keys are not searched."""
     keys = [key.value for key, _ in node.value]
     if "description" not in keys:
         return None
@@ -112,7 +108,7 @@ def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int
 
 
 def _stretch(start: int, piece: str) -> tuple[int, int]:
-    """Return the range of a piece that begins at `start`, without trailing white space."""
+    """Return a piece's range without trailing white space."""
     return start, start + len(piece.rstrip())
 
 

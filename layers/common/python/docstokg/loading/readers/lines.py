@@ -25,8 +25,7 @@ class Line(StrictContract):
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
     """Yield (line number from 1, object or reject); blank lines are skipped.
 
-    Only LF ends a line, so a line separator inside a string does not split it. Raises `Unreadable`
-    if the file cannot be read.
+    Only LF ends a line: strings may contain other separators. Raises `Unreadable` for a bad file.
     """
     try:
         with path.open("rb") as file:
@@ -66,7 +65,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def check_depth(value: object) -> None:
-    """Raise `Rejected` for nesting deeper than DEEPEST; iterative, to save stack."""
+    """Raise `Rejected` for nesting deeper than DEEPEST, without recursion."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [

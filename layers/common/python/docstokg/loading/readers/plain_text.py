@@ -65,7 +65,7 @@ def paragraph_blocks(text: str, begin: int, end: int) -> tuple[Block, ...]:
 
 
 def _nested(groups: list[_Group]) -> list[_Group]:
-    """Nest every group below the last one with a smaller indent; return the top level."""
+    """Nest groups by indent; return the top level."""
     roots: list[_Group] = []
     stack: list[_Group] = []
     for group in groups:
@@ -77,7 +77,7 @@ def _nested(groups: list[_Group]) -> list[_Group]:
 
 
 def _groups(text: str, begin: int, end: int) -> list[_Group]:
-    """Join the lines of a paragraph; a deeper line starts the description of the last group."""
+    """Join lines to paragraphs; a deeper line starts a description."""
     groups: list[_Group] = []
     blank = True
     for match in _LINE.finditer(text, begin, end):

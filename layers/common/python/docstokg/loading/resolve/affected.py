@@ -1,4 +1,4 @@
-"""Entities that a load computes again from the names of all chunks.
+"""Entities that a load recomputes from the names of all chunks.
 
 See docs/decisions/graph-of-names.md.
 """
@@ -74,7 +74,7 @@ def _put(
 
 
 def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChunk, bool]]:
-    """Yield stored chunks, and whether their mentions were given with them."""
+    """Yield stored chunks, and whether their mentions were given."""
     if not uuids:
         return
     marks = context.stores.index_writer.fingerprints(context.namespace, uuids)
@@ -95,7 +95,7 @@ def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]
 def _with_mentions(
     context: Context, given: dict[str, list[ChunkName]]
 ) -> dict[str, list[ChunkName]]:
-    """Add to the names of chunks the stored names of their given entities."""
+    """Add the stored names of given entities to the names of chunks."""
     mentions = context.stores.graph_writer.stored_mentions(context.namespace) if given else ()
     for mention in mentions:
         if mention.uuid in given and is_own_id(mention.entity):
@@ -108,8 +108,8 @@ def _with_mentions(
 class Changes(NamedTuple):
     """Changes by a load to the data that names depend on.
 
-    `labels`: of the store, and of the store after the load. `leaving`: uuids that the load writes,
-    replaces or removes. `keys`: folded names that a listed entity gains or loses.
+    `labels`: before and after the load. `leaving`: uuids that the load writes, replaces or removes.
+    `keys`: folded names that a listed entity gains or loses.
     """
 
     labels: tuple[Labels, Labels]
@@ -156,7 +156,7 @@ def affected_entities(context: Context, changes: Changes, every: Set[str] | None
 
 
 def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
-    """Yield the names of new, changed and removed chunks, before and after the load."""
+    """Yield old and new names of new, changed and removed chunks."""
     unchanged: set[str] = set()
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in leaving:
@@ -170,7 +170,7 @@ def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
 
 
 def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
-    """Map chunks whose stored relations this load removes to the endpoints of these relations."""
+    """Map chunks whose stored relations this load removes to the endpoints."""
     namespace, graph = context.namespace, context.stores.graph_writer
     stated: dict[str, set[str]] = {}
     for uuids in batched(sorted(leaving), ROW_BATCH, strict=False):
@@ -199,7 +199,7 @@ def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
 
 
 def _stage_stored_names(context: Context, changes: Changes, ids: Set[str] | None) -> None:
-    """Stage the names of these entities (None: all) from chunks that this load keeps."""
+    """Stage the names of entities (None: all) from unchanged chunks."""
     own, labels = lru_cache(200_000)(entity_id), changes.labels[1]
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in changes.leaving:

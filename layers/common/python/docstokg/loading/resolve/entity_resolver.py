@@ -13,7 +13,7 @@ from docstokg.loading.read.raw_input import ENTITY, RawEntity
 
 @dataclass
 class EntityResolver:
-    """The entities of a load and those already written. `entities`: unlisted ones, by id."""
+    """A load's entities and those already written. `entities`: unlisted ones, by id."""
 
     context: Context
     entities: dict[str, NamedEntity]
@@ -28,7 +28,7 @@ class EntityResolver:
                 advance(len(batch))
 
     def write_named(self, identities: Iterable[str]) -> None:
-        """Write those of these unlisted entities that are not written yet."""
+        """Write those of these unlisted entities that are unwritten."""
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
         for batch in batched(needed, ROW_BATCH, strict=False):
@@ -39,7 +39,7 @@ class EntityResolver:
     def write_changed(self, affected: Set[str]) -> None:
         """Write those of these stored entities whose data changed.
 
-        They count as unwritten afterwards: a removed text may delete them later in this load.
+        They count as unwritten afterwards, as a removed text may delete them later.
         """
         for batch in batched(sorted(affected), ROW_BATCH, strict=False):
             stored = list(stored_names(self.context, batch))
@@ -78,7 +78,7 @@ class EntityResolver:
 
 
 def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Names]:
-    """Return all aliases after a change of the lists, and the names of listed entities."""
+    """Return all aliases after changes of the lists, and the listed names."""
     aliases, names = Aliases(stored), Names()
     for entity in context.staging.entities():
         leads_to = _current(context, entity)
@@ -104,7 +104,7 @@ def resolver_of(
 
 
 def _current(context: Context, entity: RawEntity) -> str:
-    """Follow `replaced_by` through a load's entities, so that old names find new terms."""
+    """Follow `replaced_by` through a load's entities."""
     for _ in range(REDIRECT_DEPTH):
         following = entity.replaced_by if entity.obsolete else None
         replacement = context.staging.entity(following) if following is not None else None
@@ -115,7 +115,7 @@ def _current(context: Context, entity: RawEntity) -> str:
 
 
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
-    """Yield the stored name, type and synonyms of entities; unknown ones are skipped."""
+    """Yield stored name, type and synonyms of entities; unknown ones are skipped."""
     graph, scope = context.stores.knowledge_graph, context.scope
     kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
     for identity, names in graph.names(identities, scope, READ_S).items():

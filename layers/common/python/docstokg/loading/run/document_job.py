@@ -1,4 +1,4 @@
-"""Jobs of posted documents: load or remove them like documents of a folder."""
+"""Jobs of posted documents: load or remove them."""
 
 import base64
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
-"""Suffixes of a doc_id that set the format of its `text`; others are plain text."""
+"""Suffixes of a doc_id that set the format of its `text`."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     """Load or remove the documents of a job; a repeated run has the same result.
 
-    `again`: it was started before. Errors of the stores are raised: then the job is not done.
+    `again`: it was started before. Errors of the stores are raised: the job is not done then.
     """
     groups = order.caller.scope(order.namespace).groups
     files = [_source(order, number, groups) for number in range(len(order.documents))]

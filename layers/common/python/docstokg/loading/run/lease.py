@@ -1,4 +1,4 @@
-"""Exclusive loads: the store's lease for a task, a bucket object for a run."""
+"""Exclusive loads: a lease in the store per task, one in the bucket per run."""
 
 import json
 import time
@@ -12,10 +12,10 @@ from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
 LEASE = "runs/lease.json"
 LEASE_S = 1800
-"""Seconds until the lease of a killed run expires; its tasks take half of it."""
+"""Seconds until a killed run's lease expires; tasks take half of it."""
 
 TAKE_S = 35.0
-"""Seconds that a task waits for the store's lease; that of a dead run expires in 30."""
+"""Seconds that a task waits for the store's lease, which expires in 30."""
 
 CLOSED = "report.json"
 
@@ -38,10 +38,7 @@ def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
-    """Release the store's lease at the end of a run.
-
-    If another process has it, or the store is unavailable, it expires.
-    """
+    """Release the store's lease at the end of a run; otherwise it expires."""
     with suppress(Timeout, Unavailable), writer.hold(0, run=run.run_id):
         pass
 
@@ -62,9 +59,9 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began: the plan no longer fits the store.
+    """Raise `LoadError` if another load began, as the plan no longer fits.
 
-    `closing`: a `close` that ended the load and was killed before its report may continue.
+    `closing`: a `close` that was killed before its report may continue.
     """
     open_run = info_before(index).open_run
     if open_run != run.run_id and (open_run or not closing):
@@ -75,7 +72,7 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
 
 
 def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
-    """Raise `Locked` early: taking the store's lease would block the other run's tasks."""
+    """Raise `Locked` early, so that the other run's tasks need not wait."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"the run {holder} is loading")

@@ -26,7 +26,7 @@ def put_output(
     models: Models,
     ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> int:
-    """Write the JSON value that `ask` returns for each chunk of a shard; return their number."""
+    """Write the JSON values of `ask` for a shard's chunks; return their number."""
     rows, count = Shard.fetched(run, objects, shard), 0
     lines = [json.dumps(models)]
     for batch in batched(rows.every(), CHUNK_BATCH, strict=False):
@@ -48,7 +48,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 
 
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
-    """Fetch a shard with one kind of model output; raise `KeyError` if either is missing."""
+    """Fetch a shard with one kind of output; raise `KeyError` if either is missing."""
     rows = Shard.fetched(run, objects, shard)
     rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows
@@ -67,7 +67,7 @@ def encoding_of(value: Sequence[Any]) -> Encoding:
 
 
 class AbsentNames:
-    """A missing recogniser whose output for this run's chunks is recorded."""
+    """A missing recogniser; its output for this run is recorded."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""Failure reasons for the report: a Map state reports only that too many tasks failed."""
+"""Failure reasons for the report; a Map state reports only too many failures."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Result of `resolve` for `write` and `close`: a compact staging file with the plan."""
+"""Output of `resolve`: a compact staging file with the plan."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ def put_resolved(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Write the plan of a run; `file`: the staging file. `summary`: for the run's report."""
+    """Write the plan of a run; `file`: the staging. `summary`: for the report."""
     staging, earlier = context.staging, context.earlier
     documents = staging.documents_beginning(None)
     head = {
@@ -76,14 +76,14 @@ def put_resolved(
 
 
 class ResolverCache:
-    """Resolved runs that a process reuses between tasks: building their linkers takes time."""
+    """Resolved runs kept between tasks, as linkers are slow to build."""
 
     def __init__(self) -> None:
         self._idle: deque[tuple[str, ResolvedRun]] = deque(maxlen=MOST_IDLE)
 
     @contextmanager
     def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["ResolvedRun"]:
-        """Lend the run's current plan in the bucket to one task at a time."""
+        """Lend the run's current plan to one task at a time."""
         listed = objects.list(run.key("resolved", RESOLVED))
         version = run.run_id + "".join(entry.etag for entry in listed)
         try:
@@ -149,12 +149,12 @@ class ResolvedRun:
     def plan(self, context: Context) -> LoadPlan:
         """Return the plan of `pipeline.plan`, for the resolver of `context`."""
         made = self._plan = self._plan or self._read_plan(context)
-        # Another task of the same load: the copies share the set of written entities.
+        # The copies share the set of written entities.
         return replace(made, resolver=replace(made.resolver, context=context))
 
     def _read_plan(self, context: Context) -> LoadPlan:
         rows, names = self.staging.plan, Names()
-        # There may be a million aliases: interning shares the ids.
+        # There may be a million aliases: share the ids.
         aliases = [(key, sys.intern(i), preferred) for key, i, preferred in rows("alias")]
         names.add(aliases)
         entities = {

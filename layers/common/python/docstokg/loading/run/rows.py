@@ -37,7 +37,7 @@ class Part:
 
 
 def shard_name(items: Sequence[IngestObject]) -> str:
-    """Return the name of a batch's shards, from its content: a repeated read overwrites them."""
+    """Return the name of a batch's shards, derived from its content."""
     lines = "\n".join(f"{item.key} {item.etag}" for item in items)
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -121,7 +121,7 @@ def packed(lines: Iterable[str]) -> bytes:
 
 
 def unpacked(body: bytes) -> list[str]:
-    """Return the lines that `packed` compressed; raise `WrongAnswer` for other data."""
+    """Return the lines that `packed` compressed; raise `WrongAnswer` otherwise."""
     try:
         return gzip.decompress(body).decode().split("\n")
     except (OSError, EOFError, ValueError, zlib.error) as broken:

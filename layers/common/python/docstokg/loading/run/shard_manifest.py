@@ -20,7 +20,7 @@ type _Read = tuple[int, PartRef, bool, str]
 
 
 class Entry(NamedTuple):
-    """A listed object: the places of its rows, or the reason why it was not read."""
+    """A listed object: the places of its rows, or why it was not read."""
 
     inner: str
     parts: tuple[PartRef, ...]
@@ -28,13 +28,13 @@ class Entry(NamedTuple):
 
 
 class ShardManifest:
-    """Listed objects, by path below the prefix, with their etag and the parts read."""
+    """Listed objects by path, with etag and the parts read."""
 
     def __init__(self, listed: Iterable[tuple[str, str]]) -> None:
         self._objects: dict[str, tuple[str, list[_Read]]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
-        """Add the parts of a shard; rows read before an object changed are ignored."""
+        """Add a shard's parts, except rows of changed objects."""
         for position, part in enumerate(parts):
             etag, read = self._objects.get(part.inner, ("", []))
             if etag == part.etag:
@@ -43,7 +43,7 @@ class ShardManifest:
     def entries(self) -> Iterator[Entry]:
         """Yield every listed object, by path.
 
-        An object that was read in two batches has equal rows in two shards; the first is used.
+        Of an object read in two batches, the first shard is used; the rows are equal.
         """
         for inner, (_, read) in sorted(self._objects.items()):
             yield _entry(inner, sorted(read))

@@ -44,7 +44,7 @@ class RunSources:
 
     @property
     def root(self) -> Path:
-        """Return a pseudo folder for the namespace's sources, the same in every process."""
+        """Return a pseudo folder of the namespace's sources, the same in every process."""
         return Path("/bucket", self.run.bucket, self.run.sources)
 
     def inner(self, key: str) -> str:

@@ -1,9 +1,8 @@
 """The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions of `pipeline.load`, so both lead to the same content. `read` writes each
-object's rows into shards, `encode` and `names` add model output, `resolve` stages all rows in path
-order and makes the plan, `write` writes the documents of one shard, and `close` does the last
-steps.
+They call the functions of `pipeline.load`, so both have the same result. `read` writes rows into
+shards, `encode` and `names` add model output, `resolve` stages all rows in path order and makes the
+plan, `write` writes one shard's documents, and `close` does the last steps.
 """
 
 import json
@@ -76,10 +75,10 @@ from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 LARGEST_OBJECT = 500_000_000
-"""Maximum bytes of an object, which is in memory while its rows are read."""
+"""Maximum bytes of an object, which is held in memory."""
 
 MOST_NAMED = 1000
-"""Maximum rejections in a run's report; all are in `rejects/resolve.jsonl`."""
+"""Maximum rejections in a report; `rejects/resolve.jsonl` has all."""
 
 SHARDS_AT_HAND = 4
 AHEAD = 8
@@ -92,7 +91,7 @@ Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Write the rows of objects into shards, with a reason for each unreadable object."""
+    """Write the rows of objects into shards, with reasons for unreadable ones."""
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
@@ -122,7 +121,7 @@ def _read_object(
     readers: Readers,
     writer: ShardWriter,
 ) -> int:
-    """Write one object's rows; raise `LoadError` if none could be read."""
+    """Write one object's rows; raise `LoadError` if it is unreadable."""
     inner = sources.inner(item.key)
     if item.size > LARGEST_OBJECT:
         raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
@@ -225,7 +224,7 @@ class _Resolution:
         self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Write the plan with the staging's `file`; return the summary for the report."""
+        """Write the plan with the staging `file`; return the report's summary."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -262,7 +261,7 @@ class _Resolution:
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
-        """Collect the listed and read objects; return the stores with the run's models."""
+        """Collect listed and read objects; return the stores for the run's models."""
         run, objects = self.run, self.objects
         self.manifest = ShardManifest(
             (inner, entry.etag)
@@ -287,7 +286,7 @@ class _Resolution:
         return replace(stores, embedder=embedder, names=names)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
-        """Return the parts of a shard and its models, None if the shard was lost."""
+        """Return a shard's parts and models, None if it was lost."""
         models = models_of(self.run, self.objects, shard)
         if {"dense", "names"} <= models.keys():
             return Shard.fetched(self.run, self.objects, shard).parts, models
@@ -301,7 +300,7 @@ class _Resolution:
         return [replace(part, rows=0, unread=reason) for part in parts], None
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        """Yield the objects with their rows; record those that were not read completely."""
+        """Yield objects with their rows; record incomplete ones."""
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -336,7 +335,7 @@ class _Resolution:
         return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
     def _rejected(self) -> list[dict[str, str]]:
-        """Return the first reason of each object that was rejected, or had a rejected row."""
+        """Return the first reason of each rejected object."""
         reasons: dict[str, str] = {}
         for rejection in self.rejects.first:
             reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
@@ -423,7 +422,7 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete the objects of a finished run, except its report."""
+    """Delete a finished run's objects, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -432,7 +431,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Do the last steps of a load; return where they stopped, None if all are done."""
+    """Do the last steps; return where they stopped, or None."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -447,7 +446,7 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report the reason and release the leases; the load stays unfinished and can be repeated."""
+    """Report the reason and release the leases; the load stays unfinished."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

@@ -1,4 +1,4 @@
-"""Time limit of a task of a run: Lambda ends a function without a warning."""
+"""Time limit of a run's task: Lambda ends functions without warning."""
 
 import math
 import time
@@ -15,7 +15,7 @@ class TaskTime:
     """The time limit of one task."""
 
     def __init__(self, end_s: float = math.inf) -> None:
-        """Set the limit to `end_s` seconds from now; without limit on a local machine."""
+        """Set the limit to `end_s` seconds from now."""
         self._end = time.monotonic() + end_s
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Contents of both stores as canonical lines: equal contents have equal lines."""
+"""Store contents as canonical lines, for comparison."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ from docstokg.loading.read.source_registry import document_rows
 from docstokg.ports import DocumentRegister, GraphWriter, IndexWriter
 
 DIGITS = 4
-"""Digits of a sparse weight: encoders round to three, a store may keep 32 bits."""
+"""Digits of a sparse weight: stores may keep 32 bits."""
 
 
 def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:
-    """Yield one line per chunk, by uuid, and fact, by id, without run ids and times."""
+    """Yield a line per chunk and fact, by id, without run ids and times."""
     for chunk, _ in index.stored_chunks(namespace):
         yield f"chunk {chunk.uuid} {_canonical(_chunk(chunk))}"
     for fact in index.stored_facts(namespace):
@@ -23,7 +23,7 @@ def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:
 
 
 def graph_rows(graph: GraphWriter, namespace: str) -> Iterator[str]:
-    """Yield one line per chunk, entity, relation and mention of the graph, each sorted."""
+    """Yield sorted lines of the graph's chunks, entities, relations and mentions."""
     without = {"namespace"}
     for node in graph.stored_nodes(namespace):
         yield f"node {_canonical(node.model_dump(mode='json', exclude=without))}"
@@ -60,7 +60,7 @@ def _chunk(chunk: ChunkRecord) -> dict[str, object]:
 
 
 def _compact(vector: bytes | None) -> str | None:
-    """Return a vector's compact form; zero vectors are None, as a store may drop them."""
+    """Return a vector's compact form; None for zero vectors, which a store may drop."""
     return quantise(vector).hex() if vector is not None and any(vector) else None
 
 

@@ -1,7 +1,7 @@
-"""Export a namespace as one zip file of JSON lines, including computed data.
+"""Export a namespace as a zip file of JSON lines, including computed data.
 
-References are chunk ids, never uuids, so that a file can be loaded under another namespace. Data
-that is local to a store (the folder of a document, runs, times) is excluded.
+References are chunk ids, not uuids, so that the file fits another namespace. Data local to a store
+(document folders, runs, times) is excluded.
 """
 
 import base64
@@ -78,7 +78,7 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
 
 
 def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
-    """Return the rows of PARTS; chunks come first, since the others refer to them."""
+    """Return the rows of PARTS, chunks first."""
     index, graph = stores.index_writer, stores.graph_writer
     chunk_ids: dict[str, str] = {}
 

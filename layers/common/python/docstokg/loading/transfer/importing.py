@@ -1,6 +1,6 @@
-"""Import an exported namespace without encoding; the file is validated as untrusted.
+"""Import an exported namespace without encoding, validated as untrusted.
 
-A line that does not fit is rejected with its place, and the rest is loaded.
+Invalid lines are rejected with their place, and the rest is loaded.
 """
 
 import datetime
@@ -167,7 +167,7 @@ def load_export(
 
 
 def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
-    """Group rows into batches; the mentions of a chunk stay together, as they replace others."""
+    """Group rows into batches; a chunk's mentions stay together."""
     batch: list[tuple[str, int, StrictContract]] = []
     for _, together in groupby(rows, lambda item: getattr(item[2], "chunk", item[1])):
         batch += together
@@ -188,14 +188,14 @@ def _check_names(file: zipfile.ZipFile, path: Path) -> None:
 
 
 def _others(path: Path, run: _Import) -> list[str]:
-    """Return the chunks of the namespace that the file does not contain."""
+    """Return the namespace's chunks that the file lacks."""
     with zipfile.ZipFile(path) as file:
         mine = {
             chunk_uuid(run.namespace, row.chunk_id)
             for _, _, row in _rows(file, path, "chunks", RejectLog())
             if isinstance(row, ChunkRow)
         }
-    # The writer is current; the reader's counts are from the last finished load.
+    # The reader's counts are from the last finished load.
     stored = run.stores.graph_writer.labels(run.namespace)
     return [uuid for uuid, *_ in stored if uuid not in mine]
 
@@ -203,7 +203,7 @@ def _others(path: Path, run: _Import) -> list[str]:
 def _rows(
     file: zipfile.ZipFile, path: Path, name: str, rejects: RejectLog
 ) -> Iterator[tuple[str, int, StrictContract]]:
-    """Yield (file, line, checked row) of one part; reject invalid lines."""
+    """Yield (file, line, row) of one part; reject invalid lines."""
     shown = f"{path}:{name}.jsonl"
     with file.open(f"{name}.jsonl") as part:
         number = 0
@@ -218,7 +218,7 @@ def _rows(
 
 
 def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
-    """Write rows of a part; reject those that do not fit the file's chunks."""
+    """Write a part's rows; reject those without their chunks."""
     made: list[Any] = []
     for shown, number, row in rows:
         try:
@@ -230,7 +230,7 @@ def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
         case "chunks" if made:
             index.put(made)
             graph.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in made])
-            # Mentions come later in the file: those of an earlier version must be removed.
+            # Mentions of an earlier version must be removed.
             graph.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in made})
             report.chunks, report.written = report.chunks + count, report.written + count
         case "documents":
@@ -270,7 +270,7 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 
 
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
-    """Return the fingerprint if it fits this chunk, else that of a chunk made here.
+    """Return a valid fingerprint of the chunk, else a computed one.
 
     A wrong one would make a later load skip the true text as unchanged.
     """

@@ -1,7 +1,6 @@
 """Re-encode a namespace without its sources, while the old vectors stay in use.
 
-All vectors are computed first: after a kill it starts again, with cached encodings. Then all are
-replaced at once.
+All vectors are computed first, with a cache for restarts, and then replaced at once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,6 +55,6 @@ def _rows(
         made = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
         for (chunk, mark), (vector, packed) in zip(some, made, strict=True):
             old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
-            # The same variant for the new encoder; given vectors become computed ones.
+            # The same variant for the new encoder.
             place = old.index(mark) % (len(old) // 2) if mark in old else 0
             yield VectorRow(chunk.uuid, new[place], vector, packed)

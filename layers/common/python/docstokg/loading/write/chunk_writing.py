@@ -1,4 +1,4 @@
-"""Write chunks to the index with their vectors, and to the graph with their mentions."""
+"""Write chunks with vectors to the index, with mentions to the graph."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ AHEAD = 2
 
 
 class _Batch(NamedTuple):
-    """Chunks, the new or changed ones with their fingerprints, and the changed documents."""
+    """Chunks, new or changed ones with fingerprints, and changed documents."""
 
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
@@ -56,7 +56,7 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
-    """Group documents into batches; a document that is already stored is not split."""
+    """Group documents into batches; stored documents are not split."""
     batch = _Batch([], [], {})
     for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
@@ -74,7 +74,7 @@ def _compare(
 ) -> None:
     """Add to `batch` the chunks that differ from the store.
 
-    `doc_id`: set if these are all chunks of a stored document; None for a new document.
+    `doc_id`: set if these are all chunks of a stored document.
     """
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.report.sparse_model or ""
@@ -105,7 +105,7 @@ def _compare(
 
 
 def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, records: Records) -> int:
-    """Write one encoded batch; return the number of its chunks."""
+    """Write an encoded batch; return its number of chunks."""
     context = resolver.context
     report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
@@ -136,7 +136,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
     """Return records with vectors and weights; given ones are kept."""
     chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
-    # Language detection reads title and headings too, like the encoders.
+    # Language detection reads title and headings, like the encoders.
     languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
     sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
     if context.recorded is not None:
@@ -176,9 +176,9 @@ def embedded(
     chunks: Sequence[RawChunk | ChunkRecord],
     sentences: Sequence[Sequence[tuple[int, int]]],
 ) -> Sequence[Parts]:
-    """Return the vector of each chunk, including title and headings, and of its sentences."""
+    """Return the vectors of each chunk (with title and headings) and its sentences."""
     texts = [_encoder_text(chunk) for chunk in chunks]
-    # Sentence offsets count in the chunk's text, after title and headings.
+    # Sentence offsets start after title and headings.
     before = [len(text) - len(chunk.text) for text, chunk in zip(texts, chunks, strict=True)]
     parts = [[(a + n, b + n) for a, b in spans] for n, spans in zip(before, sentences, strict=True)]
     return dense.embed_parts(texts, parts)

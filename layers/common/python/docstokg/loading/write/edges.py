@@ -1,4 +1,4 @@
-"""Write relations and triples as graph edges and index facts, with their evidence."""
+"""Write relations and triples as graph edges and index facts."""
 
 from collections.abc import Iterator
 from itertools import batched, islice
@@ -133,7 +133,7 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
 
 
 def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
-    """Return the evidence chunk; of a document, the first one with most of the ends."""
+    """Return the evidence chunk: the given one, or one with most of the ends."""
     if edge.evidence is not None:
         return _place(context, edge.evidence, gone)
     doc_id = edge.doc_id or ""
@@ -153,7 +153,7 @@ def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
 
 
 def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
-    """Return a chunk of this load or the store; raise `Rejected` if it is missing."""
+    """Return a chunk of this load or the store, or raise `Rejected`."""
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:

@@ -1,4 +1,4 @@
-"""Removal from both stores: the graph first, so that it can be repeated after a kill."""
+"""Removal from both stores, graph first, so that it can be repeated."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,7 +25,7 @@ def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
 def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
     """Remove the stored chunks of documents that are now empty.
 
-    Yields each document when it is done, in order; `after`: resume after this one.
+    Yields each finished document, in order; `after`: resume after this one.
     """
     earlier = context.earlier
     documents = [
@@ -41,9 +41,9 @@ def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
 
 
 def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
-    """Remove documents; their register records are deleted after their chunks.
+    """Remove documents, then their register records.
 
-    Yields each document when it is done, in order; `after`: resume after this one.
+    Yields each finished document, in order; `after`: resume after this one.
     """
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
         for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
