@@ -1,4 +1,4 @@
-"""Document register in OpenSearch: a separate index that is not searched."""
+"""Document register in OpenSearch, an index that is not searched."""
 
 import functools
 import hashlib
@@ -92,7 +92,7 @@ class OpenSearchRegister:
         return text
 
     def original(self, namespace: str, doc_id: str) -> None:
-        """Return None: files are kept in a bucket or the source folder."""
+        """Return None: files are in a bucket or the source folder."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts."""
@@ -141,5 +141,5 @@ def ensure_register(server: Server, path: str) -> None:
 
 
 def _id(namespace: str, doc_id: str) -> str:
-    """Return a record's id, hashed because OpenSearch ids have at most 512 bytes."""
+    """Return a hashed id: OpenSearch ids have at most 512 bytes."""
     return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

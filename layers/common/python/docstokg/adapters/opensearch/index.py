@@ -1,4 +1,4 @@
-"""Search and reading of chunks and facts in OpenSearch, for stores too large for SQLite."""
+"""Search and reading in OpenSearch, for stores too large for SQLite."""
 
 import base64
 import json
@@ -175,8 +175,8 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        Every request needs the model, so an answer with a model and without an open load is cached
-        for `info_ttl_s`. Token rarities are read again after another finished load.
+        An answer with a model and without an open load is cached for `info_ttl_s`, as every request
+        needs it. Token rarities are read again after another finished load.
         """
         until = time.monotonic() + timeout_s
         entry = self._info
@@ -205,7 +205,7 @@ class OpenSearchIndex:
         with schema_checked("_msearch"):
             of_chunks, of_facts = answer["responses"]
             chunks = of_chunks["hits"]["total"]["value"]
-            # An early kill may leave chunks without a facts index; the next load repairs it.
+            # A killed load may leave no facts index; the next one repairs it.
             absent = ABSENT in _kinds(of_facts.get("error"))
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
@@ -239,7 +239,7 @@ class OpenSearchIndex:
         return None if finished is None else str(finished)
 
     def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
-        """Read the number of chunks per token; without counts the rarity of every token is 1."""
+        """Read the chunks per token; without them every rarity is 1."""
         if load is None or load == self._rarity.load:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
@@ -266,7 +266,7 @@ class OpenSearchIndex:
     def _post(
         self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
     ) -> Json:
-        """Send a request through the circuit breaker; a failure clears the cached info."""
+        """Send a request through the circuit breaker."""
 
         def ask() -> Json:
             return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
@@ -311,7 +311,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
     }
     if facts:
         body["_source"] = ["id", "evidence_uuid", "rest"]
-    else:  # stored fields, including the id, are slower to read than the search itself
+    else:  # stored fields are slower to read than the search
         body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
     visible = _visible(scope, facts=facts)
     if query.channel == "dense":
@@ -343,7 +343,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
             {"match": {"body": words}},
             {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
         ]
-        # Stop words must not match by themselves: the analysed words are required.
+        # Stop words must not match by themselves.
         body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
         return json.dumps(body)
     body["query"] = {
@@ -355,7 +355,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
 
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:
-    """Return filter clauses for namespace, acl and, for chunks, the request's filter."""
+    """Return filters for namespace, acl and, for chunks, the request's filter."""
     clauses: list[Json] = [{"terms": {"namespace": list(scope.namespaces)}}]
     if scope.groups is not None:
         free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
@@ -363,13 +363,13 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
         clauses.append({"bool": {"should": [free, shared], "minimum_should_match": 1}})
     if scope.doc_ids is not None:
         clauses.append({"terms": {"doc_id": list(scope.doc_ids)}})
-    if not facts:  # a fact is a starting point, not a citation; its chunks are filtered
+    if not facts:  # a fact is a starting point; its chunks are filtered
         clauses += [{"terms": {"facets": list(group)}} for group in required(scope.filter)]
     return clauses
 
 
 def _words(text: str, languages: Sequence[str]) -> str:
-    """Return the search words, as many as the server's clause limit allows.
+    """Return the search words up to the server's clause limit.
 
     Ideographs count one by one, as the server's analyser splits them.
     """
@@ -392,7 +392,7 @@ def _held(space: Json) -> dict[str, float]:
 
 
 def _kinds(error: object) -> set[str]:
-    """Return the types of an error and its causes; their reasons may quote the question."""
+    """Return the types of an error and its causes, without texts."""
     if isinstance(error, list):
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
@@ -402,7 +402,7 @@ def _kinds(error: object) -> set[str]:
 
 
 def _cause(error: object) -> str:
-    """Return the types of an error without its text, which may quote the question."""
+    """Return an error's types; its text may quote the question."""
     return ", ".join(sorted(_kinds(error))) or "an error without a type"
 
 
@@ -454,7 +454,7 @@ def _hit(hit: Json, cosine: bool) -> Hit:
 
 
 def _text(value: object) -> str:
-    """Return a text; raise ValueError for another type, which later code does not check."""
+    """Return a text, or raise ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} instead of text")
     return value

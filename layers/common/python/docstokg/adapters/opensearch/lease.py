@@ -1,4 +1,4 @@
-"""Exclusive loads into an OpenSearch index: a lease in the store, for loaders on any machine."""
+"""Exclusive loads into an OpenSearch index, from any machine."""
 
 import functools
 import os
@@ -25,11 +25,10 @@ CONFLICT = 409
 class LoadLease:
     """A document of the register that its holder rewrites regularly.
 
-    No clocks are compared: a waiting process that sees it unchanged for LEASE_S of its own time
-    takes it; the server's sequence number admits only one. A holder that was paused for so long
-    detects the loss before its next write. Leases of dead processes on the same machine are taken
-    at once. The tasks of a run share one lease on all machines; it expires when none of them renews
-    it.
+    No clocks are compared: a process that sees it unchanged for LEASE_S of its own time takes it;
+    the server's sequence number admits only one. A holder that was paused so long detects the loss
+    before its next write. Leases of dead local processes are taken at once. The tasks of a run
+    share one lease on all machines; it expires when none renews it.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
@@ -71,7 +70,7 @@ class LoadLease:
             if version is not None and run and holder == run:
                 if (stamp := self._write(version)) is not None:
                     break
-                continue  # another task of the run renewed it at this moment
+                continue  # renewed by another task of the run
             over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
             if over and (stamp := self._write(version)) is not None:
                 break
@@ -99,7 +98,7 @@ class LoadLease:
     def release(self, more: bool = False) -> None:
         """Release the lease; one that cannot be deleted expires.
 
-        `more`: let it expire, because tasks of the same run follow or are active elsewhere.
+        `more`: let it expire, as tasks of the same run follow or are active.
         """
         with self._taking:
             self._users = max(0, self._users - 1)
@@ -141,12 +140,12 @@ class LoadLease:
             self._stamp = stamp or self._stamp
 
     def _of_our_run(self) -> tuple[int, int] | None:
-        """Return the stamp of a lease that another task of our run has renewed."""
+        """Return the stamp of a lease renewed by our run."""
         stamp, holder = self._read_lease()
         return stamp if self._run and holder == self._run else None
 
     def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Create the lease, or overwrite the one with this stamp; return None on conflict."""
+        """Create the lease or overwrite this stamp; None on conflict."""
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": NAME, "record": holder}
         path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
@@ -165,9 +164,9 @@ class LoadLease:
 
 
 def _process(pid: int) -> str:
-    """Return an id of a running process, unique among machines; "" if it is unknown or ended.
+    """Return a running process's id, unique among machines; "" if unknown or ended.
 
-    Boot id of the machine, PID namespace, PID, and start time.
+    It consists of the machine's boot id, PID namespace, PID, and start time.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -179,7 +178,7 @@ def _process(pid: int) -> str:
 
 
 def _is_gone(holder: str) -> bool:
-    """Return whether the process was on this machine and has ended."""
+    """Return whether a process of this machine has ended."""
     mine = _process(os.getpid()).split()
     holder_words = holder.split()
     return (

@@ -126,8 +126,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 def documents_there(answer: Json) -> list[Json]:
     """Return the stored documents of an `_mget`, each with its `_source`.
 
-    Raises `Unavailable` if a shard failed for a document: treating it as missing would overwrite it
-    and lose its data.
+    Raises `Unavailable` if a shard failed: a document treated as missing would be overwritten.
     """
     there: list[Json] = []
     with schema_checked("_mget"):
@@ -150,7 +149,7 @@ def schema_checked(what: str) -> Iterator[None]:
 
 
 def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Headers], None]:
-    """Return the function that signs a request's headers; add a password to `headers`."""
+    """Return the signer of a request; put a password into `headers`."""
     auth = at.get("auth", "basic")
     if auth == "basic":
         if user := at.get("user"):

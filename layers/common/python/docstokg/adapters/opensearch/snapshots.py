@@ -56,8 +56,8 @@ class Snapshots:
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
         """Start today's snapshot if it is missing, and delete expired daily ones.
 
-        Call it several times a day: it skips the snapshot while a load is open. `now`: epoch
-        seconds; `days`: number of daily snapshots to keep.
+        Call it several times a day: it waits while a load is open. `now`: epoch seconds; `days`:
+        daily snapshots to keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -80,8 +80,8 @@ class Snapshots:
     def restore(self, snapshot: str) -> tuple[str, ...]:
         """Restore a snapshot into new indices, and point the aliases at them.
 
-        Documents that the current register no longer contains are deleted in the new indices first.
-        Moving the aliases also removes the old indices; returns the names of the new ones.
+        Documents missing in the current register are deleted in them first. The old indices are
+        removed; returns the names of the new ones.
         """
         fresh = self.bring_back(snapshot, _stamp())
         swap: list[Json] = []
@@ -123,7 +123,7 @@ class Snapshots:
     def drill(self, snapshot: str) -> tuple[str, str]:
         """Restore a snapshot next to the current indices and remove it; return both digests.
 
-        They are equal if there were only deletions since the snapshot.
+        They are equal if there were only deletions since.
         """
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
@@ -173,7 +173,7 @@ class Snapshots:
 
 
 def _stamp() -> str:
-    """Return a time stamp for names, in microseconds so that no two restores share one."""
+    """Return a time stamp for names, unique by microseconds."""
     return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
 
 

@@ -1,4 +1,4 @@
-"""Writer of chunks and facts into OpenSearch: bulk requests, and load notes in the mapping."""
+"""Writer of chunks and facts into OpenSearch, with load notes in the mapping."""
 
 import base64
 import contextlib
@@ -48,7 +48,7 @@ BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 REMARKED = 100
-"""Chunks that are read at once to be marked; each has kilobytes of vectors."""
+"""Chunks that are read at once to be marked."""
 
 
 class OpenSearchWriter:
@@ -97,7 +97,7 @@ class OpenSearchWriter:
         if embedding_model and dimension:
             first |= {"embedding_model": embedding_model, "dimension": dimension}
         first["sparse_model"] = sparse_model
-        # Facts before chunks: if the chunk index has notes after a kill, both indices exist.
+        # Facts first: notes in the chunk index then imply that both indices exist.
         for kind, alias in reversed(self._aliases()):
             notes = self._ensured(kind, alias, first)
             if notes["docstokg"] != TEMPLATE_VERSION:
@@ -140,10 +140,10 @@ class OpenSearchWriter:
         return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        """Write chunks in bulk.
+        """Write chunks in bulk, each entirely or not at all.
 
-        If the server permanently refuses one, the chunks that this call created are removed and the
-        error is raised; each chunk is written entirely or not at all.
+        If the server permanently refuses one, those that this call created are removed and it
+        raises.
         """
         self._bulk(
             self._name,
@@ -258,9 +258,9 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Return an index's notes; create it with the notes `first` if it is missing.
+        """Return an index's notes; create it with `first` if missing.
 
-        The server may still be creating it for a load that was killed.
+        The server may still be creating it for a killed load.
         """
         notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
         if notes is not None:
@@ -273,7 +273,7 @@ class OpenSearchWriter:
         return notes
 
     def _await_shards(self) -> None:
-        """Wait until the indices are readable: the server may be creating or moving them."""
+        """Wait until the indices, possibly being created or moved, are readable."""
         until = time.monotonic() + SHARDS_S
         for _, alias in self._aliases():
             while not self._is_readable(alias, time.monotonic() >= until):
@@ -293,7 +293,7 @@ class OpenSearchWriter:
         return True
 
     def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
-        """Create an index; if it exists, the answer has an `error`."""
+        """Create an index; an existing one is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": notes}
         if kind == "chunks" and (dimension := notes.get("dimension")):
@@ -316,7 +316,7 @@ class OpenSearchWriter:
     def _scan(
         self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
     ) -> Iterator[Json]:
-        """Yield every hit in the order of `key`, page by page."""
+        """Yield every hit in the order of `key`."""
         if self._stale:
             self._refresh()
         exact = [
@@ -344,7 +344,7 @@ class OpenSearchWriter:
         return removed
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
-        """Index (a document) or delete (None) by id; return the number of changed documents."""
+        """Index (a document) or delete (None) by id; return the number of changes."""
         self._lease.check()
         self._stale = True
         done = 0
@@ -420,10 +420,9 @@ _SEARCHED = (
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
-    """Return a chunk with its searched fields and, in one stored field, its fields for readers.
+    """Return a chunk with its searched fields and one stored field for readers.
 
-    Reading a part of the source would parse all of it, including vectors and tokens, which are ten
-    times the size of the rest.
+    Reading a part of the source would parse all of it, including the vectors, ten times its size.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})

@@ -49,7 +49,7 @@ MAX_MENTIONS = 20_000
 
 
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
-"""Covering index of the entity columns in a slice; the table's vectors fill half a page each."""
+"""Covering index of a slice's columns; rows with vectors fill half a page."""
 
 _ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (
@@ -62,8 +62,7 @@ Row = tuple[Any, ...]
 class SqliteGraph:
     """A `KnowledgeGraph` in one SQLite file; one read-only connection per thread.
 
-    A missing, replaced, damaged or never loaded file raises `Unavailable`; a statement that exceeds
-    its deadline raises `Timeout`.
+    Raises `Unavailable` for a missing, replaced, damaged or never loaded file, and `Timeout`.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -127,7 +126,7 @@ class SqliteGraph:
 
 
 class _Reader:
-    """Reader of one call: a connection inside a transaction, and the caller's scope."""
+    """A connection inside a transaction, and the caller's scope."""
 
     def __init__(self, connection: sqlite3.Connection, scope: Scope) -> None:
         self._run = connection.execute
@@ -145,7 +144,7 @@ class _Reader:
         return self._run(closed, (self._space,)).fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL that holds iff the caller may see chunk `c`."""
+        """Return SQL for chunks `c` that the caller may see."""
         if self._sees_all:
             return "TRUE", ()
         return (
@@ -155,7 +154,7 @@ class _Reader:
         )
 
     def _allowed(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL that holds iff chunk `c` is visible and matches the request's filter."""
+        """Return SQL for visible chunks `c` that match the filter."""
         parts, values = [self._seen_sql], list(self._seen_values)
         for group in required(self._scope.filter):
             parts.append(
@@ -199,7 +198,7 @@ class _Reader:
         return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
 
     def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
-        """Return (group, chunk) of the visible chunks of documents, then of topics."""
+        """Return (group, chunk) of visible chunks of documents and topics."""
         members: list[tuple[str, int]] = []
         places = self._places_of(request) if request.groups else {}
         for kind, text in (
@@ -249,7 +248,7 @@ class _Reader:
         return [(row[0], current[row[2]], bool(row[1])) for row in cursor if row[2] in current]
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
-        """Return the rows of visible entities by id (case-insensitive), in the given order."""
+        """Return visible rows by id (case-insensitive), in the given order."""
         folded = dict.fromkeys(identifier.casefold() for identifier in ids)
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
@@ -275,7 +274,7 @@ class _Reader:
         return list({row[0]: row for row in now}.values())
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the entities that are listed or mentioned by a visible chunk."""
+        """Return listed entities and those mentioned by visible chunks."""
         every = self._sees_all
         return [
             row
@@ -329,7 +328,7 @@ class _Reader:
         )
 
     def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
-        """Return the entities that selected chunks mention, as `Mentioned`; they are visible."""
+        """Return the entities that selected chunks mention, as `Mentioned`."""
         typed, values = self._typed(request)
         cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
@@ -344,7 +343,7 @@ class _Reader:
         return cursor.fetchall()
 
     def _mentioning(self, entity: int, size: int, which: str = "") -> list[int]:
-        """Return the first visible chunks of an entity, those with the fewest entities first."""
+        """Return an entity's first visible chunks, most focused first."""
         if size <= 0:
             return []
         text = (
@@ -355,7 +354,7 @@ class _Reader:
         return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
 
     def _about(self, row: Row, request: SliceRequest) -> list[int]:
-        """Return the chunks about an entity: preferred ones, then the most focused."""
+        """Return chunks about an entity: preferred, then most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
         chunks, places = self._mentioning(row[0], MAX_HEADED, _ABOUT), self._places_of(request)
@@ -372,7 +371,7 @@ class _Reader:
         return self._places
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
-        """Return (place, neighbour) by the heaviest relations of each entity."""
+        """Return (place, neighbour) by heaviest relations."""
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
@@ -391,7 +390,7 @@ class _Reader:
         return pairs
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
-        """Return SQL that holds iff relation `name` is visible and of a wanted type."""
+        """Return SQL for relations `name` that are visible and wanted."""
         parts, values = [], []
         if request.relations is not None:
             parts.append(f"{name}.type_key IN (SELECT value FROM json_each(?))")
@@ -405,7 +404,7 @@ class _Reader:
         return " AND ".join(parts) or "TRUE", tuple(values)
 
     def _rows(self, keys: Sequence[int], read: dict[int, Row]) -> dict[int, Row]:
-        """Return the rows of visible entities by key; those in `read` are not read again."""
+        """Return visible rows by key, reading those not in `read`."""
         more = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
             (_array(key for key in keys if key not in read),),
@@ -416,10 +415,10 @@ class _Reader:
     def _assemble(
         self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
     ) -> GraphSlice:
-        """Read the chosen chunks, and the edges between chosen and known nodes."""
+        """Read the chosen chunks and their edges."""
         chunks = {key: read[key] for key in choice.chunks if key in read}
         chunks |= self._chunks([key for key in choice.chunks if key not in read])
-        # Keys sort like uuids, so rows read by key are almost sorted.
+        # Keys sort like uuids, so rows are almost sorted.
         uuids = {key: chunks[key][1] for key in sorted(chunks)}
         names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
         names_json = _array(names)
@@ -449,7 +448,7 @@ class _Reader:
     def _relations_among(
         self, rows: dict[int, Row], names: dict[int, str], names_json: str, request: SliceRequest
     ) -> tuple[SliceRelation, ...]:
-        """Return the relations with both ends in `names` and at least one in `rows`."""
+        """Return relations within `names` with an end in `rows`."""
         if len(names) < 2 or not rows:
             return ()
         chosen, values = self._relation_sql(request, "r")

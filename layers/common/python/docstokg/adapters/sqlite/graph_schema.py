@@ -8,9 +8,9 @@ from docstokg.errors import Unavailable
 SCHEMA_VERSION = 3
 """3: mentions have `about`, entities count the chunks about them."""
 
-# Integer keys are hashes of the identities: loading needs no lookups, and equal content has equal
-# order. `degree` = entities that the chunk mentions; it precedes the chunk in the key, so that a
-# hub's most focused chunks are read first.
+# Integer keys are hashes of identities: loads need no lookups, and equal content has equal order.
+# `degree` = entities of the chunk; it precedes the chunk in the key, to read a hub's most focused
+# chunks first.
 TABLES = """
 CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS graph_chunks (
@@ -58,7 +58,7 @@ CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, t
 CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
 
-# Missing in files of earlier versions: the writer adds it, and the next load fills it.
+# Missing in older files: the writer adds it, the next load fills it.
 NAMES_TABLE = """
 CREATE TABLE IF NOT EXISTS graph_names (
   chunk INTEGER PRIMARY KEY, namespace TEXT NOT NULL, names TEXT NOT NULL)

@@ -135,7 +135,7 @@ class SqliteGraphWriter:
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted.
 
-        An obsolete term's names lead to its successor.
+        Names of obsolete terms lead to their successors.
         """
         connection = self._connection()
         replaced = self._replacements(connection, namespace)
@@ -233,7 +233,7 @@ class SqliteGraphWriter:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with mentions and stated relations, then entities without support."""
+        """Remove chunks with mentions and relations, then unsupported entities."""
         with self._writing() as run:
             if uuids is None:
                 return self._delete_namespace(run, namespace)
@@ -277,7 +277,7 @@ class SqliteGraphWriter:
         return int(gone.rowcount)
 
     def _refresh(self, run: "_Run") -> None:
-        """Recount mentions of changed entities and delete those without support."""
+        """Recount changed entities and delete unsupported ones."""
         run(
             "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
             " AND NOT listed"
@@ -305,7 +305,7 @@ class SqliteGraphWriter:
         run("DELETE FROM graph_dirty")
 
     def close_load(self) -> None:
-        """Recount changed entities, delete those without support, and make all durable."""
+        """Recount changed entities, delete unsupported ones, and make all durable."""
         with self._writing() as run:
             self._refresh(run)
             counts = {
@@ -340,7 +340,7 @@ class SqliteGraphWriter:
     def _records[Record: Contract](
         self, kind: type[Record], query: str, namespace: str
     ) -> Iterator[Record]:
-        """Yield rows whose columns are the fields of a contract."""
+        """Yield rows whose columns are a contract's fields."""
         cursor = self._connection().execute(query, (namespace,))
         names = [column[0] for column in cursor.description]
         for row in cursor:

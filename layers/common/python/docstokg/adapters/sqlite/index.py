@@ -136,7 +136,7 @@ class SqliteIndex:
         return self._wait(self._workers.submit(work, deadline), deadline)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
-        """Wait until the deadline plus a grace period for a worker's own error."""
+        """Wait for the deadline plus a grace period for the worker's error."""
         try:
             return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
         except NotYet as exc:
@@ -272,9 +272,9 @@ class SqliteIndex:
         return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
-        """Return the namespace's rows, None if it is empty.
+        """Return the namespace's rows, None if empty.
 
-        Raises `Unavailable` for chunks loaded without this encoder or by an unfinished load.
+        Raises `Unavailable` for chunks without this encoder or of an unfinished load.
         """
         rows = section.rows(ns)
         if rows.start < rows.stop:
@@ -287,7 +287,7 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Return a mask of visible rows; None if all rows are visible."""
+        """Return a mask of visible rows, None for all."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -308,7 +308,7 @@ class SqliteIndex:
         ns: int,
         context: "_SearchContext",
     ) -> tuple[Hit, ...]:
-        """Return uuid and compact vector of the best rows; replaced chunks are skipped."""
+        """Return uuid and compact vector of the best rows still present."""
         condition, values = visible(context.scope, ns)
         found = {int(ids[place]): float(scores[place]) for place in best}
         values["rows"] = json.dumps(list(found))
@@ -364,7 +364,7 @@ class SqliteIndex:
             ).fetchall()
             chunks, facts = notes.get("chunks"), notes.get("facts")
             if chunks is None or facts is None or "dirty" in notes:
-                # Counting takes milliseconds per request, so finished loads store the counts.
+                # Counting takes milliseconds, so loads store the counts.
                 chunks, facts = db.execute(
                     "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
                 ).fetchone()
@@ -394,10 +394,10 @@ class SqliteIndex:
 
 @dataclass(frozen=True)
 class _SearchContext:
-    """Values that all channels of one search share.
+    """Values shared by all channels of a search.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
-    `dense`: section of its vectors. `languages`: its languages except English.
+    `dense`: section of its vectors. `languages`: without English.
     """
 
     scope: Scope
@@ -437,7 +437,7 @@ def match_expression(words: Sequence[str]) -> str:
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
-    """Return the dot product of each row, shape (n,), checking the deadline between blocks.
+    """Return each row's dot product, shape (n,), checking the deadline between blocks.
 
     Rounded, so that equal vectors score equally in any block; masked rows score -2.
     """
@@ -454,7 +454,7 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
             block: Any = slice(start, start + SCAN_ROWS)
         else:
             block = places[start : start + SCAN_ROWS]
-        # Half the time of a matrix product here, and no BLAS threads that compete for cores.
+        # Half the time of a matrix product, without BLAS threads.
         scores[block] = np.round(np.vecdot(matrix[block], query), SCORE_DECIMALS)
     return scores
 

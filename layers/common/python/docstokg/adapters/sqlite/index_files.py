@@ -40,9 +40,9 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lets one process at a time load into an index file; others wait.
+    """Lets one process at a time load into an index file.
 
-    The system releases the lock of a killed process. It does not exclude threads of one process.
+    The system releases a killed process's lock. Threads of one process are not excluded.
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +123,7 @@ class Section:
 
 
 class ArrayFiles:
-    """The arrays of an index's current generation, opened once and checked before every use."""
+    """The arrays of the current generation, checked before every use."""
 
     def __init__(self, path: Path) -> None:
         self._folder = arrays_folder(path)
@@ -256,10 +256,7 @@ def _checksum(path: Path) -> int:
 def _write_rows(
     db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Write `ids` and `acl` of a section from a query of (id, ns, acl) in final order.
-
-    Returns the ids and their namespaces by row.
-    """
+    """Write `ids` and `acl` of a section from a query of (id, ns, acl); return ids and ns."""
     ids: list[int] = []
     spaces: list[int] = []
     lists: list[int] = []
@@ -324,7 +321,7 @@ def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
     del tokens, weights
     rows = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
     keys = np.repeat(spaces << 32, counts) | all_tokens
-    # A stable sort keeps each key's postings in row order.
+    # Stable: postings of a key stay in row order.
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     _save(files, "sparse", "keys", distinct.astype("<i8"))

@@ -19,7 +19,7 @@ SCHEMA_VERSION = "3"
 """3: headings and options are searched, sentences have vectors; shared by all stores."""
 
 # `index_rows` is narrow: a word query reads one row per match. Ids are never reused, so array
-# entries of a replaced chunk match no row. Each namespace has its own word index, so that word
+# entries of replaced chunks match nothing. Each namespace has its own word index, so that
 # statistics do not leak between tenants.
 TABLES = """
 CREATE TABLE IF NOT EXISTS index_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -48,14 +48,14 @@ CREATE TABLE IF NOT EXISTS index_facts (
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
 LANGUAGES = "languages/"
-"""Key prefix of a namespace's note `LANGUAGE=PASSAGES ...`, counting all passages ever written."""
+"""Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
 SPACE = "space/"
-"""Key prefix of a namespace's note `DIMENSION MODEL`, if it differs from the index's."""
+"""Key prefix of a namespace's own note `DIMENSION MODEL`."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 _COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")
 STORED_FIELDS = ChunkText.model_fields.keys() - set(_COLUMNS)
-"""Fields of a chunk that have no column of their own."""
+"""Chunk fields without own columns."""
 
 
 def words_table(ns: int) -> str:
@@ -92,7 +92,7 @@ def searched_words(title: str, headings: str, text: str, language: str) -> tuple
 
 
 def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]:
-    """Return the model and dimension of a namespace's vectors; dimension 0 without vectors."""
+    """Return model and dimension of a namespace's vectors, 0 without."""
     dimension, _, model = notes.get(SPACE + namespace, "").partition(" ")
     if model:
         return model, int(dimension)
@@ -100,7 +100,7 @@ def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]
 
 
 def rest_of(chunk: ChunkRecord) -> str:
-    """Return the fields without a column of their own as canonical JSON."""
+    """Return the fields without own columns as canonical JSON."""
     rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 

@@ -66,7 +66,7 @@ class SqliteIndexWriter:
         more: bool = False,
     ) -> Iterator[None]:
         """Lock the index for this process; the system releases it when the process ends."""
-        # The lock is per process: threads of one run that share it exclude each other here.
+        # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             self._load_lock.acquire(wait_s, waiting)
             self._held = True
@@ -294,7 +294,7 @@ class SqliteIndexWriter:
         self.close()
 
     def _generation_is_there(self, generation: str | None) -> bool:
-        """Return whether the arrays are intact, so that a repeated load repairs damage."""
+        """Return whether the arrays are intact."""
         if generation is None:
             return False
         try:
@@ -305,7 +305,7 @@ class SqliteIndexWriter:
         return True
 
     def _checkpoint(self) -> None:
-        """Move the log into the file, so that its size is final."""
+        """Move the log into the file, which fixes its size."""
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -317,7 +317,7 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection; raise `Unavailable` unless `open_load` created the file."""
+        """Yield the connection; raise `Unavailable` without a file."""
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
@@ -332,7 +332,7 @@ class SqliteIndexWriter:
             with self._reading() as db, immediate(db):
                 yield db
         except BaseException:
-            # Token ids of a rolled back transaction must not be reused.
+            # Token ids of a rolled back transaction are invalid.
             self._token_ids.clear()
             raise
 
@@ -426,7 +426,7 @@ _CHUNK_TABLES = (
 
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
-    """Write a fact unless it is unchanged; return whether it was written."""
+    """Write a fact unless unchanged; return whether it was written."""
     values = {
         "acl": acl_column(fact.acl),
         "evidence": fact.evidence_uuid,
@@ -508,7 +508,7 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    """Return whether a namespace's space differs from the index's; its first load stores it."""
+    """Return whether a namespace has its own space, set by its first load."""
     notes = _notes(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False
@@ -528,7 +528,7 @@ def _has_own_space(
 
 
 def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
-    """Add passages to the note; removals are ignored, as it is used only for shares."""
+    """Add passages to the note, which is used only for shares."""
     for namespace in {name for name, _ in written}:
         key = LANGUAGES + namespace
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})

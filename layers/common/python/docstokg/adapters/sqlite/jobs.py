@@ -1,4 +1,4 @@
-"""Jobs of a local server, in a separate SQLite file: they survive worker crashes."""
+"""Jobs of a local server, in their own SQLite file."""
 
 import sqlite3
 import time
@@ -10,7 +10,7 @@ from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
 BUSY_S = 5.0
 KEPT_S = 7 * 24 * 3600.0
-"""Seconds that a finished job is kept; its input is deleted when it ends."""
+"""Seconds that a finished job is kept, without its input."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS job (
@@ -22,7 +22,7 @@ CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace);
 
 
 class SqliteJobs:
-    """A `JobQueue` with the worker's operations; the first job creates the file."""
+    """A `JobQueue` with the worker's operations; created by the first job."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class SqliteJobs:
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Returns the job and its number of unsuccessful attempts. Only one process may work on jobs.
+        Returns the job and its failed attempts. Only one process may work on jobs.
         """
         if not self.path.exists():
             return None

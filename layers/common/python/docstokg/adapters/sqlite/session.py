@@ -1,4 +1,4 @@
-"""SQLite sessions with deadlines, robust against files that are loaded, locked or damaged."""
+"""SQLite sessions with deadlines, for files that may be locked or damaged."""
 
 # ruff: noqa: S608 - table names are constants
 
@@ -19,7 +19,7 @@ HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 Execute = Callable[..., sqlite3.Cursor]
 Check = Callable[[sqlite3.Connection, Path], int]
-"""Raises an error for another layout; returns the file's size in bytes after its last load."""
+"""Raises an error for another layout; returns the size after the last load, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Sessions:
         try:
             session = self._session(deadline)
             session.clock.deadline = deadline
-            # Lock waits end before the deadline, so that the error reaches the caller in time.
+            # Lock waits end before the deadline, so that the error arrives in time.
             session.connection.execute(f"PRAGMA busy_timeout = {max(1, int(left * 950) - 5)}")
             yield session.connection
         except sqlite3.Error as exc:
@@ -79,7 +79,7 @@ class Sessions:
         except OSError as exc:
             self._local.session = None
             raise Unavailable(f"{self._path} cannot be read: {exc}") from exc
-        # Cached pages would hide that the file was overwritten in place.
+        # Cached pages would hide an overwritten file.
         identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
         if session is None or session.identity != identity:
             self._local.session = None
@@ -93,7 +93,7 @@ class Sessions:
 
 
 class _Clock:
-    """The deadline of a statement; a separate class avoids a reference cycle."""
+    """A statement's deadline; a separate class avoids a reference cycle."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
@@ -104,7 +104,7 @@ class _Clock:
 
 
 class Closing(sqlite3.Connection):
-    """A connection that closes when its thread ends or its owner is deleted."""
+    """A connection that closes with its thread or owner."""
 
     def __del__(self) -> None:
         self.close()
@@ -162,7 +162,7 @@ def prepared(
 
 
 class _Session:
-    """A connection with its deadline; closed when its thread ends or the file is replaced."""
+    """A connection with its deadline."""
 
     def __init__(
         self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading

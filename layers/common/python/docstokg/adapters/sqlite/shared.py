@@ -1,6 +1,6 @@
-"""Counts per caller that the processes of one server share.
+"""Counts per caller, shared by the processes of one server.
 
-The SQLite file lives as long as the server; without it, each process counts separately.
+The SQLite file lives as long as the server; without it, processes count separately.
 """
 
 import time

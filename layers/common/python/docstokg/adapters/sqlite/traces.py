@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS trace_supported_by (
   PRIMARY KEY (query, uuid)) WITHOUT ROWID;
 """
 EDGES = ("trace_retrieved", "trace_focused_on", "trace_supported_by")
-# As in Neo4j an edge needs both ends: edges to deleted nodes are skipped.
+# As in Neo4j an edge needs both ends.
 IS_CHUNK = "EXISTS (SELECT 1 FROM graph_chunks WHERE chunk = :chunk AND uuid = :uuid)"
 RETRIEVED = (
     f"INSERT OR REPLACE INTO trace_retrieved SELECT :query, :uuid, :rank, :score WHERE {IS_CHUNK}"

@@ -19,7 +19,7 @@ BUSY_S = 0.1
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
 MOST_BYTES = 512 << 20
-"""Above this size, the quarter of the entries that expires first is deleted."""
+"""Above this size, the quarter that expires first is deleted."""
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS vectors "
@@ -109,10 +109,9 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Return the value of each text; missing ones are computed once and stored.
+        """Return each text's value; missing ones are computed once and stored.
 
-        `read` returns None for an unusable entry. Values computed before a `Timeout` stay in the
-        cache.
+        `read` returns None for an unusable entry. Values computed before a `Timeout` are kept.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
