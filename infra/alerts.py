@@ -14,8 +14,8 @@ def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
     """Return the topic of every alarm and the budget."""
     topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
     ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
-    # Our policy replaces the default one that lets the owner's alarms publish; the key's policy
-    # must allow them too, or an encrypted topic drops their messages.
+    # Replaces the default policy for the owner's alarms; without the key's policy, messages are
+    # lost.
     for service in ("cloudwatch", "budgets"):
         topic.grant_publish(iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=ours))
     if email:

@@ -1,4 +1,4 @@
-"""The HTTP API: VTL templates in front of the state machine and the single functions."""
+"""The HTTP API: VTL templates before the state machine and single functions."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from infra.rights import policy_of
 from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
-# 29 s is the limit of a new account's REST API; it must expire last (docs/deploy.md).
+# 29 s is a new account's limit; it must expire last (docs/deploy.md).
 INTEGRATION_TIMEOUT_S = ROUTE_S
 STATUSES = ("200", "400", "404", "405", "429", "500")
 
@@ -75,7 +75,7 @@ PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
 
 
 class Api(Construct):
-    """Regional REST API; every answer, also the gateway's own, is JSON or problem+json."""
+    """Regional REST API; every answer is JSON or problem+json."""
 
     def __init__(self, stack: Stack, workflow: Workflow, functions: dict[str, Function]) -> None:
         super().__init__(stack, "Api")
@@ -94,7 +94,7 @@ class Api(Construct):
             endpoint_types=[apigateway.EndpointType.REGIONAL],
             # Compress bodies over one kilobyte, like the local server.
             min_compression_size=cdk.Size.kibibytes(1),
-            # The log role is the account's: it must outlive the environment that set it last.
+            # The account's log role must outlive this environment.
             cloud_watch_role=True,
             cloud_watch_role_removal_policy=RETAIN,
             default_cors_preflight_options=_preflight(environment.cors_origin),
@@ -110,7 +110,7 @@ class Api(Construct):
                 access_log_format=_access_log_format(),
                 throttling_rate_limit=2 * sum(plan.rate for plan in plans) or 100,
                 throttling_burst_limit=2 * sum(plan.burst for plan in plans) or 200,
-                # Public routes must not use up the capacity for questions.
+                # Public routes must not use up capacity for questions.
                 method_options=_open_limits("page" in functions),
             ),
         )
@@ -153,7 +153,7 @@ class Api(Construct):
             acknowledge(self.api, why, "AwsSolutions-APIG3")
 
     def _execution_logs(self, key: kms.IKey) -> None:
-        """Create the gateway's error log, which the gateway would create without key and expiry."""
+        """Create the gateway's error log, otherwise created without key and expiry."""
         name = f"API-Gateway-Execution-Logs_{self.api.rest_api_id}/{self._environment.stage}"
         days = self._environment.log_days
         group = log_group(self, "ExecutionLogs", key, days=days, name=name)
@@ -200,7 +200,7 @@ class Api(Construct):
                 ),
                 integration_responses=[
                     _mapped("200", None, templates.response("workflow", route.name), self._cors),
-                    # For an AWS service the pattern is matched against its HTTP status.
+                    # For AWS services the pattern matches the HTTP status.
                     _mapped(
                         "500", r"[45]\d{2}", templates.response("refused", route.name), self._cors
                     ),
@@ -224,7 +224,7 @@ class Api(Construct):
             ),
             integration_responses=[
                 _mapped("200", None, templates.response("function"), self._cors),
-                # For a function the pattern is matched against its error message.
+                # For functions the pattern matches the error message.
                 _mapped("500", r"(\n|.)+", templates.response("function"), self._cors),
             ],
         )
@@ -238,7 +238,7 @@ class Api(Construct):
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
-        """Answer 405 for a wrong method and 404 for an unknown path, before any authentication."""
+        """Answer 405 and 404 before any authentication."""
         by_path: dict[str, list[str]] = {}
         for route in ROUTES:
             by_path.setdefault(gateway_path(route), []).append(route.method)
@@ -251,7 +251,7 @@ class Api(Construct):
             self._answer_nothing(resource, 404, "not_found", "")
 
     def _page(self, function: Function) -> None:
-        """Serve the page's files publicly; the API calls they make need a token."""
+        """Serve the page's files publicly; its API calls need a token."""
         # Files need no templates: event and reply pass unchanged.
         files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
         for path in PATHS:
@@ -283,7 +283,7 @@ class Api(Construct):
         method = resource.add_method(
             verb,
             apigateway.MockIntegration(
-                # Another content type is a 415: passed on, its body would break the mock (5xx).
+                # Otherwise another content type would break the mock (5xx).
                 passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": f'{{"statusCode": {status}}}'},
                 integration_responses=[_mapped(str(status), None, template, headers)],
@@ -294,10 +294,9 @@ class Api(Construct):
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
-        """Set the gateway's own answers; with tokens, a denial means an invalid token: 401.
+        """Set the gateway's own answers; with tokens, a denial is a 401.
 
-        The authoriser denies instead of failing, so that a forged token does not count as our
-        error.
+        The authoriser denies instead of failing, so that a forged token is not our error.
         """
         rows = {row[0]: row[1:] for row in PROBLEMS}
         if self._authorizer is not None:
@@ -315,7 +314,7 @@ class Api(Construct):
             )
 
     def _meter(self) -> None:
-        """Add a usage plan and key per caller, so that callers do not affect each other."""
+        """Add a usage plan and key per caller."""
         for caller, metering in self._environment.metering.items():
             name = caller.title().replace("-", "")
             plan = self.api.add_usage_plan(
@@ -344,7 +343,7 @@ class Api(Construct):
 
 
 def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
-    """Return rate limits of public routes, which must not use up the capacity for questions.
+    """Return rate limits of public routes, to keep capacity for questions.
 
     The page loads up to nine files at once.
     """
@@ -374,7 +373,7 @@ def _declared(status: str, headers: Iterable[str]) -> apigateway.MethodResponse:
 
 
 def _asking(route: Route, template: str) -> dict[str, Any]:
-    """Return integration options; bodies of another content type are refused except for GET."""
+    """Return integration options; other content types are refused except for GET."""
     passing = apigateway.PassthroughBehavior
     return {
         "passthrough_behavior": passing.WHEN_NO_TEMPLATES
@@ -386,7 +385,7 @@ def _asking(route: Route, template: str) -> dict[str, Any]:
 
 
 def _preflight(origin: str) -> apigateway.CorsOptions | None:
-    """Return CORS options for scripts of `origin`, without cookies; None without origin."""
+    """Return CORS options for `origin` without cookies, or None."""
     if not origin:
         return None
     return apigateway.CorsOptions(
@@ -399,7 +398,7 @@ def _preflight(origin: str) -> apigateway.CorsOptions | None:
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:
-    """Return the log format: caller, route and times, never a body, query string or header."""
+    """Return the log format: caller, route and times, no content."""
     fields = {
         "request_id": "$context.requestId",
         "time": "$context.requestTimeEpoch",

@@ -28,8 +28,8 @@ CLI = "CDK_OUTDIR"
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    A template synthesised from sources is marked in its metadata and cannot be deployed. The
-    context of cdk.json always applies: tests check the deployed configuration.
+    A template of sources is marked in its metadata and cannot be deployed. cdk.json's context
+    always applies: tests check the deployed configuration.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
@@ -88,8 +88,8 @@ def main(
 def _for_cli() -> None:
     """Synthesise for the CLI, if the environment can be deployed.
 
-    `cdk bootstrap` has no environment and runs before `make package`; it needs a stack although it
-    deploys none, so it gets an empty stack with an error that blocks a deploy.
+    `cdk bootstrap` has no environment but needs a stack: an empty one with an error that blocks a
+    deploy.
     """
     app = cdk.App()
     name = app.node.try_get_context("env")

@@ -1,4 +1,4 @@
-"""Base of an environment's stacks: settings, key and code, which all constructs read."""
+"""Base of an environment's stacks: settings, key and code."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ def put_out(scope: Construct, **values: str) -> None:
 
 
 class Stack(cdk.Stack):
-    """A stack bound to a region and, if set, an account; with tags and protection.
+    """A stack of one region and, if set, account; with tags and protection.
 
-    `target`: its environment; `key`: encrypts all its data at rest; `bundles`: folder of the
-    functions' zips, None for their sources.
+    `target`: its environment; `key`: encrypts its data at rest; `bundles`: folder of the functions'
+    zips, None for their sources.
     """
 
     key: kms.IKey

@@ -1,7 +1,6 @@
 """A scheduled question that detects failures before users do.
 
-The schedule starts the state machine at its alias, like the gateway. The gateway's own failures are
-counted by `api5xx`.
+It starts the state machine at its alias, like the gateway, whose own failures `api5xx` counts.
 """
 
 import base64
@@ -24,13 +23,13 @@ MISSED = 3
 def keep_asking(
     scope: Construct, canary: Canary, workflow: Workflow, observability: Observability
 ) -> None:
-    """Create the schedule, its role, and the alarm for questions without passages."""
+    """Create the schedule, its role, and the alarm."""
     scheduler.Schedule(
         Construct(scope, "Canary"),
         "Every",
         description="Ask one question; the alarm `unanswered` hears when nothing is found",
         schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(canary.minutes)),
-        # The universal target: the one for state machines accepts no alias.
+        # The target for state machines accepts no alias.
         target=targets.Universal(
             service="sfn",
             action="startExecution",
@@ -46,12 +45,12 @@ def keep_asking(
     )
     found = observability.service("rag_found_requests_total", minutes=canary.minutes)
     say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
-    # Before the first load there are no passages, and no alarm.
+    # No passages and no alarm before the first load.
     observability.alarm("Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard")
 
 
 def envelope_of(canary: Canary) -> dict[str, object]:
-    """Return the envelope of the question, as the gateway's template writes it."""
+    """Return the question's envelope, like the gateway's template."""
     body = {"query": canary.question, "namespace": canary.namespace}
     return {
         "route": "search",

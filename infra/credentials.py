@@ -1,4 +1,4 @@
-"""Secrets by reference: the stack creates them, an operator fills them, functions get ARNs."""
+"""Secrets by reference: created empty, filled by an operator."""
 
 from collections.abc import Mapping
 
@@ -24,11 +24,11 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "reranker": ("reranker", "rerank_api_key"),
     "verifier": ("verifier", "verifier_api_key"),
 }
-"""Vendor -> use of the functions that get its key, and the key's setting."""
+"""Vendor -> use of the functions with its key, and the key's setting."""
 
 
 class Secrets(Construct):
-    """One secret per credential, so that each function gets only its own."""
+    """One secret per credential, so that functions get only their own."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Secrets")
@@ -49,7 +49,7 @@ class Secrets(Construct):
                 self.by_name[vendor] = self._secret(vendor.title(), "{}", field)
 
     def of(self, uses: frozenset[str]) -> list[secretsmanager.Secret]:
-        """Return the secrets of a function with these `uses`; fields are names of settings."""
+        """Return the secrets of these `uses`; their fields name settings."""
         return [
             secret
             for name, secret in self.by_name.items()
@@ -59,8 +59,7 @@ class Secrets(Construct):
     def grant_read(self, role: iam.Role, uses: frozenset[str]) -> None:
         """Allow `role` to read the secrets of `uses`, by its own policy.
 
-        A grant in the key's policy would refer to a role of the run stack, which depends on this
-        stack.
+        The key's policy cannot refer to a role of the run stack, which depends on this stack.
         """
         if mine := self.of(uses):
             for secret in mine:

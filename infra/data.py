@@ -15,7 +15,7 @@ from infra.rights import allow, policy_of
 
 # The version that the tests run (tests/services.py).
 ENGINE = "OpenSearch_3.5"
-# Read-only APIs that the service calls on the aliases of chunks, facts and documents.
+# Read-only APIs in use.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
 NAMED_BY_DAY = "A daily snapshot is named by its day; no other name can be touched."
 ANY_INDEX = (
@@ -56,10 +56,9 @@ class SearchData(Construct):
         allow(role, ["es:ESHttpGet", "es:ESHttpPost"], *(f"{self.arn}/{path}" for path in paths))
 
     def grant_load(self, role: iam.Role) -> None:
-        """Allow `role` to create, fill and close this environment's indices in this domain only.
+        """Allow `role` to create, fill and close this environment's indices only.
 
-        A new index is filled next to the old one before the alias moves, so their names have
-        suffixes.
+        Their names have suffixes: a new index is filled before the alias moves.
         """
         name = self._environment.index_name
         shared = ("_aliases", "_msearch", "_mget")
@@ -67,7 +66,7 @@ class SearchData(Construct):
         allow(role, VERBS, *(f"{self._shared}/{kind}" for kind in kinds), stars=OWN_INDICES)
 
     def grant_snapshots(self, role: iam.Role) -> None:
-        """Allow `role` to start, list and delete snapshots in the registered repository."""
+        """Allow `role` to start, list and delete daily snapshots."""
         whole, daily = (f"_snapshot/{REPOSITORY}/{end}" for end in ("_all", f"{DAILY}*"))
         verbs = [verb for verb in VERBS if verb.endswith(("Get", "Put", "Delete"))]
         arns = f"{self._shared}/{whole}", f"{self._shared}/{daily}"
@@ -131,7 +130,7 @@ class SearchData(Construct):
             if network
             else None,
         )
-        # Without it another ENGINE would create a new, empty domain.
+        # Otherwise a new ENGINE creates a new, empty domain.
         domain.cfn_options.update_policy = cdk.CfnUpdatePolicy(enable_version_upgrade=True)
         domain.add_resource_dependency(log_policy)
         domain.apply_removal_policy(removal(retain=environment.retain_data))

@@ -1,4 +1,4 @@
-"""The stack with an environment's data, which failed deploys of code do not affect."""
+"""The stack of an environment's data, unaffected by deploys of code."""
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -28,7 +28,7 @@ class DataStack(Stack):
         self.state = State(self)
         self.search = SearchData(self, self.network)
         self.storage = Storage(self)
-        # The operator who registers the snapshot repository passes this role to the domain.
+        # Passed to the domain when the snapshot repository is registered.
         roles = [self.storage.snapshots.role_arn]
         handing_over = iam.PolicyStatement(actions=["iam:PassRole"], resources=roles)
         self.search.loader.add_statements(handing_over)

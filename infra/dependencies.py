@@ -1,7 +1,7 @@
-"""Alarms for dependencies: index, tables, queue, gateway limits.
+"""Alarms for index, tables, queue and gateway limits.
 
-Metrics and thresholds of the index are from the OpenSearch Service guide, "Recommended CloudWatch
-alarms"; thresholds that depend on size use the settings.
+Metrics and thresholds of the index: OpenSearch Service guide, "Recommended CloudWatch alarms";
+thresholds that depend on size use the settings.
 """
 
 import aws_cdk as cdk

@@ -1,8 +1,7 @@
 """Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
 
 CloudFormation cannot delete an attached policy, a bucket with objects, or a flags profile with
-manual versions. These are removed first, then the two stacks. Data that an environment keeps
-(`retain_data`) remains: its buckets are not emptied.
+manual versions, so these are removed first. Kept data (`retain_data`) remains in its buckets.
 """
 
 import sys
@@ -18,7 +17,7 @@ BUCKETS = ("DocumentBucket", "SnapshotBucket")
 
 
 def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
-    """Delete both stacks of an environment, the run stack first; missing ones are skipped.
+    """Delete both stacks of an environment, the run stack first, if they exist.
 
     `session`: a boto3 session.
     """
@@ -66,7 +65,7 @@ def empty(bucket: Any) -> int:
 
 
 def forget_versions(appconfig: Any, application: str, profile: str) -> int:
-    """Delete every hosted version of a profile, also manual ones; return their number."""
+    """Delete every hosted version of a profile; return their number."""
     of = {"ApplicationId": application, "ConfigurationProfileId": profile}
     count = 0
     while found := appconfig.list_hosted_configuration_versions(**of)["Items"]:

@@ -1,4 +1,4 @@
-"""The web ACL in front of the API: rate limit per address, and known bad requests."""
+"""The API's web ACL: rate limit per address, and known bad requests."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from constructs import Construct
 from docstokg.contracts.routes import ROUTES
 from infra.templates import gateway_problem
 
-# Not the common rule set: it refuses bodies over 8 KiB and questions that quote markup.
+# The common rule set refuses bodies over 8 KiB and quoted markup.
 MANAGED = ("AWSManagedRulesAmazonIpReputationList", "AWSManagedRulesKnownBadInputsRuleSet")
 
 
@@ -49,7 +49,7 @@ def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn
 
 
 def _managed(priority: int, name: str) -> dict[str, Any]:
-    """Return the rule of a managed list; BadInputs exempts loads, which may quote attacks."""
+    """Return a managed rule; BadInputs exempts loads, which may quote attacks."""
     rules: dict[str, Any] = {"vendorName": "AWS", "name": name}
     if "BadInputs" in name:
         (path,) = (route.path for route in ROUTES if route.name == "load")

@@ -1,4 +1,4 @@
-"""Feature flags without a deploy: one AppConfig profile with a schema and slow rollout."""
+"""Feature flags: one AppConfig profile with a schema and slow rollout."""
 
 import json
 
@@ -75,12 +75,12 @@ class Flags(Construct):
         )
         for child in self.profile.node.children:
             if isinstance(child, appconfig.CfnHostedConfigurationVersion):
-                # CDK keeps every version, and a profile that has one cannot be deleted.
+                # CDK's kept versions would block the profile's deletion.
                 child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         of, at = self.application.application_id, self.environment.environment_id
         what = self.profile.configuration_profile_id
         self.path = f"{of}/{at}/{what}"
-        # The agent fetches it while a sandbox starts, before the first request.
+        # Fetched while a sandbox starts, before the first request.
         self.prefetch = f"/applications/{of}/environments/{at}/configurations/{what}"
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:

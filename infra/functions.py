@@ -29,7 +29,7 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):
-    """One function with its own role, log group, published version and alias `live`."""
+    """A function with its own role, log group, version and alias `live`."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Function(Construct):
             reserved_concurrent_executions=environment.concurrency.get(spec.name),
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             current_version_options=lambda_.VersionOptions(
-                # An older state machine version may use it; infra.prune removes unused ones.
+                # Older state machine versions may use it; infra.prune removes unused ones.
                 removal_policy=RETAIN,
                 description="Immutable; named by state machine versions",
             ),
@@ -128,7 +128,7 @@ SYNCHRONOUS = (
 
 
 CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
-"""DynamoDB actions on the cache, by use; the last two reach only answers in progress."""
+"""DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress."""
 
 
 class Functions(Construct):
@@ -148,7 +148,7 @@ class Functions(Construct):
             description="docstokg: contracts, domain, ports, adapters, wiring",
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[ARCHITECTURE],
-            # A published function keeps its layer even after the layer is deleted.
+            # Published functions keep their layer after its deletion.
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.by_name: dict[str, Function] = {}

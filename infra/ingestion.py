@@ -1,4 +1,4 @@
-"""The state machine for loads from the bucket: long runs, wide maps, resumable."""
+"""The state machine for loads from the bucket."""
 
 import json
 from collections.abc import Mapping
@@ -46,11 +46,11 @@ class Ingestion(Construct):
         log = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
-        # Composed: its own ARN in its own role's policy would be a circular reference.
+        # Composed to avoid a circular reference.
         states = f"arn:aws:states:{stack.region}:{stack.account}"
         self.arn = f"{states}:stateMachine:{name}"
         self._runs = f"{states}:execution:{name}:*"
-        # A distributed map starts, watches and redrives children of its own machine.
+        # A distributed map starts, watches and redrives children.
         role, shards = self.machine.role, f"{states}:execution:{name}/*:*"
         allow(role, ["states:StartExecution"], self.arn)
         allow(role, FOLLOW, self._runs, shards, stars=CHILDREN)
@@ -66,7 +66,7 @@ class Ingestion(Construct):
         allow(function.role, FOLLOW, self._runs, stars=RUNS_OF)
 
     def watch(self, observability: Observability, documents: Function) -> None:
-        """Add alarms for failed loads and, while they run, for overlong ones."""
+        """Add alarms for failed and for overlong loads."""
         machine = self.machine
         ended = {
             "failed": machine.metric_failed(),
@@ -83,7 +83,7 @@ class Ingestion(Construct):
         self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
 
     def save(self, observability: Observability, close: Function, data: SearchData) -> None:
-        """Save the index once a day, tried every hour; add an alarm after two days without."""
+        """Save the index daily, tried every hour; alarm after two days without."""
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
         self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)

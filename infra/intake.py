@@ -1,4 +1,4 @@
-"""The bucket for documents that are sent, and for the objects of a load."""
+"""The bucket of sent documents and of the objects of a load."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from infra.rights import add, allow, key_use, policy_of
 from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
-"""Documents by namespace; metadata of posted ones; content of a request; objects of a load."""
+"""Documents by namespace; metadata of posted ones; uploads; objects of a load."""
 
 ACTIONS = (
     ["s3:GetObject"],
@@ -29,7 +29,7 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 
 
 class Intake(Construct):
-    """Private, versioned, TLS only, under our key; a load's report is deleted after 90 days."""
+    """Private, versioned, TLS only, our key; reports expire after 90 days."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Intake")
@@ -38,7 +38,7 @@ class Intake(Construct):
             self,
             stack,
             NO_ACCESS_LOG,
-            # Sent documents have no other copy: `close` deletes them with their document.
+            # The only copy of sent documents: `close` deletes it with the document.
             *(
                 s3.LifecycleRule(
                     prefix=prefix,
@@ -62,8 +62,8 @@ class Intake(Construct):
     ) -> list[iam.PolicyStatement]:
         """Return the rights of a role of the other stack below these prefixes.
 
-        They include the key, through S3 only. `parts`: prefixes with multipart uploads, as used by
-        Step Functions. `arn`: the bucket's, for a role of this stack.
+        They include the key, through S3 only. `parts`: prefixes with multipart uploads. `arn`: the
+        bucket's, for a role of this stack.
         """
         arn = arn or self._shared
         statements = [
@@ -102,9 +102,9 @@ STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
     "ingest_close": ((RUNS,), (INBOX, RUNS)),
 }
-"""Prefixes that a stage reads and lists, as in loading/run/stages.py; other stages use RUNS.
+"""Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS.
 
-Prefixes of optional objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
+Optional objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
 """
 
 
@@ -113,11 +113,11 @@ def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     reads, lists = STAGE_OBJECTS.get(name, ((RUNS,), (RUNS,)))
     add(role, intake.rights(reads=reads, writes=(RUNS,), lists=lists), ANY_OBJECT)
     if name == "ingest_close":
-        # The end of a run deletes its lease, its texts, and rejected or replaced uploads.
+        # A run's end deletes its lease, texts, and rejected uploads.
         intake.let_delete(role, f"{INBOX}*", f"{POSTED}*", f"{RUNS}*")
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
-    """Allow the documents function to post for a run, read its report, and release its lease."""
+    """Allow the documents function to post, read reports, and release leases."""
     intake.let_delete(role, f"{RUNS}lease.json")
     add(role, intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)), ANY_OBJECT)

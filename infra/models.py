@@ -1,4 +1,4 @@
-"""Language models in AWS: provider secrets, and rights to call Bedrock."""
+"""Language models in AWS: provider secrets and Bedrock rights."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from infra.rights import add
 from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
-"""Includes Converse, which is the API in use; nothing streams."""
+"""Includes Converse, the only API in use."""
 
 VERIFYING = ("respond", "check")
-"""Functions with a verifier; they call a language model through synthesize, which has its key."""
+"""Functions with a verifier; they call language models through synthesize."""
 
 _PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
 ANY_REGION = (
@@ -26,14 +26,14 @@ ANY_REGION = (
 
 
 def providers(environment: Environment) -> frozenset[str]:
-    """Return the providers of the selectable models and the fallback model."""
+    """Return the providers of selectable and fallback models."""
     base_url = environment.settings.get("llm_base_url")
     access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
     return frozenset(access.route(model).provider for model in _remote(environment))
 
 
 def vendors(environment: Environment) -> frozenset[str]:
-    """Return the vendors whose keys a function of this environment needs."""
+    """Return the vendors whose keys this environment needs."""
     names = set(providers(environment) - {"bedrock"})
     if environment.embed_provider != "local":
         names.add("embedder")
@@ -45,14 +45,14 @@ def vendors(environment: Environment) -> frozenset[str]:
 
 
 def bedrock_models(environment: Environment) -> tuple[str, ...]:
-    """Return the ids, profiles and ARNs of the environment's Bedrock models."""
+    """Return the environment's Bedrock models: ids, profiles, ARNs."""
     access = ModelAccess()
     routes = [access.route(model) for model in _remote(environment)]
     return tuple(dict.fromkeys(route.name for route in routes if route.provider == "bedrock"))
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return the kind of the environment's verifier and the rest of its setting, or ""."""
+    """Return kind and rest of the verifier setting, or ""."""
     kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
     return kind, rest
 
@@ -101,7 +101,7 @@ def _through(profile: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
-    """Allow a role to call these models, through their inference profiles if required."""
+    """Allow a role to call these models, also through inference profiles."""
     stack = cdk.Stack.of(role)
     add(role, statements(stack, models), ANY_REGION)
 
@@ -112,7 +112,7 @@ def bedrock_endpoint(
     group: ec2.ISecurityGroup,
     allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Create a Bedrock runtime endpoint in the VPC, so that calls stay in Amazon's network."""
+    """Create a Bedrock endpoint in the VPC, so that calls stay in Amazon's network."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",

@@ -8,7 +8,7 @@ from constructs import IConstruct
 
 
 def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
-    """Return an ARN for use in another stack, by an output of this stack.
+    """Return an ARN for use in another stack, by an output.
 
     An export would lock this stack as long as it is imported.
     """
@@ -24,7 +24,7 @@ def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
 
 
 def acknowledge_stars(construct: IConstruct, reason: str, *arns: str) -> None:
-    """Record why rights of `construct` contain a star; ARNs without one are ignored."""
+    """Record why rights contain a star; other ARNs are ignored."""
     stack = cdk.Stack.of(construct)
     for arn in (_reported(stack.resolve(arn)) for arn in arns):
         if "*" in arn:

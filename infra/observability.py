@@ -1,4 +1,4 @@
-"""The dashboard and the alarms of the service; all alarms use the topic."""
+"""The dashboard and the alarms of the service."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -19,7 +19,7 @@ from infra.functions import METRICS_NAMESPACE, Function
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
-# For rollback alarms, which must fire while traffic still shifts.
+# For rollback alarms, which must fire during the shift.
 ONE_MINUTE = cdk.Duration.minutes(1)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
 STEPS = {
@@ -27,10 +27,10 @@ STEPS = {
     "search": time_budget.RETRIEVE,
     "hydrate": time_budget.HYDRATE,
 }
-"""Spans of a question's dependency calls, with their time budgets."""
+"""Spans of dependency calls, with their time budgets."""
 RUNNING = "ingest_running_seconds"
 FEW, SEVERAL = 20, 3
-"""Minimum calls for a meaningful share; this many failures count with fewer calls."""
+"""Minimum calls for a share; failures that count even with fewer calls."""
 
 type Silence = Literal["fine", "bad", "bad once heard"]
 _MISSING = {
@@ -55,7 +55,7 @@ class Observability(Construct):
         super().__init__(stack, "Observability")
         self.environment, self._topic = stack.target.name, topic
         self._api, self._workflow, self._functions = api, workflow, functions
-        # A failing stage is retried, and then its run fails, which has an alarm.
+        # A failing stage is retried; then its run fails, which has an alarm.
         self._answering = {n: f for n, f in functions.items() if not f.spec.loads}
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._edge_alarms()
@@ -190,7 +190,7 @@ class Observability(Construct):
             self.alarm(f"Slow{step.title()}Call", slow, limit, 3, say)
 
     def _saved_query(self) -> None:
-        """Add a saved query for all log lines of one request id, over all functions."""
+        """Add a saved query for all log lines of one request."""
         logs.QueryDefinition(
             self,
             "OneRequest",

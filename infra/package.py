@@ -1,8 +1,8 @@
 """Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
 
-CDK deploys `build/aarch64`; `build/host` has the same files for this machine, so that tests run the
-deployed code. The bytecode is unchecked-hash: Lambda's disk is read-only and CDK resets file times
-in zips, so timestamp-based bytecode would be compiled again at every cold start.
+CDK deploys `build/aarch64`; tests run the same files in `build/host`. The bytecode is
+unchecked-hash: Lambda's disk is read-only and CDK resets file times in zips, so timestamp-based
+bytecode would be compiled again at every cold start.
 """
 
 import argparse
@@ -33,7 +33,7 @@ BLOCK = 4096
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
-# The runtime provides these; a second copy would only shadow them.
+# Provided by the runtime.
 FROM_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath")
 RUNTIME = (
     *FROM_RUNTIME,
@@ -44,7 +44,7 @@ RUNTIME = (
     "snapshot-restore-py",
     "urllib3",
 )
-# Never imported by the paths we use; tests/infra/test_bundles.py imports and runs the rest.
+# Unused paths; tests/infra/test_bundles.py imports and runs the rest.
 PRUNE = (
     "bin",
     "**/tests",
@@ -67,7 +67,7 @@ PRUNE = (
     "onnxruntime/quantization",
     "onnxruntime/tools",
     "onnxruntime/transformers",
-    # spaCy declares these for its own build; they would run at start.
+    # spaCy's build dependencies, which would run at start.
     "setuptools",
     "setuptools-*.dist-info",
     "_distutils_hack",
@@ -85,7 +85,7 @@ def size_mb(folder: Path) -> float:
 
 
 class Step(NamedTuple):
-    """A folder of a bundle, filled by `make`; its stamp has the digest of its sources."""
+    """A folder of a bundle, filled by `make`, with a digest of its sources."""
 
     name: str
     folder: Path
@@ -108,7 +108,7 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build missing or stale parts of `target`; fresh folders stay, as others may read them."""
+    """Build missing or stale parts of `target`; fresh folders may be in use."""
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)
@@ -124,13 +124,13 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
-    """Return the missing or stale parts of `target`, by their stamps."""
+    """Return the missing or stale parts of `target`."""
     stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
     return list(dict.fromkeys(stale))
 
 
 def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
-    """Yield the steps of a build in order: a bundle's packages, then its own code."""
+    """Yield the steps of a build: packages, then own code."""
     folder = BUILD / target
     layer = folder / "layer"
     yield Step("layer", layer, layer.with_suffix(".stamp"), _digest(OWN), partial(_layer, layer))
@@ -149,7 +149,7 @@ def _lock(name: str) -> str:
 
 
 def _vendored(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> Step:
-    """Return the step that installs a lock (hashes, wheels only), prunes and compiles."""
+    """Return the step that installs a lock, prunes and compiles."""
     recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
     digest = hashlib.sha256(recipe.encode()).hexdigest()
     install = partial(_install, folder, lock, target, keeps)
@@ -178,10 +178,9 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
 
 
 def _share(folder: Path) -> None:
-    """Store equal files of all bundles once: hard links to `build/shared/<digest>`.
+    """Store equal files of all bundles once, as hard links to `build/shared/<digest>`.
 
-    Vendored files are not written after this; a new recipe removes and installs. Files of one block
-    gain nothing.
+    Vendored files are never written later. Files of one block gain nothing.
     """
     SHARED.mkdir(exist_ok=True)
     for path in folder.rglob("*"):
@@ -199,7 +198,7 @@ def _share(folder: Path) -> None:
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
-    """Remove every file that matches no pattern, and folders that become empty."""
+    """Remove files that match no pattern, and empty folders."""
     served = {path for pattern in patterns for path in folder.glob(pattern)}
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
@@ -219,10 +218,10 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove unmapped parts of shared libraries: symbols and debug sections, half of spaCy.
+    """Remove symbols and debug sections of shared libraries, half of spaCy.
 
-    A loader reads only the program headers (ELF-64, `elf(5)`), so everything after the last byte
-    that they map can be removed, including the section table.
+    A loader reads only the program headers (ELF-64, `elf(5)`), so the bytes after their last
+    segment, including the section table, can be removed.
     """
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
@@ -243,7 +242,7 @@ def _layer(folder: Path) -> None:
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
-    """Copy the handler; its import name is the same in zip, wheel and repository."""
+    """Copy the handler under its one import name."""
     own, *around = _own_sources(spec)
     mine = bundle / IMPORT_NAME
     shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
@@ -253,14 +252,14 @@ def _own_code(bundle: Path, spec: FunctionSpec) -> None:
 
 
 def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
-    """Return a function's folder and the modules of its parent packages."""
+    """Return a function's folder and its parent packages' modules."""
     packages = [folder for folder in spec.folder.parents if folder != Path()]
     modules = [path for folder in packages for path in sorted((ROOT / folder).glob("*.py"))]
     return ROOT / spec.folder, *modules
 
 
 def _digest(*sources: Path) -> str:
-    """Return the digest of the names and contents of all copied files."""
+    """Return the digest of all copied files' names and contents."""
     digest = hashlib.sha256(f"{RECIPE}\n{PYTHON}\n".encode())
     for source in sources:
         files = sorted(source.rglob("*")) if source.is_dir() else [source]
@@ -283,13 +282,13 @@ def _compile(folder: Path, below: Path | None = None) -> None:
         prependdir=mount,
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
-    # Some vendors ship templates named *.py that are not Python; ours must all compile.
+    # Some vendors ship templates named *.py; ours must all compile.
     if not done and (below is not None or root.name == "layer"):
         raise SystemExit(f"{folder} does not compile")
 
 
 def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
-    """Return the entries of a lock that pin `names`, with their hashes."""
+    """Return a lock's entries for `names`, with hashes."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
     pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"

@@ -16,8 +16,8 @@ PATHS = (*FILES, *VIEWER, SIGN_IN)
 def page_function(stack: Stack) -> Function:
     """Create the function: outside the VPC, without secrets and rights.
 
-    Raises ValueError if callers sign with IAM, which a browser cannot, or if an address of the
-    issuer does not fit the page's content security policy.
+    Raises ValueError if callers sign with IAM, or if an issuer's address does not fit the page's
+    content security policy.
     """
     environment = stack.target
     if environment.auth != "jwt":

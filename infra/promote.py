@@ -1,8 +1,7 @@
 """Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
 
-A deployment preference shifts automatically; this script is for manual steps and rollbacks. It
-watches the alarms for a while, and rolls back when one fires. Only the alias changes, so a running
-request never mixes versions.
+It is for manual steps and rollbacks. It watches the alarms, and rolls back when one fires. Only the
+alias changes, so a running request never mixes versions.
 """
 
 import math
@@ -42,7 +41,7 @@ def weights(versions: Sequence[str], percent: int) -> Weights:
 
 
 def firing(name: str, cloudwatch: Any) -> list[str]:
-    """Return the rollback alarms of an environment that fire or are missing."""
+    """Return the rollback alarms that fire or are missing."""
     names = [f"docstokg-{name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     alarms = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
     states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
@@ -50,7 +49,7 @@ def firing(name: str, cloudwatch: Any) -> list[str]:
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
-    """Shift the alias; raise ValueError while a rollback alarm fires, except for a rollback."""
+    """Shift the alias; raise ValueError while an alarm fires, except for a rollback."""
     environment(name)
     if percent > 0 and (bad := firing(name, cloudwatch)):
         raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")

@@ -1,8 +1,7 @@
 """Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
 
-A published function version costs storage and, with SnapStart, its snapshot's memory. Kept are the
-versions of the last state machine versions, those with traffic, and those of an alias; the role in
-use cannot delete a function.
+Function versions cost storage and, with SnapStart, memory. Kept are those of the last state machine
+versions, with traffic, or with an alias; the role in use cannot delete a function.
 """
 
 import re
@@ -24,8 +23,8 @@ def leftovers(
 ) -> tuple[list[str], list[str]]:
     """Return the ARNs of unused state machine versions and function versions.
 
-    `machines`: the one with the alias `live` first; runs of the load machine use their original
-    definition for hours. `names`: the environment's functions.
+    `machines`: the one with the alias `live` first; loads use their original definition for hours.
+    `names`: the environment's functions.
     """
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
@@ -54,7 +53,7 @@ def leftovers(
 
 
 def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
-    """Return the function versions that these versions of a machine use."""
+    """Return the function versions that these machine versions use."""
     arns: set[str] = set()
     for arn in versions:
         described = states.describe_state_machine(stateMachineArn=arn)
@@ -65,7 +64,7 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
 
 
 def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
-    """Delete these versions; if any ARN has no version number, raise ValueError first."""
+    """Delete these versions; raise ValueError before if an ARN has no version."""
     for arn in versions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")

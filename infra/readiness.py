@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment: example values, missing code, too small quotas."""
+"""Problems that prevent a deployment: example values, too small quotas."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ from dataclasses import fields, is_dataclass
 from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
 
-# Example values of the delivered settings: a reserved domain, and unused ids.
+# Example values of the delivered settings.
 EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
 ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
-    """Return the settings that must be completed or raised, one sentence each."""
+    """Return the settings to complete or raise, one sentence each."""
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")

@@ -9,7 +9,7 @@ DAYS = {
     1: "ONE_DAY", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH", 60: "TWO_MONTHS",
     90: "THREE_MONTHS", 180: "SIX_MONTHS", 365: "ONE_YEAR", 731: "TWO_YEARS", 1827: "FIVE_YEARS",
 }  # fmt: skip
-# `Retain` would also keep resources of a rolled-back creation, whose names block the next one.
+# `Retain` would keep resources of a rolled-back creation and block their names.
 RETAIN = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 

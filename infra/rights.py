@@ -17,7 +17,7 @@ def allow(role: iam.IRole, actions: Sequence[str], *resources: str, stars: str =
 
 
 def add(role: iam.IRole, statements: Sequence[iam.PolicyStatement], stars: str) -> None:
-    """Add statements to a role; `stars`: the reason if some of their resources contain a star."""
+    """Add statements; `stars`: the reason if their resources contain a star."""
     for statement in statements:
         role.add_to_principal_policy(statement)
         if stars:
@@ -36,7 +36,7 @@ def policy_of(
 
 
 def use_key(role: iam.Role, key: kms.IKey, service: str, actions: Sequence[str]) -> None:
-    """Allow `role` to use the key through one service of its region only."""
+    """Allow `role` to use the key only through one regional service."""
     role.add_to_policy(
         key_use(key, f"{service}.{cdk.Stack.of(role).region}.amazonaws.com", actions)
     )

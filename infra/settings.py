@@ -1,4 +1,4 @@
-"""Settings of dev, staging and prod, typed and in one file for readable diffs."""
+"""Settings of dev, staging and prod in one typed file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,10 +20,10 @@ S3_LIST = "pl-6ea54007"
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The search domain: an existing one, possibly shared by environments, or a new one.
+    """The search domain: an existing one, possibly shared, or a new one.
 
-    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. A serverless
-    collection is not supported: its vector type has no custom ids and no refresh.
+    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. Serverless
+    collections are not supported: vector ones have no custom ids and no refresh.
     """
 
     kind: IndexKind
@@ -41,7 +41,7 @@ class Index:
 class Network:
     """An existing VPC; its private subnets need a route to the graph and the model.
 
-    They also need a gateway endpoint for S3; `s3_prefix_list` is the region's prefix list (default:
+    They also need a gateway endpoint for S3, with the region's `s3_prefix_list` (default:
     eu-central-1; see `aws ec2 describe-managed-prefix-lists`).
     """
 
@@ -55,8 +55,8 @@ class Network:
 class Tokens:
     """Accepted JWTs: issuer, audience and the URL of the issuer's public keys.
 
-    `claims`: names of the claims for audience (Cognito's access tokens: `client_id`), namespaces,
-    groups, and namespaces the caller may load into; docs/deploy.md lists the issuer's requirements.
+    `claims`: claim names of audience (Cognito's access tokens: `client_id`), namespaces, groups,
+    and namespaces to load into; docs/deploy.md has the issuer's requirements.
     """
 
     issuer: str
@@ -85,7 +85,7 @@ class Gradual:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A question asked every few minutes in one namespace; an alarm fires if no passage is found.
+    """A question asked every few minutes; an alarm fires if no passage is found.
 
     Any question finds a passage in a namespace with public passages.
     """
@@ -154,7 +154,7 @@ class Environment:
 
     @property
     def loading(self) -> int:
-        """Return the maximum concurrent tasks of a load; most capacity stays for questions."""
+        """Return the maximum concurrent tasks of a load."""
         free = self.function_quota - self.reserved
         return self.load_tasks or max(2, min(MOST_LOADING, free * 2 // 5))
 
@@ -164,11 +164,11 @@ class Environment:
         return sum(self.concurrency.values())
 
 
-# A run's tasks share one graph in the end: more tasks are not faster.
+# More tasks are not faster: they share one graph.
 MOST_LOADING = 100
-# Minimum that AWS leaves unreserved, shared by functions without a reservation.
+# Minimum that AWS leaves unreserved.
 UNRESERVED = 100
-# INIT takes more than half a second (docs/costs.md, cold starts): SnapStart helps.
+# INIT over half a second (docs/costs.md, cold starts): SnapStart helps.
 _SLOW_TO_START = ("retrieve", "synthesize", "respond")
 _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
@@ -180,7 +180,7 @@ _LOGIN = {
     "jwks_url": "https://login.example.com/.well-known/jwks.json",
 }
 
-# The cheapest working setup: callers sign with IAM, one small node, nothing kept warm.
+# The cheapest working setup: IAM, one small node, nothing kept warm.
 _DEV = Environment(
     name="dev",
     account="",
@@ -189,7 +189,7 @@ _DEV = Environment(
     auth="iam",
     tokens=None,
     iam_namespaces=("*",),
-    # Callers whose policy includes load routes; the stack's outputs have one.
+    # Callers with the policy for load routes; the stack outputs one.
     iam_load=("*",),
     metering={},
     gradual=Gradual(kind="ALL_AT_ONCE"),
@@ -197,11 +197,11 @@ _DEV = Environment(
     # Without snapshots, warm time limits would stop cold starts.
     cold_start_s=8,
     detailed_metrics=False,
-    # A new account has 10 concurrent executions in all, so none can be reserved.
+    # A new account has 10 concurrent executions: none can be reserved.
     concurrency={},
     function_quota=10,
 )
-# Like production: same engine, callers, network, firewall and snapshots; fewer, smaller nodes.
+# Like production, with fewer and smaller nodes.
 _STAGING = Environment(
     name="staging",
     account="",

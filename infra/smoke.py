@@ -1,9 +1,8 @@
 """Smoke test of a deployed environment: `make smoke URL=...`.
 
-It loads three documents into its own namespace, queries them, sends requests that a gateway must
-refuse, and deletes the documents again, all over HTTP. For a named environment it also fires one
-alarm and waits until the alarm's history shows that the topic accepted the message. The first wrong
-answer ends it with exit code 1.
+Over HTTP, it loads three documents into its own namespace, queries and deletes them, and sends
+requests that a gateway must refuse. For a named environment it also fires one alarm and checks in
+its history that the topic accepted the message. The first wrong answer ends it with exit code 1.
 """
 
 import json
@@ -19,7 +18,7 @@ from typing import Annotated, Any
 import typer
 import urllib3
 
-# A slash and a percent sign in a name must pass through the gateway.
+# A slash and a percent sign must pass through the gateway.
 FERRIES = "quay/ferries 50%.txt"
 TEXTS = {
     "beacons.txt": "The Orsel beacon glows amber during fog. Its keeper trims the lamp at dusk.",
@@ -84,7 +83,7 @@ def expect(right: bool, answer: Answer, what: str) -> None:
 
 
 def refuses(service: Service) -> None:
-    """Check the status and problem of requests that gateway and validate must refuse."""
+    """Check requests that gateway and validate must refuse."""
     long = json.dumps({"query": "x" * 70_000}).encode()
     for method, path, body, status in (
         ("POST", "/v1/answer", b"not json", 400),
@@ -99,7 +98,7 @@ def refuses(service: Service) -> None:
 
 
 def answers(service: Service, namespace: str) -> None:
-    """Check for a cited, undegraded answer from the loaded documents, with the same question."""
+    """Check for cited, undegraded answers to the unchanged questions."""
     written = {
         "synthesis": {"enabled": True, "model": "extractive"},
         "budget": {"max_tokens_gen": 256},
@@ -115,7 +114,7 @@ def answers(service: Service, namespace: str) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Check that no passage of the namespace is found any more."""
+    """Check that the namespace has no passages any more."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -134,7 +133,7 @@ def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
 
 @contextmanager
 def loaded(service: Service, namespace: str) -> Iterator[None]:
-    """Load three documents into both stores and remove them after the block, over HTTP."""
+    """Load three documents before the block and remove them after it."""
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in TEXTS.items()]
     begun = service.post("/v1/documents", namespace=namespace, documents=documents)
     expect(begun.status == 202, begun, "documents cannot be sent: may this caller load?")
@@ -151,7 +150,7 @@ def loaded(service: Service, namespace: str) -> Iterator[None]:
 
 
 def _ended(service: Service, begun: Answer) -> Answer:
-    """Return the finished job; in AWS functions start cold and other loads may be queued."""
+    """Return the finished job, which may wait for other loads."""
     for _ in tries(JOB_S, PAUSE_S):
         job = service.ask("GET", f"/v1/jobs/{begun.body['job_id']}")
         expect(job.status == 200, job, "the job is not there")
@@ -162,7 +161,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set one alarm by hand and check in its history that its action was executed."""
+    """Set one alarm and check that its action was executed."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):

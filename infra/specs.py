@@ -1,4 +1,4 @@
-"""Resources, rights and routes of each function, for CDK, packaging and tests."""
+"""Resources, rights and routes of each function."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ from docstokg.domain.time_budget import net
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
 IMPORT_NAME = "docstokg_functions"
-"""Import name of the folder functions/, in the repository, in wheels and in the zips."""
+"""Import name of functions/ in repository, wheels and zips."""
 SIZE_LIMIT_MB = 240
 AGENT_MB = 20
-"""Part of the limit reserved for AppConfig's agent, a layer of unpublished size."""
-# If one of these alarms fires while traffic shifts, the alias is rolled back.
+"""Reserved for AppConfig's agent, a layer of unpublished size."""
+# Alarms that roll back the alias while traffic shifts.
 ROLLBACK_ALARMS = (
     *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
 )
@@ -24,10 +24,9 @@ class FunctionSpec:
     """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
     `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
-    and settings. `concurrency`: reserved executions, so that one slow step cannot use up the
-    account's; 0 reserves none. `lock`: lock of its packages in requirements/, if shared with
-    another function. `keeps`: globs of the package files in the zip; none = all. An underscore in
-    the name is a folder below `functions/`.
+    and settings. `concurrency`: reserved executions, which limit a slow step; 0 reserves none.
+    `lock`: name in requirements/, if shared with another function. `keeps`: globs of the package
+    files in the zip; none = all. An underscore in the name is a folder below `functions/`.
     """
 
     name: str
@@ -51,7 +50,7 @@ class FunctionSpec:
 
     @property
     def handler(self) -> str:
-        """Return Lambda's handler name, which is the same in repository and zip."""
+        """Return Lambda's handler name."""
         return ".".join((*self.package.parts, "handler", "handler"))
 
     @property
@@ -61,7 +60,7 @@ class FunctionSpec:
 
     @property
     def loads(self) -> bool:
-        """Return whether it is a stage of loading, which no request waits for."""
+        """Return whether it is a stage of loading."""
         return self.name.startswith("ingest_")
 
     @property
@@ -85,7 +84,7 @@ def _spec(
 def _stage(
     name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512, lock: str = ""
 ) -> FunctionSpec:
-    """Return a stage of loading; the state machine limits its parallel executions."""
+    """Return a stage of loading; the state machine limits its executions."""
     return FunctionSpec(
         f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, lock, storage_mb=storage_mb
     )
@@ -125,19 +124,18 @@ PAGE = FunctionSpec(
         "swagger_ui_bundle-*.dist-info/*",
     ),
 )
-"""Only for environments with the page (infra/page.py); it uses no layer and has no rights."""
+"""Only for environments with the page; it has no layer and no rights."""
 
 
 _STORES = ("intake", "loader", "graph_loader", "embedder")
 
 STAGES: tuple[FunctionSpec, ...] = (
-    # Converters read untrusted files: no credentials, no stores, no way out of a VPC.
+    # Untrusted files: no credentials, no stores, no way out of a VPC.
     _stage("read", 2048, 300, "intake"),
     _stage("encode", 3008, 900, "intake", "embedder"),
     _stage("names", 1769, 900, "intake"),
-    # These three read the names of entities with the embedder. On disk a chunk takes 1.5 kB with
-    # text and a third without, a name takes 1.6 kB of memory: two million and one million fit
-    # (docs/operations.md, how large a load).
+    # These stages embed entity names. A chunk takes 1.5 kB of disk with text and a third without, a
+    # name 1.6 kB of memory: two million and one million fit (docs/operations.md, how large a load).
     _stage("resolve", 3008, 900, *_STORES, storage_mb=10240),
     _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
     _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
@@ -153,7 +151,6 @@ PACKAGED = (*FUNCTIONS, PAGE)
 def gateway_path(route: Route) -> str:
     """Return a route's path in the gateway's syntax.
 
-    A document id may contain slashes, as %2F: whether the gateway decodes them before routing can
-    only be tested in an account, so its part of the path accepts both.
+    A document id may contain slashes, as %2F; its part of the path accepts decoded ones too.
     """
     return route.path.replace("{doc_id}", "{doc_id+}")

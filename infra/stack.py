@@ -1,6 +1,6 @@
-"""Compose one environment from two stacks: one for data, one for code.
+"""Compose one environment from two stacks: data and code.
 
-A failed or rolled-back deploy of code does not affect a domain that took half an hour to create.
+A failed or rolled-back deploy of code does not affect the data.
 """
 
 from pathlib import Path
@@ -31,13 +31,13 @@ from infra.workflow import Workflow
 
 
 class RunStack(Stack):
-    """Functions, state machine, API, flags, alarms: deployed again with every change."""
+    """Functions, state machine, API, flags, alarms."""
 
     def __init__(
         self, scope: Construct, target: Environment, data: DataStack, bundles: Path | None
     ) -> None:
         super().__init__(scope, target, "questions to evidence", bundles=bundles)
-        # Imported, so that grants here do not change policies of the data stack.
+        # Imported, so that grants do not change the data stack.
         self.key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
         flags, traces = Flags(self), TraceQueue(self)

@@ -1,4 +1,4 @@
-"""Short-lived state outside the executions: cached responses and open circuits, with a TTL."""
+"""Short-lived state with a TTL: cached responses and open circuits."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ class State(Construct):
     def grant(
         self, role: iam.Role, table: dynamodb.Table, actions: Sequence[str], keys: str = ""
     ) -> None:
-        """Allow `role` these actions on one table, and the key through DynamoDB.
+        """Allow `role` these actions on one table, and its key.
 
         `keys`: pattern of the allowed items, "" for all.
         """

@@ -1,7 +1,7 @@
 """Write templates and zips for a deployment without CDK: `make template ENV=dev`.
 
-`build/template/ENV` has both templates, which need no bootstrap; the one with code has the
-parameter `AssetBucket`, and `assets/` has the zips for that bucket. See docs/without-cdk.md.
+Both templates in `build/template/ENV` need no bootstrap; the one with code has the parameter
+`AssetBucket` for the zips of `assets/`. See docs/without-cdk.md.
 """
 
 import json

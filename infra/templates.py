@@ -1,4 +1,4 @@
-"""Assemble the VTL files, so that the stack and the tests render the same text."""
+"""Assemble the VTL files, for the stack and the tests."""
 
 import base64
 import json
@@ -28,20 +28,20 @@ def _fill(text: str, **values: str) -> str:
 def caller(
     source: CallerSource, namespaces: tuple[str, ...] = (), load: tuple[str, ...] = ()
 ) -> str:
-    """Return VTL that sets $caller to JSON {sub, namespaces, groups, load}; never client text."""
+    """Return VTL that sets $caller to {sub, namespaces, groups, load}; never client text."""
     rights = {"NAMESPACES": json.dumps(list(namespaces)), "LOAD": json.dumps(list(load))}
     return _fill(_read(f"caller_{source}"), **rights)
 
 
 def edge(namespaces: tuple[str, ...], origin: str) -> str:
-    """Return the stage variable with the namespaces and headers for the function `stream`."""
+    """Return the stage variable for `stream`: namespaces and headers."""
     headers = {"Access-Control-Allow-Origin": origin} if origin else {}
     told = json.dumps({"namespaces": namespaces, "headers": headers})
     return base64.urlsafe_b64encode(told.encode()).decode()
 
 
 def request_workflow(route: str, target: str, caller_vtl: str) -> str:
-    """Return VTL from body and authoriser context to StartSyncExecution on `target` (alias ARN)."""
+    """Return VTL for StartSyncExecution on `target` (alias ARN)."""
     return _fill(_read("request_workflow"), ROUTE=route, TARGET=target, CALLER=caller_vtl)
 
 
@@ -50,8 +50,8 @@ def request_function(
 ) -> str:
     """Return VTL for the workflow's envelope as a function's event.
 
-    `parameters` of the query string and the path become the body, each a string; others are
-    ignored. A longer body is truncated just above `max_bytes`, so that the function refuses it.
+    `parameters` of query string and path become the body, as strings. A body is truncated above
+    `max_bytes`, so that the function refuses it.
     """
     names = ", ".join(f"'{name}'" for name in parameters)
     if parameters:

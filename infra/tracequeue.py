@@ -1,4 +1,4 @@
-"""Queue for retrieval traces, off the request path; their writer has its own credential."""
+"""Queue for retrieval traces, off the request path."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class TraceQueue(Construct):
             "Queue",
             stack.key,
             days=4,
-            # Six times the consumer's timeout, so that a slow write is not delivered twice.
+            # Six times the consumer's timeout, to avoid duplicate deliveries.
             visibility_timeout=cdk.Duration.seconds(180),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
         )

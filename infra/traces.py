@@ -36,10 +36,10 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
     acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
     role = service_role(made, "Scheduler", "scheduler")
     missed = _keyless(made, "Letters", missed_ones)
-    # Writing to the encrypted queue needs the key for both; reading needs it for the function.
+    # Writing to the encrypted queue needs the key for both.
     for writer in (role, record.role):
         use_key(writer, stack.key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
-    # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
+    # Lambda, not the schedule, sees the asynchronous function fail.
     record.live.configure_async_invoke(
         on_failure=destinations.SqsDestination(missed),
         retry_attempts=2,

@@ -1,6 +1,6 @@
 """Settings allowed in `Environment.settings`, by the functions that read them.
 
-A function receives only those that it reads. An invalid value for `Settings` ends the synthesis.
+A function receives only those that it reads. An invalid value ends the synthesis.
 tests/unit/test_settings.py lists the settings that are not allowed here.
 """
 
@@ -51,7 +51,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "synthesize": BY_USE["verifier"],
     "respond": frozenset({"domains"}),
     "stream": frozenset({"domains", "max_timeout_s"}),
-    # To choose a default model that needs no key, as this function has none.
+    # To choose a default model without a key.
     "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s"}) | BY_USE["model"],
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
@@ -89,7 +89,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
 
 
 def settings_of(environment: Environment, spec: FunctionSpec) -> dict[str, str]:
-    """Return the variables of one function: the environment's settings that it reads."""
+    """Return the variables of one function."""
     reads = EVERY | BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:
         reads |= BY_USE.get(use, frozenset())

@@ -1,4 +1,4 @@
-"""The state machine: one ASL file, immutable versions, and a gradually shifted alias."""
+"""The state machine: one ASL file, immutable versions, a shifting alias."""
 
 import json
 import re
@@ -29,10 +29,10 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
 
 
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """Return the definition with `seconds` added to every fixed time limit, for cold starts.
+    """Return the definition with `seconds` added to fixed time limits, for cold starts.
 
-    The functions' own deadlines end first and do not change. A limit that is an expression counts
-    down to the request's deadline and does not change.
+    The functions' own deadlines end first; a limit that is an expression follows the request's
+    deadline. Neither changes.
     """
     states = {
         name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
@@ -66,8 +66,8 @@ class Workflow(Construct):
     def starting(self, action: str = "states:StartSyncExecution") -> iam.PolicyStatement:
         """Return the right to run executions through the alias.
 
-        Step Functions checks the right on the machine's unqualified ARN (its guide:
-        auth-version-alias); the condition restricts it to the alias.
+        Step Functions checks the unqualified ARN (its guide: auth-version-alias); the condition
+        restricts the right to the alias.
         """
         return iam.PolicyStatement(
             actions=[action],
@@ -76,7 +76,7 @@ class Workflow(Construct):
         )
 
     def shift_traffic(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """Point the alias at the new version by the environment's strategy; alarms roll it back."""
+        """Point the alias at the new version gradually; alarms roll it back."""
         gradual = self._environment.gradual
         step_by_step = gradual.kind != "ALL_AT_ONCE"
         self.alias = stepfunctions.CfnStateMachineAlias(
@@ -101,7 +101,7 @@ def state_machine(
     log: logs.LogGroup,
     kind: stepfunctions.StateMachineType = stepfunctions.StateMachineType.EXPRESS,
 ) -> tuple[stepfunctions.StateMachine, stepfunctions.CfnStateMachineVersion]:
-    """Return a machine over these functions and its version; events are logged without data."""
+    """Return a machine and its version; events are logged without data."""
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     machine = stepfunctions.StateMachine(
         scope,
@@ -129,13 +129,13 @@ def state_machine(
         state_machine_arn=machine.state_machine_arn,
         state_machine_revision_id=resource.attr_state_machine_revision_id,
     )
-    # Rollbacks use the previous version, and active runs continue with their own.
+    # Rollbacks and active runs use older versions.
     version.apply_removal_policy(RETAIN)
     return machine, version
 
 
 def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
-    """Allow a machine to call any version: its older versions use older function versions."""
+    """Allow a machine to call any version, as its older versions do."""
     for function in functions:
         versions = f"{function.function.function_arn}:*"
         allow(machine.role, ["lambda:InvokeFunction"], versions, stars=OLDER)
