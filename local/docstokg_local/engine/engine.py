@@ -1,10 +1,10 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx checks the definition when it is read and interprets it. Added here, around each function call:
-the limit of 262,144 bytes for input and output, and TimeoutSeconds of the task and of the machine.
-`sfnx.testing.run` checks at every call, three quarters of its cost; the `scope` that it then calls
-is called directly. That is undocumented, hence the exact pin and a contract test. `Parser.parse` is
-cached, as parsing at every evaluation takes 4 ms of CPU per question.
+sfnx checks and interprets the definition. Added here, around each function call: the limit of
+262,144 bytes for input and output, and TimeoutSeconds of task and machine. `sfnx.testing.run`
+checks at every call, three quarters of its cost; the `scope` that it then calls is called directly.
+That is undocumented, hence the exact pin and a contract test. `Parser.parse` is cached, as parsing
+at every evaluation takes 4 ms of CPU per question.
 """
 
 import json
@@ -38,7 +38,7 @@ Status = Literal["SUCCEEDED", "FAILED", "TIMED_OUT"]
 
 
 class MachineTimedOut(BaseException):
-    """Ends an execution past its own TimeoutSeconds; Catch does not handle it."""
+    """Ends an execution past its TimeoutSeconds; Catch does not handle it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def never() -> bool:
 
 
 class StateMachine:
-    """One Express definition with a Python function per `${...Function}` substitution."""
+    """One Express definition, with a function per `${...Function}` substitution."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class StateMachine:
         return ended("SUCCEEDED", output)
 
     def _task(self, call: Call, ends: float, context: object) -> tuple[dict[str, Any], int, int]:
-        """Call a function like Lambda; return the result, bytes of arguments and of the result."""
+        """Call a function like Lambda; return the result and both sizes in bytes."""
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
@@ -168,7 +168,7 @@ def read_definition(
 ) -> dict[str, Any]:
     """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
-    sfnx evaluates a task's Arguments but not its TimeoutSeconds, so that is copied into them.
+    sfnx does not evaluate a task's TimeoutSeconds, so that is copied into its Arguments.
     """
     text = json.dumps(definition)
     names = set(_SUBSTITUTION.findall(text))

@@ -1,4 +1,4 @@
-"""Size limit of state data, and its JSON round trip between steps."""
+"""Size limit of state data, and its JSON round trip."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 class DataLimitExceeded(BaseException):
     """Ends an execution whose data grew too large.
 
-    In AWS `States.ALL` does not catch it (Step Functions guide, error names), nor does Catch here.
+    In AWS `States.ALL` does not catch it (Step Functions guide, error names).
     """
 
 
@@ -23,7 +23,7 @@ def measured(value: Any, what: str) -> bytes:
     """
     try:
         data = to_json(value)
-    except ValueError:  # compiled code is three times as fast, but rejects lone surrogates
+    except ValueError:  # three times as fast, but rejects lone surrogates
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         data = text.encode("utf-8", "surrogatepass")
     if len(data) > STATE_LIMIT_BYTES:

@@ -1,4 +1,4 @@
-"""Local trace queue: one thread that feeds the same consumer as in AWS."""
+"""Local trace queue: one thread that feeds AWS's consumer."""
 
 import atexit
 import queue
@@ -23,8 +23,8 @@ CLOSE_TIME_S = 2.0
 class LocalTraceQueue:
     """A `TraceSink` in memory; sending never waits for the store.
 
-    A failed write is repeated up to DELIVERIES times in all, then dropped. Expired traces are
-    removed once a day, first before the first trace is written.
+    A write is tried DELIVERIES times, then dropped. Expired traces are removed once a day, first
+    before the first trace is written.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Local `Workflow`: one state machine over the handlers that Lambda loads."""
+"""Local `Workflow` over the handlers that Lambda loads."""
 
 import math
 import traceback
@@ -22,7 +22,7 @@ from docstokg_local.server.lease import Lease
 
 FRAMES_TOLD = 3
 INSTALLED = Path(__file__).with_name("statemachine")
-"""In a wheel; a checkout has it in its own folder `statemachine`."""
+"""In a wheel; a checkout has its own folder `statemachine`."""
 
 DEFINITION = (
     INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"
@@ -36,7 +36,7 @@ STEPS: Mapping[str, ModuleType] = {
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
     """Return a handler that logs crashes, as the machine's Catch does not.
 
-    It logs the places, never the message, which may quote the question.
+    It logs the places, not the message, which may quote the question.
     """
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -84,10 +84,10 @@ class LocalWorkflow:
     def run(
         self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
     ) -> Reply:
-        """Run one execution and return its reply; a failure or timeout is problem+json, as in AWS.
+        """Run one execution and return its reply; a failure or timeout is problem+json.
 
-        `arrived`: epoch seconds when its deadline began, default now. Once `gone` is true, no
-        further step is started.
+        `arrived`: epoch seconds when its deadline began, default now. `gone` stops it before the
+        next step.
         """
         execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":

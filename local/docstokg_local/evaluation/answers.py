@@ -27,10 +27,10 @@ from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, 
 Report = dict[str, Any]
 SNIPPETS = 5
 HELD = 0.6
-"""A cited passage is right if it contains this share of a statement's content words."""
+"""Minimum share of a statement's content words in a right citation."""
 
 SHORT = 4
-"""Written answers of at most this many content words must occur literally."""
+"""Answers of at most this many content words must occur literally."""
 
 LEVELS = ("low", "medium", "high")
 _STOP_TEXT = (
@@ -64,7 +64,7 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     def read(value: dict[str, Any]) -> WrittenAnswer | None:
         if short and not isinstance(value.get("answer"), str):
             return None
-        # The evidence of questions has a different format in each set.
+        # The evidence format differs between sets.
         taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
         return WrittenAnswer.model_validate(taken)
 
@@ -111,7 +111,7 @@ def held(texts: Sequence[str], statement: str) -> float:
 
 
 def is_right(answer: str, gold: str) -> bool:
-    """Return whether an answer contains a short gold literally, or half the words of a long one."""
+    """Return whether an answer contains a short gold, or half of a long one's words."""
     gold_words = words(gold)
     if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
@@ -119,7 +119,7 @@ def is_right(answer: str, gold: str) -> bool:
 
 
 def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
-    """Return the measures of one response against the written answer; an abstention counts 0."""
+    """Return the measures of one response; an abstention counts 0."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
     spoken = "" if silent else answer
@@ -158,7 +158,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
-    """Run all questions with a written answer through the state machine and measure the answers."""
+    """Answer all questions with written answers and return the report."""
     rows: list[Report] = []
     fields = {"namespace": namespace, "verbosity": "full"}
     fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
@@ -206,7 +206,7 @@ def by_level(rows: Collection[Report]) -> Report:
 
 
 def calibration(rows: Collection[Report]) -> Report:
-    """Compare confidence with the share of right answers, without abstentions."""
+    """Compare confidence with right answers, without abstentions."""
     said = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in said]
     right = [bool(row["right"]) for row in said]
@@ -222,7 +222,7 @@ def calibration(rows: Collection[Report]) -> Report:
 
 
 def show_answers(report: Report) -> None:
-    """Print the metrics of all questions and per type, and the calibration of confidence."""
+    """Print the metrics, also per type, and the calibration."""
     out, run = screen(), report["runs"][0]
     names = list(run["metrics"])
     table = table_of(out, report, "type", names, f", model {report['model']}")

@@ -1,4 +1,4 @@
-"""`docstokg eval`: measure retrieval through the same interface as clients."""
+"""`docstokg eval`: measure retrieval as clients use it."""
 
 import math
 import subprocess
@@ -43,7 +43,7 @@ class Question(Line):
 
 
 class Run(NamedTuple):
-    """A test configuration: changed settings, changed request fields, a failing part."""
+    """A configuration: changed settings, request fields, a failing part."""
 
     name: str
     settings: dict[str, Any]
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class FailingPort:
-    """A dependency that refuses every call, as if it were down."""
+    """A dependency that refuses every call."""
 
     def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
         self._name, self.model, self.dimension = name, model, dimension
@@ -94,7 +94,7 @@ def read_lines[Row](
 
 
 def runs_of(ablations: Sequence[str]) -> list[Run]:
-    """Return the runs: `full`, then those of each name; raise `Misconfigured` for unknown names."""
+    """Return `full` and the runs of each name; raise `Misconfigured` for unknown names."""
     graph_off = {"kg_expansion": {"enabled": False}}
     table = {
         "graph": [Run("no-graph", {}, graph_off)],
@@ -148,8 +148,8 @@ def ask_all[Asked](
 ) -> Report:
     """Send requests to the state machine; call `take` with each successful body.
 
-    Returns the latency of each step in milliseconds, and the number of errors and degraded replies.
-    The first `warm_up` requests are also sent once before.
+    Returns the latency of each step in milliseconds, and counts of errors and degraded replies. The
+    first `warm_up` requests are sent twice.
     """
     from docstokg_local.cli.display import TerminalProgress
     from docstokg_local.engine.workflow import LocalWorkflow
@@ -179,7 +179,7 @@ def ask_all[Asked](
 
 
 def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
-    """Ask every question in one run; a failed question counts 0 in every metric."""
+    """Ask every question in one run; failed ones count 0."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
     def take(question: Question, body: dict[str, Any]) -> None:
@@ -224,7 +224,7 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
 
 
 def _wiring(run: Run, shared: Wiring) -> Wiring:
-    """Return a run's own wiring; models are shared, as they load slowly."""
+    """Return a run's own wiring with shared models."""
     embedder = shared.embedder()
     made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
     if run.down == "index":
@@ -258,7 +258,7 @@ def commit() -> str | None:
 
 
 def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:
-    """Return an empty table for a report; all columns except the first are figures."""
+    """Return an empty table for a report."""
     title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{more}"
     box = SIMPLE_HEAD if out.is_terminal else None
     table = Table(title=title, title_justify="left", box=box)

@@ -1,6 +1,6 @@
 """`docstokg load --workers N`: N processes read, encode and find names; one process writes.
 
-Results arrive in the requested order, so the number of processes affects only the time.
+Results are in order, so N affects only the time.
 """
 
 import os
@@ -26,7 +26,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
 TASK_TEXTS = 16
-"""Texts per task, few enough to keep all processes busy to the end."""
+"""Texts per task, to keep all processes busy."""
 
 ENDED = "a process of this load has ended: load again, with --workers 1 where memory is short"
 CHILD_VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -34,7 +34,7 @@ _process: dict[str, Wiring] = {}  # wiring of a pool process, created when it st
 
 
 class LoadProcesses:
-    """A pool of processes; they start with the first tasks and end with `close()`."""
+    """A pool of processes, from the first tasks until `close()`."""
 
     def __init__(self, settings: Settings, count: int) -> None:
         self._count = count
@@ -92,7 +92,7 @@ def _broken_is_unavailable() -> Iterator[None]:
 
 
 def _start(settings: Settings) -> None:
-    """Prepare a process: it prints to standard error, and ends when its parent does."""
+    """Prepare a process, which prints to standard error and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends the pool
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -112,7 +112,7 @@ def _read(file: SourceFile) -> list[Row]:
 
 @cache
 def _model(port: str) -> Any:
-    """Return the model without its cache, which the parent keeps."""
+    """Return the model without its cache."""
     made = getattr(_process["wiring"], port)()
     inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
@@ -123,7 +123,7 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
 
 
 class _Remote:
-    """A local model whose methods below run in the processes; the others run here."""
+    """A local model; the methods below run in the processes."""
 
     def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
         self._processes, self._port, self._model = processes, port, model
@@ -134,7 +134,7 @@ class _Remote:
             return own
 
         def run(*arguments: Any) -> tuple[Any, ...]:
-            # Only a time limit is not a column; a load has none.
+            # The time limit is the only argument that is not a column.
             columns = [one for one in arguments if isinstance(one, Sequence)]
             more = {"timeout_s": None} if len(columns) < len(arguments) else {}
             task = partial(_call, self._port, name, **more)

@@ -1,7 +1,7 @@
-"""Admission control: concurrent requests, queueing, and refusal under overload.
+"""Admission control: concurrent requests, queueing, refusal under overload.
 
-A request is admitted if the estimated wait in the current queue leaves enough of its time;
-otherwise it is refused at once, before any work starts.
+A request is admitted if its estimated wait leaves enough time; otherwise it is refused before any
+work starts.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 SLOTS = 3
-"""Concurrent requests per process; Python computes on one core, so more would only wait."""
+"""Concurrent requests per process, which computes on one core."""
 
 LONGEST_WAIT_S = 4.0
-"""Less than the five seconds for which validate accepts a request's time of arrival."""
+"""Less than the five seconds for which validate accepts an arrival time."""
 
 LATE_ANSWER_S = 0.2
-"""Seconds after its deadline when a request is answered; its work may continue."""
+"""Seconds after its deadline when a request is answered."""
 
 STEP_MARGIN_S = 0.35
-"""Seconds that the steps of an answer reserve; with less, an answer is degraded."""
+"""Seconds reserved by the steps of an answer; with less, it is degraded."""
 
 CALLER_SHARE = 0.5
-"""Share of its time that a request may wait if its caller has others in the queue.
+"""Share of its time that a request may wait if its caller has others queued.
 
-A caller with many requests fills at most half of the queue, which leaves room for other callers.
+One caller fills at most half of the queue.
 """
 
 FIRST_ESTIMATE_S = 0.2
@@ -36,7 +36,7 @@ LEARNING_RATE = 0.1
 
 
 class Overloaded(Exception):
-    """The deadline cannot be met at the present queue; `retry_after_s` is in whole seconds."""
+    """The deadline cannot be met; `retry_after_s` is in whole seconds."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__("the deadline cannot be met at the present queue")
@@ -95,7 +95,7 @@ class Admission:
             gone.cancel()
 
     def _admit(self, caller: str, ends: float) -> tuple[float, float]:
-        """Return the expected wait in seconds and the latest start; raise `Overloaded`."""
+        """Return expected wait (s) and latest start; raise `Overloaded`."""
         now = time.monotonic()
         with self._lock:
             ahead = self._admitted.total() - self._slots + 1
@@ -138,7 +138,7 @@ class CoalescedCall:
         self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
-        """Return the result of a run that is active or started at most `fresh_s` ago."""
+        """Return the result of an active run, or of one started within `fresh_s`."""
         running, now = self._running, time.monotonic()
         if running is None or (running.done() and now - self._begun > self._fresh_s):
             self._begun = now

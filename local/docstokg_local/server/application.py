@@ -1,4 +1,4 @@
-"""The local HTTP API: replaces API Gateway in front of the same state machine."""
+"""The local HTTP API, in place of API Gateway."""
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
@@ -30,11 +30,11 @@ def application(
     sink: PrometheusSink | None = None,
     host: str = "127.0.0.1",
 ) -> Starlette:
-    """Return the ASGI application; models and connections are created now, not in a request.
+    """Return the ASGI application, with models and connections ready.
 
-    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: the server's
-    bound address. Routes: the contract's (`contracts/routes.py`, served by `endpoints.py`), the
-    server's contract and metrics, and the page's files.
+    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: the bound
+    address. Routes: the contract's (`contracts/routes.py`, served by `endpoints.py`), the server's
+    contract and metrics, and the page's files.
     """
     sink = sink or PrometheusSink()
     wiring = wiring or Wiring(
@@ -49,7 +49,7 @@ def application(
         routes=[*starlette_routes(endpoints.of), *_own_routes(sink), *page_routes()],
         exception_handlers=EXCEPTION_HANDLERS,
     )
-    # Like API Gateway, accept no second spelling of a path.
+    # Like API Gateway, accept one spelling per path.
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
     app.add_middleware(RequestIds)
@@ -57,7 +57,7 @@ def application(
 
 
 def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
-    """Return the job runner, after starting jobs left by an earlier server."""
+    """Return the job runner, started for jobs of an earlier server."""
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     job_runner = JobRunner(settings, queue, wiring.telemetry)
@@ -67,7 +67,7 @@ def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
 
 
 def _own_routes(sink: PrometheusSink) -> list[Route]:
-    """Return the routes of the contract and the metrics; both need no key."""
+    """Return the routes of contract and metrics, without keys."""
     document = openapi.document()
 
     async def get_openapi(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Local endpoints of the contract's routes: by the state machine or a single function."""
+"""Local endpoints of the contract, by state machine or function."""
 
 import asyncio
 import json
@@ -49,10 +49,10 @@ from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
 SERVER_SLOTS = 4
-"""More slots with remote stores, as requests partly wait for them."""
+"""More slots: with remote stores, requests partly wait."""
 REMOTE_SLOTS = 16
 REFUSAL_DELAY_S = 0.25
-"""Seconds before a refusal is sent, which slows down immediate retries."""
+"""Seconds before a refusal, to slow down retries."""
 
 LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
@@ -62,7 +62,7 @@ TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job", "cancel")
 Endpoint = Callable[[Request], Awaitable[Response]]
 Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
-"""Answers an envelope that arrived at epoch seconds; stops early when the client disconnects."""
+"""Answers an envelope that arrived at epoch seconds, unless the client disconnects."""
 
 
 class Endpoints:
@@ -96,7 +96,7 @@ class Endpoints:
         if route.function and route.name != "stream":
             call = LocalRouteFunction(self._functions[route.function]).run
             return self._endpoint(route, route.name, lambda envelope, *_: call(envelope))
-        # This process sends the events that a function sends in AWS.
+        # This process sends the events itself.
         name: RouteName = "answer" if route.name == "stream" else route.name
         return self._endpoint(route, name, self._by_machine)
 
@@ -104,7 +104,7 @@ class Endpoints:
         return response(Reply.model_validate(await self._health()))
 
     async def _get_models(self, request: Request) -> Response:
-        """Return a caller's models and namespaces; models without key or address are excluded."""
+        """Return a caller's models (with key or address) and namespaces."""
         caller = caller_of(request, self._authentication)
         models, wiring = self._settings.models, self._wiring
         ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
@@ -146,7 +146,7 @@ class Endpoints:
             try:
                 reply = await admitted(partial(work, abandoned.is_set))
             finally:
-                abandoned.set()  # running work of this request stops at its next step
+                abandoned.set()  # work stops at its next step
             if name in QUEUE_ROUTES:
                 self._job_runner.wake()
             return response(reply)
@@ -161,7 +161,7 @@ class Endpoints:
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
-        """Stream an answer's events; an earlier failure is an ordinary reply."""
+        """Stream an answer's events; earlier failures are replies."""
         request_id = request.state.request_id
         frame = frames_of(route, request_id, asked.model, asked.token)
         events = Events(self._settings.max_timeout_s)
@@ -189,7 +189,7 @@ class Endpoints:
         return StreamingResponse(events.stream(first), headers=EVENT_HEADERS)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
-        """Without keys: refuse other sites' pages, and allow changes only from this machine."""
+        """Refuse other sites' pages and remote changes if keys are off."""
         if route.changes or route.name == "mcp":
             refuse_foreign_page(request, self._settings.hosts)
         if route.changes and not is_own(self._host, ()):

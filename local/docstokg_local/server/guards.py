@@ -1,8 +1,7 @@
-"""Protection of a server without keys: local programs only, no pages of other sites.
+"""Protection of a server without keys from pages of other sites.
 
-A page of another site can send requests to a loopback port (its `Origin` is foreign), and by DNS
-rebinding it can even become same-origin (the `Host` is still its name). With keys, such a page has
-no key.
+Such a page can send requests to a loopback port (its `Origin` is foreign), and by DNS rebinding
+become same-origin (the `Host` is still its name). A server with keys refuses it, as it has no key.
 """
 
 import ipaddress
@@ -36,7 +35,7 @@ def is_own(name: str | None, listed: Collection[str]) -> bool:
 
 
 def host_of(value: str | None) -> str | None:
-    """Return the name in a Host header or an Origin without port, or None."""
+    """Return the host in a Host header or an Origin, or None."""
     if not value:
         return None
     try:
@@ -46,7 +45,7 @@ def host_of(value: str | None) -> str | None:
 
 
 class OwnHosts:
-    """Refuses (403) every request whose Host is neither loopback nor listed."""
+    """Refuses (403) requests whose Host is neither loopback nor listed."""
 
     def __init__(self, app: ASGIApp, listed: Collection[str]) -> None:
         self._app, self._listed = app, frozenset(name.lower() for name in listed)

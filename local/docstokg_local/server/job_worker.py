@@ -1,8 +1,8 @@
 """Background process that loads posted documents, round-robin by namespace.
 
-A turn is some documents of one job: first one, then four times as many while turns are short, so
-that large jobs do not delay others. The process belongs to the queue, not to the server: it
-survives a restart of the server, and if it is killed, the next one continues its job.
+A turn is some documents of one job: first one, then four times as many while turns are short. The
+process belongs to the queue and survives a server restart; after a kill, the next one continues its
+job.
 """
 
 import os
@@ -24,16 +24,16 @@ from docstokg_local.server.lease import Lease
 
 NICENESS = 10
 IDLE_S = 20.0
-"""Seconds that an idle process keeps its models for the next job."""
+"""Seconds that an idle process keeps its models."""
 
 CONVERSION_CPU_S = 8
-"""CPU seconds to convert a document while others wait; `docstokg load` allows a minute."""
+"""CPU seconds per converted document; `docstokg load` allows a minute."""
 
 SCANNED_PAGES = 2
-"""Scanned pages read per document (10 s); `docstokg load` reads 500."""
+"""Scanned pages per document (10 s); `docstokg load` reads 500."""
 
 MEMORY_BYTES = 4 << 30
-"""Memory limit of the process, so that a large job fails instead of the machine."""
+"""Memory limit, so that a large job fails instead of the machine."""
 
 TURN_S = 2.0
 FASTER = 4
@@ -79,9 +79,9 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
 
 
 def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, count: int) -> float:
-    """Process the first `count` documents of a job; return the seconds it took.
+    """Process the first `count` documents of a job; return the seconds.
 
-    A job fails after three attempts that were killed or lost their stores.
+    A job fails after three killed or storeless attempts.
     """
     from docstokg.loading.run.document_job import run_job
     from docstokg_local.loading.stores import stores_of
@@ -103,7 +103,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
             return 0.0
         done = order.job("failed", reason=str(error))
     except Exception as crash:  # noqa: BLE001 - the next job is another
-        # The reply contains only the crash's type; the log has the rest.
+        # The reply has only the crash's type, the log the rest.
         wiring.telemetry.log("ERROR", "job_crashed", job_id=order.job_id, error=repr(crash))
         done = order.job("failed", reason=f"it could not be done ({type(crash).__name__})")
     told = {

@@ -1,4 +1,4 @@
-"""Start the background process that loads documents sent over HTTP; see `job_worker`."""
+"""Start the process that loads documents sent over HTTP; see `job_worker`."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ MODULE = "docstokg_local.server.job_worker"
 
 
 class JobRunner:
-    """Keeps a background process running while jobs wait; one runner per server process."""
+    """Keeps a background process running while jobs wait."""
 
     def __init__(self, settings: Settings, queue: SqliteJobs, telemetry: Telemetry) -> None:
         self._settings, self._queue, self._telemetry = settings, queue, telemetry
@@ -28,7 +28,7 @@ class JobRunner:
         self._ended = threading.Event()
 
     def wake(self) -> None:
-        """Start the background process if needed, and check again until no job is left."""
+        """Start the process if needed, and check until no job is left."""
         if not self._queue.path.exists():
             return
         with self._lock:
@@ -41,7 +41,7 @@ class JobRunner:
         self._ended.set()
         worker = self._worker
         if worker is not None and worker.poll() is None:
-            # Detached on purpose; avoids a ResourceWarning for an unawaited process.
+            # Detached on purpose; avoids a ResourceWarning.
             worker.returncode = 0
 
     def _watch(self) -> None:
@@ -64,7 +64,7 @@ class JobRunner:
 
 
 def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
-    """Start the process; its settings contain secrets, so they are sent through a pipe.
+    """Start the process; its settings contain secrets, so a pipe carries them.
 
     It has its own session, so that a closed terminal does not end a load.
     """

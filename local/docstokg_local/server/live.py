@@ -1,4 +1,4 @@
-"""Events of an answer for the clients of this server, in each client's format."""
+"""Events of an answer, in each client's format."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
 
 
 class Events:
-    """Frames from a thread to one client of this event loop; a slow client blocks the thread."""
+    """Frames from a thread to one client; a slow client blocks the thread."""
 
     def __init__(self, timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ class Events:
         self.gone = threading.Event()
 
     def put(self, frame: str | None) -> bool:
-        """Send a frame when there is room; return False after the client disconnects."""
+        """Send a frame; return False after the client disconnects."""
         if self.gone.is_set():
             return False
         if frame is None:
@@ -70,7 +70,7 @@ class Events:
 def frames_of(
     route: RouteName, request_id: str, model: str, token: object
 ) -> Callable[[str, Any], str | None]:
-    """Return the formatter of events for a route's clients; it returns None for unused events."""
+    """Return a route's event formatter; it returns None for unused events."""
     if route == "chat":
         head = {
             "id": f"chatcmpl-{request_id}",

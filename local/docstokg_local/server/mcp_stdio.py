@@ -1,4 +1,4 @@
-"""Local MCP: the deployed handler over this process's routes, by HTTP or pipe."""
+"""Local MCP over this process's routes, by HTTP or pipe."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ class LocalRouteFunction:
 
 
 def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
-    """Return the MCP handler over the routes of this process; `functions`: handlers by name."""
+    """Return the MCP handler over these `functions`, by name."""
     wiring.override("workflow", workflow)
     for name in ROUTE_FUNCTIONS:
         wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
@@ -47,16 +47,16 @@ def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handle
 
 
 Listening = Callable[[str, Tell], AbstractContextManager[None]]
-"""Sends the events of a request id to a listener during a block."""
+"""Sends a request's events to a listener during a block."""
 
 
 def serve_stdio(  # noqa: C901 - what a line needs stands in it
     handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening | None = None
 ) -> None:
-    """Answer one JSON-RPC message per line until `source` ends; calls run in parallel.
+    """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    The caller started this process, so everything on this machine is visible. `telling`: for calls
-    that request progress.
+    The caller started this process, so everything is visible. `telling`: for calls that request
+    progress.
     """
     writing = threading.Lock()
 
@@ -99,7 +99,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Return the message for the pipe; a problem becomes a JSON-RPC error."""
+    """Return the message; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])
@@ -120,7 +120,7 @@ def run(wiring: Wiring) -> None:
     }
     handler = local_mcp(wiring, workflow, functions)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    # The pipe is for messages only: accidental prints must go elsewhere.
+    # Accidental prints must not reach the pipe.
     sys.stdout = sys.stderr
     try:
         serve_stdio(

@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
+"""The HTTP contract as OpenAPI 3.1, generated from its models."""
 
 import ast
 import json
@@ -61,7 +61,7 @@ EXAMPLE: Json = {
 
 
 class Described(NamedTuple):
-    """Reply, problems and body of a route without models in the table of routes."""
+    """Reply, problems and body of a route without models in ROUTES."""
 
     status: int
     model: str
@@ -155,7 +155,7 @@ def document() -> Json:
 
 
 def _describe_fields(schemas: Json) -> None:
-    """Set field descriptions from the contracts' docstrings, parsed here to spare the functions."""
+    """Set field descriptions from the contracts' docstrings."""
     for path in Path(contracts.__path__[0]).glob("*.py"):
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef) or model.name not in schemas:
@@ -174,7 +174,7 @@ def _model(name: str) -> type[BaseModel]:
 
 
 def _operation(route: Route) -> Json:
-    """Return the operation of a route from its row in ROUTES or _DESCRIBED."""
+    """Return a route's operation from ROUTES or _DESCRIBED."""
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
     row = _DESCRIBED.get(route.name) or Described(

@@ -11,7 +11,7 @@ from docstokg.observability import METRICS
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NAMESPACES = 20
-"""Namespaces with their own series; later ones are counted as OTHER."""
+"""Namespaces with their own series; others count as OTHER."""
 OTHER = "other"
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
@@ -19,8 +19,8 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 class PrometheusSink:
     """The `MetricSink` of one process; `text` is the scraper's output.
 
-    `shared`: folder in which all processes of a server count (the library writes there if the
-    process was started with PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
+    `shared`: folder in which all processes of a server count (the library writes there with
+    PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
     """
 
     def __init__(self, shared: str | None = None) -> None:
@@ -49,7 +49,7 @@ class PrometheusSink:
             child.observe(value)
 
     def flush(self) -> None:
-        """Do nothing: metrics stay in memory for the next scrape."""
+        """Do nothing: metrics stay in memory."""
 
     def text(self) -> bytes:
         """Return the exposition format."""

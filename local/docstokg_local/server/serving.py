@@ -1,4 +1,4 @@
-"""`docstokg serve`: one or several processes on one port, each with the same application."""
+"""`docstokg serve`: one or several processes on one port."""
 
 import ctypes
 import os
@@ -36,14 +36,14 @@ HEADER_BYTES = 16_384
 MOST_CONNECTIONS = 512
 LISTEN_BACKLOG = 256
 SPREADS_CONNECTIONS = sys.platform == "linux"
-"""Whether the kernel balances connections over the sockets of a port; else workers share one."""
+"""Whether the kernel balances a port's sockets; else workers share one."""
 
 TOO_MANY = "This process has all the connections it may; see Retry-After."
 M_ARENA_MAX = -8  # from glibc's malloc.h
 ARENAS = 2
 MOST_BY_DEFAULT = 4
 HEALTHCHECK_S = 30
-"""Seconds that a busy worker may miss health checks before it is replaced."""
+"""Seconds that a busy worker may miss health checks."""
 
 
 class Server(uvicorn.Server):
@@ -75,10 +75,10 @@ class Connection(H11Protocol):
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor, which announces the address when all workers answer."""
+    """uvicorn's supervisor; announces the address when all workers answer."""
 
     def init_processes(self) -> None:
-        """Start the workers and wait until each accepts, or one fails or a signal arrives."""
+        """Start the workers and wait until each accepts, fails, or a signal arrives."""
         super().init_processes()
         for worker in self.processes:
             while not (self.signal_queue or worker.is_ready(timeout=1)):
@@ -102,7 +102,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
             Server(uvicorn.Config(app, **options(settings))).run(sockets=[listener])
             return
         with tempfile.TemporaryDirectory(prefix="docstokg-") as folder:
-            # The metrics library reads it when a worker first imports it.
+            # Read by the metrics library in each worker.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
             shared = settings.model_copy(update={"process_dir": folder})
             config = uvicorn.Config(
@@ -116,7 +116,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
 
 
 def application(settings: Settings, host: str) -> "Starlette":
-    """Return the application of this process; it closes its stores when the server stops."""
+    """Return the application of this process; it closes its stores at the end."""
     from docstokg.entry import freeze_garbage
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -142,7 +142,7 @@ def application(settings: Settings, host: str) -> "Starlette":
 
 
 def worker_application(settings: Settings, host: str) -> "Starlette":
-    """Return a worker's application; exit without restart if it cannot start."""
+    """Return a worker's application; exit for good if it cannot start."""
     try:
         return application(settings, host)
     except DocsToKGError as exc:
@@ -157,7 +157,7 @@ def few_arenas() -> None:
 
 
 def most_connections() -> int:
-    """Return the maximum connections of a process: a third of its open files, at most 512."""
+    """Return a process's maximum connections: a third of its files, at most 512."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -174,7 +174,7 @@ def announce(listener: socket.socket) -> None:
 class SharedPort(socket.socket):
     """A bound port for which every worker process opens its own socket.
 
-    With a shared socket, one worker would accept most of a few simultaneous connections.
+    With a shared socket, one worker would accept most simultaneous connections.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -183,7 +183,7 @@ class SharedPort(socket.socket):
 
 
 def listening(host: str, port: int, *, shared: bool) -> socket.socket:
-    """Bind the port; connections are accepted only once a server listens."""
+    """Bind the port without accepting connections."""
     listener = _bound(host, port, socket.socket)  # fails if another server has the port
     if not shared:
         return listener
