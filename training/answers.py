@@ -1,4 +1,4 @@
-"""Fit the model that selects the answering passage, and its confidence.
+"""Fit the model that selects the text of a source that answers, and its confidence.
 
     python -m training.answers FOLDER... [--kept FOLDER...] [--write]
 
@@ -54,7 +54,7 @@ STEPS = 250
 
 
 class Asked(NamedTuple):
-    """A question with its candidates and pairs, with labels and worths of each."""
+    """A question's candidates and pairs, with labels and worths."""
 
     found: list[Candidate]
     right: Floats
@@ -72,7 +72,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def says(row: Mapping[str, Any], text: str) -> bool:
-    """Return whether a text contains the written answer; a `whole` one is a quoted sentence."""
+    """Return whether a text contains the written answer; a `whole` one is a sentence."""
     if row.get("whole"):
         return held([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
@@ -109,7 +109,7 @@ def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
 
 
 def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
-    """Return the training data of a set, with repeats without gold documents."""
+    """Return a set's training data, with repeats without gold documents."""
     own = [asked(row) for row in rows]
     again = [asked(row, without_gold=True) for row in rows[::WITHOUT_GOLD] if row.get("gold")]
     return [one for one in (*own, *again) if one is not None]
@@ -136,7 +136,7 @@ def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
 def _softmax(
     names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
 ) -> dict[str, float]:
-    """Maximise the log of the expected worth of a softmax over the rows of each question."""
+    """Maximise the log of the expected worth of a softmax per question."""
     used = [
         [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
     ]
@@ -165,7 +165,7 @@ def _softmax(
 
 
 class Chosen(NamedTuple):
-    """The choice for one question, or its best pair, with its features."""
+    """The choice for a question, or its best pair, with features."""
 
     signs: dict[str, float]
     right: bool
@@ -175,7 +175,7 @@ class Chosen(NamedTuple):
 def choose(
     rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
 ) -> list[tuple[Chosen, Chosen | None]]:
-    """Choose like the product: the best candidate, and the best pair if there is one."""
+    """Choose like the product: the best candidate and the best pair."""
     chosen = []
     for one in rows:
         scores, linked = scored(one, choice)
@@ -219,7 +219,7 @@ def fit_logistic(
     names: Sequence[str],
     of: Callable[[Chosen], bool] = lambda one: one.right,
 ) -> dict[str, Any]:
-    """Fit the probability that `of` holds, by default that a choice is right; equal set weights."""
+    """Fit the probability that `of` holds; sets have equal weights."""
     groups = [group for group in sets if group]
     rows = [one for group in groups for one in group]
     weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
@@ -263,7 +263,7 @@ def main() -> None:
 def fit_all(
     sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Collection[str]
 ) -> dict[str, Any]:
-    """Fit every model on `sets`; `facts`: sets without reviews; `hops`: sets with hops."""
+    """Fit every model; `facts`: sets without reviews; `hops`: sets with hops."""
     plain = [name for name in sets if name not in hops]
     choice = _softmax(
         CHOICE,

@@ -7,7 +7,7 @@ from pathlib import Path
 from docstokg.domain.text.words import fold
 
 LEAST = 60
-"""Minimum characters of a compared paragraph; shorter ones may match by chance."""
+"""Minimum characters of a compared paragraph."""
 
 
 class Leak(Exception):

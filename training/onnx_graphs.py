@@ -1,7 +1,7 @@
 """Write the graphs of the two local encoders: `python -m training.onnx_graphs`.
 
-The graphs contain no weights: each constant is a range of an installed file, which the runtime maps
-into memory; values derived from constants are computed once per session.
+They contain no weights: constants are ranges of an installed file, mapped into memory; values
+derived from them are computed once per session.
 """
 
 import json
@@ -27,9 +27,9 @@ CANDIDATES, SLICES = 320, 32
 
 
 class Graph:
-    """Nodes in execution order, over constants of one file; `g.Add(a, b)` returns its output name.
+    """Nodes in order, over constants of one file; `g.Add(a, b)` returns its output name.
 
-    `places`: type, shape, first byte and length of each constant in the file, by name.
+    `places`: type, shape, first byte and length of each constant, by name.
     """
 
     def __init__(self, file: Path, places: dict[str, tuple[int, list[int], int, int]]) -> None:
@@ -94,10 +94,10 @@ class Graph:
 def minilm(file: Path, target: Path) -> None:
     """Write MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
-    Each activation is the sum of two 8-bit numbers, the second being the remainder of the first:
-    the vector's largest component is accurate to about one ten-thousandth, while a single 8-bit
-    number would rotate it by half a degree to nine. Input `ids` (1, pieces), output `hidden` (1,
-    pieces, 384).
+    Each activation is the sum of two 8-bit numbers, the second being the remainder of the first.
+    The vectors agree with the installed model's to about 1e-4 in the largest component; a single
+    8-bit number would rotate them by half a degree to nine. Input `ids` (1, pieces), output
+    `hidden` (1, pieces, 384).
     """
     stored, raw = onnx.load(file).graph, file.read_bytes()
     places = {
@@ -190,7 +190,7 @@ def splade(file: Path, target: Path) -> None:
         x = normal(f"{layer}.output", g.Add(x, narrow))
     head = "cls.predictions.transform"
     x = normal(head, g.Gelu(linear(f"{head}.dense", x)))
-    # A padded piece repeats the first one, so it never has the only high logit.
+    # Padding repeats the first piece, so that it adds no new maximum.
     first = g.Slice(x, g.value([0]), g.value([1]), one := g.value([1]))
     states = g.Where(g.Unsqueeze("kept", g.value([2])), x, first)
     bias = g.stored("cls.predictions.bias")

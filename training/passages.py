@@ -21,11 +21,11 @@ from docstokg_functions.ground import handler
 from docstokg_local.engine.workflow import LocalWorkflow
 
 GIVEN = 15
-"""More than the product reads: passages with the answer may be removed."""
+"""More than the product reads, as some may be removed."""
 
 
 def ask_all(one: LoadedSet) -> None:
-    """Send the questions of a set to its store and write the passages from ground."""
+    """Send a set's questions to its store and write the passages."""
     from docstokg_local.cli.question import ask
 
     url = f"sqlite:///{one.store.resolve()}"
