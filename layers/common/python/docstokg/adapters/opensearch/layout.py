@@ -10,7 +10,7 @@ from docstokg.errors import Misconfigured
 Json = dict[str, Any]
 
 TEMPLATE_VERSION = 3
-"""3: headings (twice) and options are searched, sentences have vectors; 2: titles count thrice."""
+"""3: headings (twice) and options are searched, sentences have vectors; 2: titles three times."""
 
 
 LANGUAGE = "language"

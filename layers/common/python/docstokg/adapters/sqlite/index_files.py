@@ -256,7 +256,7 @@ def _checksum(path: Path) -> int:
 def _write_rows(
     db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Write `ids` and `acl` of a section from a query of (id, ns, acl); return ids and ns."""
+    """Write `ids` and `acl` of a section from a sorted query of (id, ns, acl); return ids, ns."""
     ids: list[int] = []
     spaces: list[int] = []
     lists: list[int] = []

@@ -43,7 +43,7 @@ class ShardManifest:
     def entries(self) -> Iterator[Entry]:
         """Yield every listed object, by path.
 
-        Of an object read in two batches, the first shard is used; the rows are equal.
+        An object that was read in two batches has equal rows in two shards; the first is used.
         """
         for inner, (_, read) in sorted(self._objects.items()):
             yield _entry(inner, sorted(read))
