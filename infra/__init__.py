@@ -1,1 +1,1 @@
-"""The only package that knows CDK: it names the other folders and never imports them."""
+"""The only package that imports CDK; it refers to the other folders by name."""

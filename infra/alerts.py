@@ -1,4 +1,4 @@
-"""The topic that tells people, under the environment's key."""
+"""The alert topic, encrypted with the environment's key."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -11,11 +11,11 @@ from infra.nag import acknowledge
 
 
 def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
-    """The topic every alarm and the budget speak through."""
+    """Return the topic of every alarm and the budget."""
     topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
     ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
-    # A policy of our own replaces the one that lets the owner's alarms publish; the key's policy
-    # names them as well, for a topic under a key is silent without that.
+    # Replaces the default policy for the owner's alarms; without the key's policy, messages are
+    # lost.
     for service in ("cloudwatch", "budgets"):
         topic.grant_publish(iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=ours))
     if email:

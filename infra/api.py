@@ -1,4 +1,4 @@
-"""The HTTP API: our own templates in front of the state machine and the single functions."""
+"""The HTTP API: VTL templates before the state machine and single functions."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from infra.rights import policy_of
 from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
-# 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
+# 29 s is a new account's limit; it must expire last (docs/deploy.md).
 INTEGRATION_TIMEOUT_S = ROUTE_S
 STATUSES = ("200", "400", "404", "405", "429", "500")
 
@@ -75,7 +75,7 @@ PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
 
 
 class Api(Construct):
-    """REST, regional; every answer is JSON or problem+json, also the gateway's own."""
+    """Regional REST API; every answer is JSON or problem+json."""
 
     def __init__(self, stack: Stack, workflow: Workflow, functions: dict[str, Function]) -> None:
         super().__init__(stack, "Api")
@@ -92,9 +92,9 @@ class Api(Construct):
             rest_api_name=f"docstokg-{environment.name}",
             description="Questions to evidence: answers whose every claim is a source span",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
-            # As on a laptop: what is over a kilobyte goes compressed to whoever can read it.
+            # Compress bodies over one kilobyte, like the local server.
             min_compression_size=cdk.Size.kibibytes(1),
-            # The log role is the account's: it must outlive the environment that set it last.
+            # The account's log role must outlive this environment.
             cloud_watch_role=True,
             cloud_watch_role_removal_policy=RETAIN,
             default_cors_preflight_options=_preflight(environment.cors_origin),
@@ -104,13 +104,13 @@ class Api(Construct):
                 tracing_enabled=True,
                 metrics_enabled=environment.detailed_metrics,
                 logging_level=apigateway.MethodLoggingLevel.ERROR,
-                # Full request and response data would put questions into the log.
+                # Full request and response data would log questions.
                 data_trace_enabled=False,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_logs),
                 access_log_format=_access_log_format(),
                 throttling_rate_limit=2 * sum(plan.rate for plan in plans) or 100,
                 throttling_burst_limit=2 * sum(plan.burst for plan in plans) or 200,
-                # Anybody may ask for it: it must not take what questions need.
+                # Public routes must not use up capacity for questions.
                 method_options=_open_limits("page" in functions),
             ),
         )
@@ -153,14 +153,14 @@ class Api(Construct):
             acknowledge(self.api, why, "AwsSolutions-APIG3")
 
     def _execution_logs(self, key: kms.IKey) -> None:
-        """The gateway's error log, made before the gateway would make it without key and end."""
+        """Create the gateway's error log, otherwise created without key and expiry."""
         name = f"API-Gateway-Execution-Logs_{self.api.rest_api_id}/{self._environment.stage}"
         days = self._environment.log_days
         group = log_group(self, "ExecutionLogs", key, days=days, name=name)
         self.api.deployment_stage.node.add_dependency(group)
 
     def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:
-        """What a caller's role is given where callers sign with IAM."""
+        """Return the policy for callers that sign with IAM."""
         arns = [
             self.api.arn_for_execute_api(
                 route.method,
@@ -200,7 +200,7 @@ class Api(Construct):
                 ),
                 integration_responses=[
                     _mapped("200", None, templates.response("workflow", route.name), self._cors),
-                    # For an AWS service the pattern is matched against its HTTP status.
+                    # For AWS services the pattern matches the HTTP status.
                     _mapped(
                         "500", r"[45]\d{2}", templates.response("refused", route.name), self._cors
                     ),
@@ -209,7 +209,7 @@ class Api(Construct):
         )
 
     def _to_function(self, route: Route, caller: str) -> apigateway.Integration:
-        if route.name == "stream":  # it reads the request itself: templates send no reply in parts
+        if route.name == "stream":  # templates cannot stream replies, so it parses the request
             return apigateway.LambdaIntegration(
                 self._functions[route.function].live,
                 timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
@@ -224,13 +224,13 @@ class Api(Construct):
             ),
             integration_responses=[
                 _mapped("200", None, templates.response("function"), self._cors),
-                # For a function the pattern is matched against its error message.
+                # For functions the pattern matches the error message.
                 _mapped("500", r"(\n|.)+", templates.response("function"), self._cors),
             ],
         )
 
     def _contract(self) -> None:
-        """GET /openapi.json."""
+        """Add GET /openapi.json."""
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
         document.pop("servers", None)
         resource = self.api.root.resource_for_path(CONTRACT)
@@ -238,7 +238,7 @@ class Api(Construct):
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
-        """405 for a wrong method, 404 for a path we do not know, before any authentication."""
+        """Answer 405 and 404 before any authentication."""
         by_path: dict[str, list[str]] = {}
         for route in ROUTES:
             by_path.setdefault(gateway_path(route), []).append(route.method)
@@ -251,8 +251,8 @@ class Api(Construct):
             self._answer_nothing(resource, 404, "not_found", "")
 
     def _page(self, function: Function) -> None:
-        """The page's files: open, for what they call needs a token."""
-        # Event and reply pass as they are: a file is no template's business.
+        """Serve the page's files publicly; its API calls need a token."""
+        # Files need no templates: event and reply pass unchanged.
         files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
@@ -279,11 +279,11 @@ class Api(Construct):
         template: str,
         headers: dict[str, str],
     ) -> None:
-        """Let the gateway itself answer, to anybody."""
+        """Add a public answer of the gateway itself."""
         method = resource.add_method(
             verb,
             apigateway.MockIntegration(
-                # Another content type is a 415: passed on, its body would break the mock, a 5xx.
+                # Otherwise another content type would break the mock (5xx).
                 passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": f'{{"statusCode": {status}}}'},
                 integration_responses=[_mapped(str(status), None, template, headers)],
@@ -294,9 +294,9 @@ class Api(Construct):
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
-        """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
+        """Set the gateway's own answers; with tokens, a denial is a 401.
 
-        The authoriser denies instead of failing, so that a forged token is no error of ours.
+        The authoriser denies instead of failing, so that a forged token is not our error.
         """
         rows = {row[0]: row[1:] for row in PROBLEMS}
         if self._authorizer is not None:
@@ -314,7 +314,7 @@ class Api(Construct):
             )
 
     def _meter(self) -> None:
-        """A plan and a key for each caller: who asks too much takes nothing from the others."""
+        """Add a usage plan and key per caller."""
         for caller, metering in self._environment.metering.items():
             name = caller.title().replace("-", "")
             plan = self.api.add_usage_plan(
@@ -343,7 +343,7 @@ class Api(Construct):
 
 
 def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
-    """Limits of what anybody may ask for: it must not take what questions need.
+    """Return rate limits of public routes, to keep capacity for questions.
 
     The page loads up to nine files at once.
     """
@@ -373,7 +373,7 @@ def _declared(status: str, headers: Iterable[str]) -> apigateway.MethodResponse:
 
 
 def _asking(route: Route, template: str) -> dict[str, Any]:
-    """A body of another content type is refused; a GET has none, and need not name one."""
+    """Return integration options; other content types are refused except for GET."""
     passing = apigateway.PassthroughBehavior
     return {
         "passthrough_behavior": passing.WHEN_NO_TEMPLATES
@@ -385,7 +385,7 @@ def _asking(route: Route, template: str) -> dict[str, Any]:
 
 
 def _preflight(origin: str) -> apigateway.CorsOptions | None:
-    """What a browser is told before it lets scripts of `origin` call; it sends no cookies."""
+    """Return CORS options for `origin` without cookies, or None."""
     if not origin:
         return None
     return apigateway.CorsOptions(
@@ -398,7 +398,7 @@ def _preflight(origin: str) -> apigateway.CorsOptions | None:
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:
-    """Who, what, how long; never a body, a query string or a header."""
+    """Return the log format: caller, route and times, no content."""
     fields = {
         "request_id": "$context.requestId",
         "time": "$context.requestTimeEpoch",

@@ -1,6 +1,6 @@
-"""Synthesises one environment: no account, no network, no CLI needed.
+"""Synthesise one environment, without account, network or CLI.
 
-The CDK command line, which can deploy, is held to more: it gets no template that cannot work.
+The CDK command line, which can deploy, gets no template that cannot work.
 """
 
 import json
@@ -22,14 +22,14 @@ from infra.stack import RunStack
 
 BUNDLES = ROOT / "build" / "aarch64"
 CLI = "CDK_OUTDIR"
-"""The variable by which the CDK command line says where its assembly goes."""
+"""Variable in which the CDK command line passes its output folder."""
 
 
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
-    """The app of one environment with both rule packs; `bundles` None synthesises from sources.
+    """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    A template synthesised from sources says so in its metadata and cannot be deployed. The
-    context of cdk.json applies whoever synthesises: what is tested is what is deployed.
+    A template of sources is marked in its metadata and cannot be deployed. cdk.json's context
+    always applies: tests check the deployed configuration.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
@@ -41,7 +41,7 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
 
 
 def missing(target: Environment, *, sources: bool = False) -> list[str]:
-    """Say what keeps this environment from being deployed from this checkout."""
+    """Return the problems that prevent a deployment from this checkout."""
     problems = obstacles(target)
     if sources:
         return problems
@@ -51,7 +51,7 @@ def missing(target: Environment, *, sources: bool = False) -> list[str]:
 
 
 def deployable(name: str) -> Environment:
-    """Give an environment, or end with everything that stands in the way of a deploy at once."""
+    """Return an environment, or exit with all problems that prevent its deployment."""
     target = environment(name)
     if problems := missing(target):
         lines = "".join(f"\n  - {problem}" for problem in problems)
@@ -66,8 +66,8 @@ def main(
 ) -> None:
     """Write the templates of each environment to a folder of its name in OUT.
 
-    SOURCES: ignore built bundles. Problems are warnings; run by the CDK command line, which
-    passes `-c env=NAME`, they end it with exit code 1.
+    SOURCES: ignore built bundles. Problems are warnings; run by the CDK command line, which passes
+    `-c env=NAME`, they end it with exit code 1.
     """
     if CLI in os.environ:
         _for_cli()
@@ -86,10 +86,10 @@ def main(
 
 
 def _for_cli() -> None:
-    """Synthesise for the CLI, where that can be deployed.
+    """Synthesise for the CLI, if the environment can be deployed.
 
-    `cdk bootstrap` is of no environment and comes before `make package`; it wants a stack, though
-    it deploys none: it gets an empty one, which carries an error that a deploy stops at.
+    `cdk bootstrap` has no environment but needs a stack: an empty one with an error that blocks a
+    deploy.
     """
     app = cdk.App()
     name = app.node.try_get_context("env")

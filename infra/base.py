@@ -1,4 +1,4 @@
-"""What every stack of an environment has, and every construct in it reads: settings, key, code."""
+"""Base of an environment's stacks: settings, key and code."""
 
 from pathlib import Path
 
@@ -16,10 +16,10 @@ def put_out(scope: Construct, **values: str) -> None:
 
 
 class Stack(cdk.Stack):
-    """A region and, when it is named, the only account this may go to; tags and protection.
+    """A stack of one region and, if set, account; with tags and protection.
 
-    `target`: its environment; `key`: of all that rests in it; `bundles`: where the zips of
-    functions were built, None for their sources.
+    `target`: its environment; `key`: encrypts its data at rest; `bundles`: folder of the functions'
+    zips, None for their sources.
     """
 
     key: kms.IKey
@@ -42,7 +42,7 @@ class Stack(cdk.Stack):
             synthesizer=cdk.DefaultStackSynthesizer(),
         )
         self.target, self.bundles = target, bundles
-        # W3005: orders CDK writes down although a reference implies them are harmless.
+        # W3005: redundant DependsOn entries from CDK are harmless.
         self.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
         tags = {"docstokg:environment": target.name, "docstokg:service": "rag"}
         for key, value in (tags | dict(target.tags)).items():

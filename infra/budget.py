@@ -1,4 +1,4 @@
-"""The bill's own alarm: 80 % spent, or 100 % forecast, of the environment's month."""
+"""Monthly cost budget: alarms at 80 % spent and 100 % forecast."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_budgets as budgets
@@ -7,7 +7,7 @@ from constructs import Construct
 
 
 def budget(scope: Construct, environment: str, usd: int, topic: sns.ITopic) -> None:
-    """A monthly cost budget over what carries the environment's tag."""
+    """Create a monthly cost budget over the resources with the environment's tag."""
     subscriber = {"subscriptionType": "SNS", "address": topic.topic_arn}
     over = {"comparisonOperator": "GREATER_THAN", "thresholdType": "PERCENTAGE"}
     budgets.CfnBudget(

@@ -1,7 +1,6 @@
-"""A question asked every few minutes, so that silence is heard of before a user meets it.
+"""A scheduled question that detects failures before users do.
 
-The schedule starts the state machine at its alias, as the gateway does: everything behind the
-gateway answers it. The gateway's own failures are what `api5xx` counts.
+It starts the state machine at its alias, like the gateway, whose own failures `api5xx` counts.
 """
 
 import base64
@@ -24,13 +23,13 @@ MISSED = 3
 def keep_asking(
     scope: Construct, canary: Canary, workflow: Workflow, observability: Observability
 ) -> None:
-    """The schedule, its role, and the alarm on no passage found for anybody."""
+    """Create the schedule, its role, and the alarm."""
     scheduler.Schedule(
         Construct(scope, "Canary"),
         "Every",
         description="Ask one question; the alarm `unanswered` hears when nothing is found",
         schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(canary.minutes)),
-        # The universal target: the one for state machines takes no alias.
+        # The target for state machines accepts no alias.
         target=targets.Universal(
             service="sfn",
             action="startExecution",
@@ -46,12 +45,12 @@ def keep_asking(
     )
     found = observability.service("rag_found_requests_total", minutes=canary.minutes)
     say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
-    # Before the first load there is nothing to find, and nothing to be told.
+    # No passages and no alarm before the first load.
     observability.alarm("Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard")
 
 
 def envelope_of(canary: Canary) -> dict[str, object]:
-    """The envelope of the question, as the gateway's template would write it."""
+    """Return the question's envelope, like the gateway's template."""
     body = {"query": canary.question, "namespace": canary.namespace}
     return {
         "route": "search",

@@ -1,4 +1,4 @@
-"""Secrets by reference: the stack makes empty ones, an operator fills them, functions read ARNs."""
+"""Secrets by reference: created empty, filled by an operator."""
 
 from collections.abc import Mapping
 
@@ -24,11 +24,11 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "reranker": ("reranker", "rerank_api_key"),
     "verifier": ("verifier", "verifier_api_key"),
 }
-"""Whose key goes to the functions with which use, and under which setting."""
+"""Vendor -> use of the functions with its key, and the key's setting."""
 
 
 class Secrets(Construct):
-    """One secret per credential, so that each function can be given exactly its own."""
+    """One secret per credential, so that functions get only their own."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Secrets")
@@ -49,7 +49,7 @@ class Secrets(Construct):
                 self.by_name[vendor] = self._secret(vendor.title(), "{}", field)
 
     def of(self, uses: frozenset[str]) -> list[secretsmanager.Secret]:
-        """The secrets of a function that reaches `uses`; their fields are names of settings."""
+        """Return the secrets of these `uses`; their fields name settings."""
         return [
             secret
             for name, secret in self.by_name.items()
@@ -57,10 +57,9 @@ class Secrets(Construct):
         ]
 
     def grant_read(self, role: iam.Role, uses: frozenset[str]) -> None:
-        """Let `role` read the secrets of `uses`; its policy says so, the key trusts the account.
+        """Allow `role` to read the secrets of `uses`, by its own policy.
 
-        A grant in the key's own policy would name a role of the stack that runs, which needs
-        this one.
+        The key's policy cannot refer to a role of the run stack, which depends on this stack.
         """
         if mine := self.of(uses):
             for secret in mine:

@@ -1,4 +1,4 @@
-"""Where chunks and facts are searched: a domain that exists, or one made here."""
+"""The search index: an existing domain, or a new one."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -13,9 +13,9 @@ from infra.network import Network
 from infra.removal import log_group, removal
 from infra.rights import allow, policy_of
 
-# The version the tests run for real (tests/services.py).
+# The version that the tests run (tests/services.py).
 ENGINE = "OpenSearch_3.5"
-# What the service calls on the aliases of chunks, facts and documents; nothing of it writes.
+# Read-only APIs in use.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
 NAMED_BY_DAY = "A daily snapshot is named by its day; no other name can be touched."
 ANY_INDEX = (
@@ -27,7 +27,7 @@ OWN_INDICES = "The indices of one environment: their names begin with its own."
 
 
 class SearchData(Construct):
-    """The index: its URL, how requests to it are signed, and who may read or load it."""
+    """The index: its URL, its authentication, and grants to read or load it."""
 
     def __init__(self, stack: Stack, network: Network | None) -> None:
         super().__init__(stack, "Search")
@@ -48,7 +48,7 @@ class SearchData(Construct):
         self.loader = policy_of(self, "Loader", what, [every], ANY_INDEX)
 
     def grant_read(self, role: iam.Role) -> None:
-        """Let `role` search and read by id, nothing else."""
+        """Allow `role` to search and read by id only."""
         name = self._environment.index_name
         paths = ["_msearch", "_mget"]
         kinds = (name, f"{name}-facts", f"{name}-documents")
@@ -56,9 +56,9 @@ class SearchData(Construct):
         allow(role, ["es:ESHttpGet", "es:ESHttpPost"], *(f"{self.arn}/{path}" for path in paths))
 
     def grant_load(self, role: iam.Role) -> None:
-        """Let `role` make, fill and close the indices of this environment, in this domain alone.
+        """Allow `role` to create, fill and close this environment's indices only.
 
-        A new index is filled beside the old one and the alias moved, so their names end anyhow.
+        Their names have suffixes: a new index is filled before the alias moves.
         """
         name = self._environment.index_name
         shared = ("_aliases", "_msearch", "_mget")
@@ -66,7 +66,7 @@ class SearchData(Construct):
         allow(role, VERBS, *(f"{self._shared}/{kind}" for kind in kinds), stars=OWN_INDICES)
 
     def grant_snapshots(self, role: iam.Role) -> None:
-        """Let `role` begin, list and remove snapshots in the repository an operator registered."""
+        """Allow `role` to start, list and delete daily snapshots."""
         whole, daily = (f"_snapshot/{REPOSITORY}/{end}" for end in ("_all", f"{DAILY}*"))
         verbs = [verb for verb in VERBS if verb.endswith(("Get", "Put", "Delete"))]
         arns = f"{self._shared}/{whole}", f"{self._shared}/{daily}"
@@ -130,7 +130,7 @@ class SearchData(Construct):
             if network
             else None,
         )
-        # Without it another ENGINE is another domain, and an empty one.
+        # Otherwise a new ENGINE creates a new, empty domain.
         domain.cfn_options.update_policy = cdk.CfnUpdatePolicy(enable_version_upgrade=True)
         domain.add_resource_dependency(log_policy)
         domain.apply_removal_policy(removal(retain=environment.retain_data))

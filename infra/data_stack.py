@@ -1,4 +1,4 @@
-"""The stack of an environment that keeps data: a failed deploy of code never touches it."""
+"""The stack of an environment's data, unaffected by deploys of code."""
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -16,7 +16,7 @@ from infra.storage import Storage
 
 
 class DataStack(Stack):
-    """Key, secrets, index, tables, bucket, topic: made once, changed rarely."""
+    """Key, secrets, index, tables, bucket, topic: created once, changed rarely."""
 
     def __init__(self, scope: Construct, target: Environment) -> None:
         super().__init__(scope, target, "what is kept", "-data")
@@ -28,7 +28,7 @@ class DataStack(Stack):
         self.state = State(self)
         self.search = SearchData(self, self.network)
         self.storage = Storage(self)
-        # Who registers the repository of snapshots gives the domain this one role.
+        # Passed to the domain when the snapshot repository is registered.
         roles = [self.storage.snapshots.role_arn]
         handing_over = iam.PolicyStatement(actions=["iam:PassRole"], resources=roles)
         self.search.loader.add_statements(handing_over)

@@ -1,7 +1,7 @@
-"""Alarms on what the functions lean on: the index, the tables, the queue, the gateway's limits.
+"""Alarms for index, tables, queue and gateway limits.
 
-Metrics and thresholds of the index are those of the OpenSearch Service guide, "Recommended
-CloudWatch alarms"; a threshold that depends on size is taken from the settings.
+Metrics and thresholds of the index: OpenSearch Service guide, "Recommended CloudWatch alarms";
+thresholds that depend on size use the settings.
 """
 
 import aws_cdk as cdk
@@ -21,7 +21,7 @@ MIB_PER_GIB = 1024
 def watch_dependencies(
     observability: Observability, data: DataStack, traces: sqs.IQueue, access_logs: logs.ILogGroup
 ) -> None:
-    """Make an alarm for each way a store is known to fail."""
+    """Create an alarm for each known failure of a store."""
     account = cdk.Stack.of(observability).account
     domain = {"DomainName": data.search.domain_name, "ClientId": account}
     free = data.target.index.volume_gib * MIB_PER_GIB * FREE_SHARE

@@ -1,8 +1,7 @@
-"""Takes an environment away: `make destroy ENV=dev`, which `cdk destroy` alone cannot finish.
+"""Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
 
-CloudFormation deletes no policy that somebody's role still has, no bucket that holds an object and
-no profile of flags that has a version made by hand. So these go first, and then the two stacks.
-What an environment keeps (`retain_data`) stays: its buckets are not emptied.
+CloudFormation cannot delete an attached policy, a bucket with objects, or a flags profile with
+manual versions, so these are removed first. Kept data (`retain_data`) remains in its buckets.
 """
 
 import sys
@@ -18,9 +17,9 @@ BUCKETS = ("DocumentBucket", "SnapshotBucket")
 
 
 def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
-    """Delete both stacks of an environment, the one that runs first; missing ones are skipped.
+    """Delete both stacks of an environment, the run stack first, if they exist.
 
-    `session`: of boto3.
+    `session`: a boto3 session.
     """
     cloudformation = session.client("cloudformation")
     for stack in (f"docstokg-{target.name}", f"docstokg-{target.name}-data"):
@@ -66,7 +65,7 @@ def empty(bucket: Any) -> int:
 
 
 def forget_versions(appconfig: Any, application: str, profile: str) -> int:
-    """Delete every hosted version of a profile, also those made by hand; give how many."""
+    """Delete every hosted version of a profile; return their number."""
     of = {"ApplicationId": application, "ConfigurationProfileId": profile}
     count = 0
     while found := appconfig.list_hosted_configuration_versions(**of)["Items"]:
@@ -78,7 +77,7 @@ def forget_versions(appconfig: Any, application: str, profile: str) -> int:
 
 
 def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
-    """What a stack puts out, or None where it is not there."""
+    """Return the outputs of a stack, or None if it is missing."""
     try:
         (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except cloudformation.exceptions.ClientError as exc:

@@ -1,4 +1,4 @@
-"""One customer-managed key per environment: everything at rest can be revoked in one place."""
+"""One customer-managed key per environment for data at rest."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -9,7 +9,7 @@ from infra.removal import removal
 
 
 def data_key(scope: Construct, *, retain: bool) -> kms.Key:
-    """The environment's key, rotated yearly, usable by the services that write for us."""
+    """Return the environment's key, rotated yearly and usable by CloudWatch Logs."""
     stack = cdk.Stack.of(scope)
     key = kms.Key(
         Construct(scope, "DataKey"),

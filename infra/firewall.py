@@ -1,4 +1,4 @@
-"""What is refused in front of the API: floods from one address, and known bad callers."""
+"""The API's web ACL: rate limit per address, and known bad requests."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from constructs import Construct
 from docstokg.contracts.routes import ROUTES
 from infra.templates import gateway_problem
 
-# Not the common rule set: it refuses bodies over 8 KiB and questions that quote markup.
+# The common rule set refuses bodies over 8 KiB and quoted markup.
 MANAGED = ("AWSManagedRulesAmazonIpReputationList", "AWSManagedRulesKnownBadInputsRuleSet")
 
 
 def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn: str) -> None:
-    """A regional web ACL: a rate rule, refused with 429 and a problem body, and AWS's lists."""
+    """Create a regional web ACL: a rate rule (429 with a problem body) and AWS's lists."""
     made = Construct(scope, "Firewall")
     problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
         '"$context.requestId"', '""'
@@ -49,7 +49,7 @@ def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn
 
 
 def _managed(priority: int, name: str) -> dict[str, Any]:
-    """One of AWS's lists; a document that is loaded may quote an attack."""
+    """Return a managed rule; BadInputs exempts loads, which may quote attacks."""
     rules: dict[str, Any] = {"vendorName": "AWS", "name": name}
     if "BadInputs" in name:
         (path,) = (route.path for route in ROUTES if route.name == "load")

@@ -1,4 +1,4 @@
-"""Switches that act without a deploy: one AppConfig profile, shifted slowly, kept to a schema."""
+"""Feature flags: one AppConfig profile with a schema and slow rollout."""
 
 import json
 
@@ -16,7 +16,7 @@ PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
     name: Settings.model_fields[name.lower()].default
     for name in UNPREFIXED
-    if name != "RAG_LOG_SNIPPETS"  # what is written to the log is decided by a deploy
+    if name != "RAG_LOG_SNIPPETS"  # logging of texts is decided by a deploy
 }
 _SCHEMA = {
     "$schema": "http://json-schema.org/draft-04/schema#",
@@ -35,14 +35,14 @@ ANY_ALARM = "AppConfig's guide asks for DescribeAlarms on every alarm; it reads 
 
 
 def agent_layer(stack: cdk.Stack) -> str:
-    """The ARN of the layer that reads flags for a function."""
+    """Return the ARN of the layer that reads flags for a function."""
     return appconfig.Application.get_lambda_layer_version_arn(
         stack.region, appconfig.Platform.ARM_64
     )
 
 
 class Flags(Construct):
-    """The flags document, its schema, and the address functions read it from."""
+    """The flags document, its schema, and its address for functions."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Flags")
@@ -75,16 +75,16 @@ class Flags(Construct):
         )
         for child in self.profile.node.children:
             if isinstance(child, appconfig.CfnHostedConfigurationVersion):
-                # CDK keeps every version, and a profile that has one cannot be deleted.
+                # CDK's kept versions would block the profile's deletion.
                 child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         of, at = self.application.application_id, self.environment.environment_id
         what = self.profile.configuration_profile_id
         self.path = f"{of}/{at}/{what}"
-        # What the agent fetches while a sandbox starts, before its first request asks for it.
+        # Fetched while a sandbox starts, before the first request.
         self.prefetch = f"/applications/{of}/environments/{at}/configurations/{what}"
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
-        """Take a change of flags back when `alarm` fires while it is rolled out."""
+        """Roll back a change of flags if `alarm` fires during its rollout."""
         role = service_role(self, "Watcher", "appconfig")
         allow(role, ["cloudwatch:DescribeAlarms"], "*", stars=ANY_ALARM)
         resource = self.environment.node.default_child
@@ -95,7 +95,7 @@ class Flags(Construct):
         resource.monitors = [watched]
 
     def grant_read(self, role: iam.Role) -> None:
-        """Let `role` poll this one profile in this one environment."""
+        """Allow `role` to poll this one profile in this one environment."""
         application, environment, profile = self.path.split("/")
         name = f"{application}/environment/{environment}/configuration/{profile}"
         arn = cdk.Stack.of(self).format_arn(

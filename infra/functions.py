@@ -1,4 +1,4 @@
-"""The Lambda functions: one table says what each may reach, and nothing else is granted."""
+"""The Lambda functions; their rights are the `uses` of their specs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -29,7 +29,7 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):
-    """One function with its own role, log group, published version and alias `live`."""
+    """A function with its own role, log group, version and alias `live`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Function(Construct):
             group = network.reading if spec.name == "ingest_read" else network.group
             subnets = ec2.SubnetSelection(subnets=network.vpc.private_subnets)
             reach = {"vpc": network.vpc, "vpc_subnets": subnets, "security_groups": [group]}
-            # CDK adds these to a role it makes itself, not to one it is given.
+            # CDK adds these only to roles it creates itself.
             allow(self.role, INTERFACES, "*")
         if "flags" in spec.uses:
             agent = lambda_.LayerVersion.from_layer_version_arn(self, "Agent", agent_layer(stack))
@@ -80,7 +80,7 @@ class Function(Construct):
             reserved_concurrent_executions=environment.concurrency.get(spec.name),
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             current_version_options=lambda_.VersionOptions(
-                # An older state machine version names it; infra.prune removes what none names.
+                # Older state machine versions may use it; infra.prune removes unused ones.
                 removal_policy=RETAIN,
                 description="Immutable; named by state machine versions",
             ),
@@ -97,7 +97,7 @@ class Function(Construct):
         acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
-        """Let this function call others, by name, at their aliases."""
+        """Allow this function to call others, by name, at their aliases."""
         arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))
         for other in others.values():
@@ -128,7 +128,7 @@ SYNCHRONOUS = (
 
 
 CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
-"""What is done with items of the cache, by use; the last two reach an answer in the making only."""
+"""DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress."""
 
 
 class Functions(Construct):
@@ -148,7 +148,7 @@ class Functions(Construct):
             description="docstokg: contracts, domain, ports, adapters, wiring",
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[ARCHITECTURE],
-            # A function keeps the layer it was published with, also when the layer is gone.
+            # Published functions keep their layer after its deletion.
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.by_name: dict[str, Function] = {}
@@ -159,11 +159,11 @@ class Functions(Construct):
             self.by_name[spec.name] = function
 
     def _variables(self, spec: FunctionSpec) -> dict[str, str]:
-        """Settings of one function: what it does not use, it does not know."""
+        """Return the settings of one function: only those that it uses."""
         environment, data = self._environment, self._data
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
-            # The only place a function may write.
+            # The only writable folder of a function.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
             **settings_of(environment, spec),
         }
@@ -200,7 +200,7 @@ class Functions(Construct):
         return values
 
     def _grant(self, function: Function) -> None:
-        """Give a role exactly what its spec names."""
+        """Grant a role exactly the `uses` of its spec."""
         role, uses = function.role, function.spec.uses
         search, intake, state = self._data.search, self._data.intake, self._data.state
         self._data.secrets.grant_read(role, uses)

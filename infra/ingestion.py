@@ -1,4 +1,4 @@
-"""The machine that loads what lies in the bucket: long runs, wide maps, resumable."""
+"""The state machine for loads from the bucket."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ CHILDREN = (
 
 
 class Ingestion(Construct):
-    """Standard, JSONata, logged without execution data; its maps start children of itself."""
+    """A standard JSONata machine, logged without data; its maps start child executions."""
 
     def __init__(self, stack: Stack, functions: Mapping[str, Function], intake: Intake) -> None:
         super().__init__(stack, "Ingestion")
@@ -39,18 +39,18 @@ class Ingestion(Construct):
         used = [stages[name] for name in substitutions(ASL)]
         name = f"docstokg-{stack.target.name}-ingest"
         definition = json.loads(ASL.read_text("utf-8"))
-        # A shard is encoded and read for names at once: two tasks.
+        # Each shard has two tasks at once: encoding and names.
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
             definition["States"][state]["MaxConcurrency"] = min(most, stack.target.loading // tasks)
         log = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
-        # Composed: its own ARN in its own role's policy would be a circle.
+        # Composed to avoid a circular reference.
         states = f"arn:aws:states:{stack.region}:{stack.account}"
         self.arn = f"{states}:stateMachine:{name}"
         self._runs = f"{states}:execution:{name}:*"
-        # What a distributed map does: children of its own machine, watched and begun again.
+        # A distributed map starts, watches and redrives children.
         role, shards = self.machine.role, f"{states}:execution:{name}/*:*"
         allow(role, ["states:StartExecution"], self.arn)
         allow(role, FOLLOW, self._runs, shards, stars=CHILDREN)
@@ -60,13 +60,13 @@ class Ingestion(Construct):
         add(role, rights, ANY_OBJECT)
 
     def let_start(self, function: Function) -> None:
-        """Let the documents function begin runs and ask how they go."""
+        """Allow the documents function to start runs and read their state."""
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
         allow(function.role, ["states:ListExecutions", "states:StartExecution"], self.arn)
         allow(function.role, FOLLOW, self._runs, stars=RUNS_OF)
 
     def watch(self, observability: Observability, documents: Function) -> None:
-        """Tell when a load failed, and when one takes longer than any should, while it does."""
+        """Add alarms for failed and for overlong loads."""
         machine = self.machine
         ended = {
             "failed": machine.metric_failed(),
@@ -83,7 +83,7 @@ class Ingestion(Construct):
         self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
 
     def save(self, observability: Observability, close: Function, data: SearchData) -> None:
-        """Save the index once a day, tried every hour, and tell when it was not for two days."""
+        """Save the index daily, tried every hour; alarm after two days without."""
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
         self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)

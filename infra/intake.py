@@ -1,4 +1,4 @@
-"""The bucket that documents are loaded through: what is sent, and what a load makes of it."""
+"""The bucket of sent documents and of the objects of a load."""
 
 from collections.abc import Mapping
 
@@ -13,14 +13,14 @@ from infra.rights import add, allow, key_use, policy_of
 from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
-"""Documents by namespace; what was said of them when they were posted; one request's; a load's."""
+"""Documents by namespace; metadata of posted ones; uploads; objects of a load."""
 
 ACTIONS = (
     ["s3:GetObject"],
     ["s3:PutObject"],
     ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"],
 )
-KEPT_RUN_DAYS = 90  # as long as Step Functions remembers an execution
+KEPT_RUN_DAYS = 90  # as long as Step Functions keeps an execution
 NO_ACCESS_LOG = (
     "Five functions and the operators who load reach it, and each load leaves a report; "
     "CloudTrail's data events are the account's to switch on."
@@ -29,7 +29,7 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 
 
 class Intake(Construct):
-    """Private, versioned, TLS only, under our key; a load's report goes after 90 days."""
+    """Private, versioned, TLS only, our key; reports expire after 90 days."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Intake")
@@ -38,7 +38,7 @@ class Intake(Construct):
             self,
             stack,
             NO_ACCESS_LOG,
-            # What was sent is the only copy of it: `close` deletes it with its document.
+            # The only copy of sent documents: `close` deletes it with the document.
             *(
                 s3.LifecycleRule(
                     prefix=prefix,
@@ -60,10 +60,10 @@ class Intake(Construct):
         lists: tuple[str, ...] = (),
         arn: str = "",
     ) -> list[iam.PolicyStatement]:
-        """Say what a role of the other stack needs to do that below these prefixes.
+        """Return the rights of a role of the other stack below these prefixes.
 
-        The key goes with it, through S3 alone. `parts`: where it may take up or drop what was
-        written in parts, as Step Functions does. `arn`: the bucket's for a role of this stack.
+        They include the key, through S3 only. `parts`: prefixes with multipart uploads. `arn`: the
+        bucket's, for a role of this stack.
         """
         arn = arn or self._shared
         statements = [
@@ -76,18 +76,18 @@ class Intake(Construct):
             statements.append(
                 iam.PolicyStatement(actions=["s3:ListBucket"], resources=[arn], conditions=below)
             )
-        # What is written in parts is also read with the key by whoever writes it.
+        # A multipart upload also needs to decrypt.
         actions = ["kms:Decrypt", "kms:GenerateDataKey"] if writes else ["kms:Decrypt"]
         through = f"s3.{cdk.Stack.of(self).region}.amazonaws.com"
         return [*statements, key_use(self._key, through, actions)]
 
     def let_delete(self, role: iam.Role, *below: str) -> None:
-        """Let a role of the other stack delete objects."""
+        """Allow a role of the other stack to delete objects."""
         arns = (f"{self._shared}/{name}" for name in below)
         allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 
     def _operators(self) -> iam.ManagedPolicy:
-        """What an operator attaches to the role that copies folders into the bucket."""
+        """Return the policy for the role that copies folders into the bucket."""
         arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
         rights = self.rights(reads=both, writes=(SOURCES,), lists=both, arn=arn)
         removing = iam.PolicyStatement(
@@ -102,22 +102,22 @@ STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
     "ingest_close": ((RUNS,), (INBOX, RUNS)),
 }
-"""Below which prefixes a stage reads and lists, as loading/run/stages.py does; the others RUNS.
+"""Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS.
 
-What may be absent is listed too: S3 answers 403 otherwise. Each writes below RUNS.
+Optional objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
 """
 
 
 def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
-    """Give a stage the objects it works on, and no others."""
+    """Grant a stage access to its objects only."""
     reads, lists = STAGE_OBJECTS.get(name, ((RUNS,), (RUNS,)))
     add(role, intake.rights(reads=reads, writes=(RUNS,), lists=lists), ANY_OBJECT)
     if name == "ingest_close":
-        # A run ends with its turn, its texts, and what was sent in vain.
+        # A run's end deletes its lease, texts, and rejected uploads.
         intake.let_delete(role, f"{INBOX}*", f"{POSTED}*", f"{RUNS}*")
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
-    """Let the documents function post for a run, read its report, and end its turn."""
+    """Allow the documents function to post, read reports, and release leases."""
     intake.let_delete(role, f"{RUNS}lease.json")
     add(role, intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)), ANY_OBJECT)

@@ -1,4 +1,4 @@
-"""Language models in AWS: which secrets their providers need, and what of Bedrock may be called."""
+"""Language models in AWS: provider secrets and Bedrock rights."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from infra.rights import add
 from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
-"""Covers Converse, which is what is called; nothing streams."""
+"""Includes Converse, the only API in use."""
 
 VERIFYING = ("respond", "check")
-"""Functions with a verifier. They reach a language model through synthesize, which has its key."""
+"""Functions with a verifier; they call language models through synthesize."""
 
 _PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
 ANY_REGION = (
@@ -26,14 +26,14 @@ ANY_REGION = (
 
 
 def providers(environment: Environment) -> frozenset[str]:
-    """Name who serves the models a request may choose, and the one that stands in."""
+    """Return the providers of selectable and fallback models."""
     base_url = environment.settings.get("llm_base_url")
     access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
     return frozenset(access.route(model).provider for model in _remote(environment))
 
 
 def vendors(environment: Environment) -> frozenset[str]:
-    """Name everybody whose key a function of this environment needs."""
+    """Return the vendors whose keys this environment needs."""
     names = set(providers(environment) - {"bedrock"})
     if environment.embed_provider != "local":
         names.add("embedder")
@@ -45,14 +45,14 @@ def vendors(environment: Environment) -> frozenset[str]:
 
 
 def bedrock_models(environment: Environment) -> tuple[str, ...]:
-    """List the ids, profiles and ARNs on the environment's list that Bedrock serves."""
+    """Return the environment's Bedrock models: ids, profiles, ARNs."""
     access = ModelAccess()
     routes = [access.route(model) for model in _remote(environment)]
     return tuple(dict.fromkeys(route.name for route in routes if route.provider == "bedrock"))
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return the kind of the environment's verifier and the rest of its setting, "" without one."""
+    """Return kind and rest of the verifier setting, or ""."""
     kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
     return kind, rest
 
@@ -101,7 +101,7 @@ def _through(profile: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
-    """Let a role call these models, through their profiles where they are asked by one."""
+    """Allow a role to call these models, also through inference profiles."""
     stack = cdk.Stack.of(role)
     add(role, statements(stack, models), ANY_REGION)
 
@@ -112,7 +112,7 @@ def bedrock_endpoint(
     group: ec2.ISecurityGroup,
     allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Make an endpoint of Bedrock's runtime in the VPC: no call leaves Amazon's network."""
+    """Create a Bedrock endpoint in the VPC, so that calls stay in Amazon's network."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",

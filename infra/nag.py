@@ -1,4 +1,4 @@
-"""Acknowledges a finding of the security rules only together with the reason for it."""
+"""Acknowledge findings of the security rules, each with a reason."""
 
 import json
 from typing import Any
@@ -8,9 +8,9 @@ from constructs import IConstruct
 
 
 def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
-    """Return an ARN as another stack uses it.
+    """Return an ARN for use in another stack, by an output.
 
-    It reads an output of this stack. An export would lock this stack as long as it is imported.
+    An export would lock this stack as long as it is imported.
     """
     stack = cdk.Stack.of(construct)
     cdk.CfnOutput(stack, name, value=arn)
@@ -18,13 +18,13 @@ def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
 
 
 def acknowledge(construct: IConstruct, reason: str, *rules: str) -> None:
-    """Record why rules do not apply to `construct` and what is below it."""
+    """Record why rules do not apply to `construct` and its children."""
     for rule in rules:
         cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_stars(construct: IConstruct, reason: str, *arns: str) -> None:
-    """Record why rights of `construct` name resources with a star; ARNs without one are ignored."""
+    """Record why rights contain a star; other ARNs are ignored."""
     stack = cdk.Stack.of(construct)
     for arn in (_reported(stack.resolve(arn)) for arn in arns):
         if "*" in arn:
@@ -32,7 +32,7 @@ def acknowledge_stars(construct: IConstruct, reason: str, *arns: str) -> None:
 
 
 def _reported(value: Any) -> str:
-    """Return a resolved ARN as the rules' findings spell it."""
+    """Return a resolved ARN as the rules' findings write it."""
     match value:
         case str():
             return value

@@ -1,4 +1,4 @@
-"""The VPC a deployment may live in: imported by ids, so that synthesis looks nothing up."""
+"""The VPC of a deployment, imported by ids without lookups."""
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -27,7 +27,7 @@ class Network(Construct):
         self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(7687), "Bolt to the graph")
         self.group.add_ingress_rule(self.group, ec2.Port.tcp(443), "Functions to the domain")
 
-        # Of what reads strangers' files: S3 and nothing else can be reached.
+        # For readers of untrusted files: only S3 can be reached.
         self.reading = self._group("Reading", "DocsToKG: readers of documents")
         addresses = ec2.Peer.prefix_list(network.s3_prefix_list)
         self.reading.add_egress_rule(addresses, ec2.Port.tcp(443), "S3")

@@ -1,4 +1,4 @@
-"""One dashboard and the alarms of the service, each alarm with somebody to tell."""
+"""The dashboard and the alarms of the service."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -18,8 +18,8 @@ from infra.base import Stack
 from infra.functions import METRICS_NAMESPACE, Function
 from infra.workflow import Workflow
 
-FIVE_MINUTES = cdk.Duration.minutes(5)  # as long as any metric of CDK that names no period
-# Of what takes a deploy back: it has to be seen while traffic still shifts.
+FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
+# For rollback alarms, which must fire during the shift.
 ONE_MINUTE = cdk.Duration.minutes(1)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
 STEPS = {
@@ -27,10 +27,10 @@ STEPS = {
     "search": time_budget.RETRIEVE,
     "hydrate": time_budget.HYDRATE,
 }
-"""Calls to what a question leans on, by the name of their span."""
+"""Spans of dependency calls, with their time budgets."""
 RUNNING = "ingest_running_seconds"
 FEW, SEVERAL = 20, 3
-"""Of fewer calls a share says nothing; several failures do, however few were made."""
+"""Minimum calls for a share; failures that count even with fewer calls."""
 
 type Silence = Literal["fine", "bad", "bad once heard"]
 _MISSING = {
@@ -41,7 +41,7 @@ _MISSING = {
 
 
 class Observability(Construct):
-    """Metrics of the service itself (EMF) beside those of the platform."""
+    """Metrics of the service (EMF) and of the platform."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Observability(Construct):
         super().__init__(stack, "Observability")
         self.environment, self._topic = stack.target.name, topic
         self._api, self._workflow, self._functions = api, workflow, functions
-        # A stage that fails is tried again, and then its run fails, which has an alarm.
+        # A failing stage is retried; then its run fails, which has an alarm.
         self._answering = {n: f for n, f in functions.items() if not f.spec.loads}
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._edge_alarms()
@@ -72,7 +72,7 @@ class Observability(Construct):
     def service(
         self, name: str, statistic: str = "Sum", minutes: int = 5, **dimensions: str
     ) -> cloudwatch.Metric:
-        """A metric the functions write, of this environment."""
+        """Return a metric that the functions write, of this environment."""
         return cloudwatch.Metric(
             namespace=METRICS_NAMESPACE,
             metric_name=name,
@@ -84,7 +84,7 @@ class Observability(Construct):
     def logged(
         self, name: str, log_group: logs.ILogGroup, pattern: str, period: cdk.Duration = ONE_MINUTE
     ) -> cloudwatch.Metric:
-        """How many lines of a log match, in a minute."""
+        """Return the number of matching log lines per period."""
         counted = logs.MetricFilter(
             self,
             name,
@@ -107,9 +107,9 @@ class Observability(Construct):
         under: bool = False,
         silence: Silence = "fine",
     ) -> None:
-        """Tell the topic when a metric is over `threshold`, or `under` it, for so many periods.
+        """Add an alarm for a metric over `threshold`, or `under` it, for `periods` periods.
 
-        Silence that is bad once heard: nothing is told before the metric was written once.
+        `silence`: meaning of missing data; "bad once heard" applies after the first data point.
         """
         comparison = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(
@@ -190,7 +190,7 @@ class Observability(Construct):
             self.alarm(f"Slow{step.title()}Call", slow, limit, 3, say)
 
     def _saved_query(self) -> None:
-        """Every line of one request, over all functions: the id is what is filled in."""
+        """Add a saved query for all log lines of one request."""
         logs.QueryDefinition(
             self,
             "OneRequest",
@@ -271,7 +271,7 @@ class Observability(Construct):
 
 
 def share(bad: cloudwatch.Metric, of: cloudwatch.Metric) -> cloudwatch.MathExpression:
-    """Per cent as a metric: 0 while there are few, 100 when several of few are bad."""
+    """Return a percentage metric: 0 for few calls, 100 if several of few fail."""
     return cloudwatch.MathExpression(
         expression=f"IF(calls >= {FEW}, 100 * bad / calls, IF(bad >= {SEVERAL}, 100, 0))",
         using_metrics={"bad": bad, "calls": of},

@@ -1,8 +1,8 @@
-"""Builds each function's zip folder from its lock, without Docker, for Lambda and for this machine.
+"""Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
 
-`build/aarch64` is what CDK deploys; `build/host` holds the same files for this machine, so that
-tests run what is deployed. The bytecode is unchecked-hash: Lambda's disk is read-only and CDK
-resets file times in zips, so timestamp-based bytecode would be compiled again at every cold start.
+CDK deploys `build/aarch64`; tests run the same files in `build/host`. The bytecode is
+unchecked-hash: Lambda's disk is read-only and CDK resets file times in zips, so timestamp-based
+bytecode would be compiled again at every cold start.
 """
 
 import argparse
@@ -29,11 +29,11 @@ BUILD = ROOT / "build"
 OWN = ROOT / "layers" / "common" / "python" / "docstokg"
 SHARED = BUILD / "shared"
 BLOCK = 4096
-"""Bytes of a block of most file systems."""
+"""Block size of most file systems, in bytes."""
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
-# The runtime brings these; a second copy would only shadow them.
+# Provided by the runtime.
 FROM_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath")
 RUNTIME = (
     *FROM_RUNTIME,
@@ -44,7 +44,7 @@ RUNTIME = (
     "snapshot-restore-py",
     "urllib3",
 )
-# Never imported by the paths we use; tests/infra/test_bundles.py imports and runs what is left.
+# Unused paths; tests/infra/test_bundles.py imports and runs the rest.
 PRUNE = (
     "bin",
     "**/tests",
@@ -67,7 +67,7 @@ PRUNE = (
     "onnxruntime/quantization",
     "onnxruntime/tools",
     "onnxruntime/transformers",
-    # What spaCy declares for its own build; it would run at start.
+    # spaCy's build dependencies, which would run at start.
     "setuptools",
     "setuptools-*.dist-info",
     "_distutils_hack",
@@ -75,17 +75,17 @@ PRUNE = (
     "pkg_resources",
 )
 NO_BYTECODE = shutil.ignore_patterns("__pycache__", "*.pyc")
-# Part of the stamp: raise it when the recipe changes.
+# Part of the stamp: increase it when the recipe changes.
 RECIPE = "3"
 
 
 def size_mb(folder: Path) -> float:
-    """Sum of file sizes below `folder`, in MB of 10^6 bytes."""
+    """Return the sum of file sizes below `folder`, in MB of 10^6 bytes."""
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
 
 
 class Step(NamedTuple):
-    """A folder of a bundle, which `make` fills; its stamp has the digest of its sources."""
+    """A folder of a bundle, filled by `make`, with a digest of its sources."""
 
     name: str
     folder: Path
@@ -108,29 +108,29 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
+    """Build missing or stale parts of `target`; fresh folders may be in use."""
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)
-    # Two builds at once would remove each other's files.
+    # Concurrent builds would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for step in _steps(target, specs):
             step.run()
-        # What no bundle has any more.
+        # Files that no bundle uses any more.
         for one in SHARED.glob("*"):
             if one.stat().st_nlink == 1:
                 one.unlink()
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
-    """Name what of `target` is missing, or older than the sources or the locks, by its stamps."""
+    """Return the missing or stale parts of `target`."""
     stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
     return list(dict.fromkeys(stale))
 
 
 def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
-    """Yield the steps of a build in order: a bundle's packages, then its own code."""
+    """Yield the steps of a build: packages, then own code."""
     folder = BUILD / target
     layer = folder / "layer"
     yield Step("layer", layer, layer.with_suffix(".stamp"), _digest(OWN), partial(_layer, layer))
@@ -149,7 +149,7 @@ def _lock(name: str) -> str:
 
 
 def _vendored(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> Step:
-    """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
+    """Return the step that installs a lock, prunes and compiles."""
     recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
     digest = hashlib.sha256(recipe.encode()).hexdigest()
     install = partial(_install, folder, lock, target, keeps)
@@ -178,10 +178,9 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
 
 
 def _share(folder: Path) -> None:
-    """Keep equal files of all bundles once: each becomes a hard link to `build/shared/<digest>`.
+    """Store equal files of all bundles once, as hard links to `build/shared/<digest>`.
 
-    Nothing writes into a vendored file after this, a new recipe removes and installs. Files of one
-    block gain nothing.
+    Vendored files are never written later. Files of one block gain nothing.
     """
     SHARED.mkdir(exist_ok=True)
     for path in folder.rglob("*"):
@@ -189,7 +188,7 @@ def _share(folder: Path) -> None:
             continue
         with path.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        # A file that may be run stays so: links share their mode.
+        # Hard links share the mode, so executables are separate.
         one = SHARED / f"{digest}-{path.stat().st_mode & 0o777:o}"
         if not one.exists():
             one.hardlink_to(path)
@@ -199,7 +198,7 @@ def _share(folder: Path) -> None:
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
-    """Remove every file that no pattern names, and the folders that this empties."""
+    """Remove files that match no pattern, and empty folders."""
     served = {path for pattern in patterns for path in folder.glob(pattern)}
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
@@ -219,10 +218,10 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Cut from shared libraries what no loader maps: symbols and debug sections, half of spaCy.
+    """Remove symbols and debug sections of shared libraries, half of spaCy.
 
-    A loader reads program headers only (ELF-64, `elf(5)`): what follows the last byte they name,
-    the table of sections among it, can go.
+    A loader reads only the program headers (ELF-64, `elf(5)`), so the bytes after their last
+    segment, including the section table, can be removed.
     """
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
@@ -232,7 +231,7 @@ def _strip(folder: Path) -> None:
         headers = range(first, first + entry * count, entry)
         parts = [unpack("<Q", library, at + 8) + unpack("<Q", library, at + 32) for at in headers]
         end = max(headers.stop, *(offset + size for offset, size in parts))
-        # No table of sections: its place, the size of its entries, their number, their names.
+        # Clear the section table's offset, entry size, count and name index.
         header = library[:40] + bytes(8) + library[48:58] + bytes(6)
         path.write_bytes(header + library[64:end])
 
@@ -243,7 +242,7 @@ def _layer(folder: Path) -> None:
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
-    """The handler has one import name in the zip, in a wheel and in the repository."""
+    """Copy the handler under its one import name."""
     own, *around = _own_sources(spec)
     mine = bundle / IMPORT_NAME
     shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
@@ -253,14 +252,14 @@ def _own_code(bundle: Path, spec: FunctionSpec) -> None:
 
 
 def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
-    """A function's folder, then the modules of the packages it lies in."""
+    """Return a function's folder and its parent packages' modules."""
     packages = [folder for folder in spec.folder.parents if folder != Path()]
     modules = [path for folder in packages for path in sorted((ROOT / folder).glob("*.py"))]
     return ROOT / spec.folder, *modules
 
 
 def _digest(*sources: Path) -> str:
-    """Of every file below `sources` that is copied: its name and its bytes."""
+    """Return the digest of all copied files' names and contents."""
     digest = hashlib.sha256(f"{RECIPE}\n{PYTHON}\n".encode())
     for source in sources:
         files = sorted(source.rglob("*")) if source.is_dir() else [source]
@@ -272,7 +271,7 @@ def _digest(*sources: Path) -> str:
 
 
 def _compile(folder: Path, below: Path | None = None) -> None:
-    """Compile in place; `below` is what becomes the sandbox's root in tracebacks."""
+    """Compile in place; `below` becomes the sandbox's root in tracebacks."""
     root = below or folder
     mount = "/opt" if root.name == "layer" else "/var/task"
     done = compileall.compile_dir(
@@ -283,13 +282,13 @@ def _compile(folder: Path, below: Path | None = None) -> None:
         prependdir=mount,
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
-    # Some vendors ship templates named *.py that are no Python; ours must all compile.
+    # Some vendors ship templates named *.py; ours must all compile.
     if not done and (below is not None or root.name == "layer"):
         raise SystemExit(f"{folder} does not compile")
 
 
 def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
-    """The entries of a lock that pin `names`, with their hashes."""
+    """Return a lock's entries for `names`, with hashes."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
     pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"
@@ -310,6 +309,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # Less priority than what a developer is doing at the same time.
+    # Lower priority than a developer's own processes.
     os.nice(5)
     main()

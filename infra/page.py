@@ -1,4 +1,4 @@
-"""The page and the interactive reference in AWS: one function that sends files, and its paths."""
+"""The web page and API reference in AWS: one function for static files."""
 
 import json
 import re
@@ -10,14 +10,14 @@ from infra.functions import Function
 from infra.specs import PAGE
 
 PATHS = (*FILES, *VIEWER, SIGN_IN)
-"""Every path it answers, as the gateway knows them; any other stays the gateway's own 404."""
+"""All its paths in the gateway; other paths are the gateway's 404."""
 
 
 def page_function(stack: Stack) -> Function:
-    """Make the function: outside the VPC, with no secret and nothing it may reach.
+    """Create the function: outside the VPC, without secrets and rights.
 
-    ValueError where callers sign with IAM, for a browser has no such credential, and where an
-    address of the issuer is none that the page's policy can name.
+    Raises ValueError if callers sign with IAM, or if an issuer's address does not fit the page's
+    content security policy.
     """
     environment = stack.target
     if environment.auth != "jwt":

@@ -1,8 +1,7 @@
-"""Moves the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
+"""Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
 
-A deployment preference shifts by itself in equal steps; this is for 10 %, 50 %, 100 % at one's own
-pace, and for going back. It watches the alarms for a while, and goes back when one fires. Only the
-alias is touched, so a running request never mixes versions.
+It is for manual steps and rollbacks. It watches the alarms, and rolls back when one fires. Only the
+alias changes, so a running request never mixes versions.
 """
 
 import math
@@ -17,16 +16,16 @@ from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
 
 WATCH_MINUTES = 12.0
-"""Two periods of the alarms, and what CloudWatch needs to decide."""
+"""Two alarm periods plus CloudWatch's evaluation time."""
 LOOK_EVERY_S = 15.0
 
 Weights = list[dict[str, Any]]
 
 
 def weights(versions: Sequence[str], percent: int) -> Weights:
-    """Route `percent` to the newest version and the rest to the one before.
+    """Route `percent` to the newest version and the rest to the previous one.
 
-    `versions`: ARNs, newest first. 100 names one version only, 0 goes back to the one before.
+    `versions`: ARNs, newest first. 100 selects the newest only, 0 rolls back.
     """
     if not 0 <= percent <= 100:
         raise ValueError("PERCENT is 0..100")
@@ -42,7 +41,7 @@ def weights(versions: Sequence[str], percent: int) -> Weights:
 
 
 def firing(name: str, cloudwatch: Any) -> list[str]:
-    """Names of an environment's rollback alarms that fire, or that are not there to be asked."""
+    """Return the rollback alarms that fire or are missing."""
     names = [f"docstokg-{name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     alarms = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
     states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
@@ -50,7 +49,7 @@ def firing(name: str, cloudwatch: Any) -> list[str]:
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
-    """Shift the alias; ValueError while a rollback alarm fires, unless traffic goes back."""
+    """Shift the alias; raise ValueError while an alarm fires, except for a rollback."""
     environment(name)
     if percent > 0 and (bad := firing(name, cloudwatch)):
         raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
@@ -71,9 +70,9 @@ def watch(
     cloudwatch: Any,
     wait: Callable[[float], object] = time.sleep,
 ) -> list[str]:
-    """Look at the rollback alarms until `minutes` are over; going back when one fires.
+    """Watch the rollback alarms for `minutes`; roll back when one fires.
 
-    Gives the names of those that fired: none when the traffic stays. `wait`: for so many seconds.
+    Returns the alarms that fired, or []. `wait`: sleeps for a number of seconds.
     """
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)
@@ -95,7 +94,7 @@ def main(
 ) -> None:
     """Shift PERCENT of the traffic of an environment to its newest version.
 
-    Then watch the alarms for some minutes, and go back if one fires.
+    Then watch the alarms for some minutes, and roll back if one fires.
     """
     import boto3
 

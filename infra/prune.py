@@ -1,8 +1,7 @@
-"""Removes versions that no rollback can want any more: `make prune ENV=prod`, after a deploy.
+"""Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
 
-A published function version costs storage and, with SnapStart, its snapshot's memory for as long
-as it exists. Kept are the versions that the last state machine versions name, those traffic goes
-to, and those an alias names; the role it runs as could not delete a function itself.
+Function versions cost storage and, with SnapStart, memory. Kept are those of the last state machine
+versions, with traffic, or with an alias; the role in use cannot delete a function.
 """
 
 import re
@@ -22,10 +21,10 @@ FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
 def leftovers(
     machines: Sequence[str], names: Sequence[str], states: Any, functions: Any
 ) -> tuple[list[str], list[str]]:
-    """Find the ARNs of machines and functions that nothing in use refers to, machines first.
+    """Return the ARNs of unused state machine versions and function versions.
 
-    `machines`: the one with the alias `live`, then others; runs of the one that loads go on for
-    hours with the definition they began with. `names`: the environment's functions.
+    `machines`: the one with the alias `live` first; loads use their original definition for hours.
+    `names`: the environment's functions.
     """
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
@@ -54,7 +53,7 @@ def leftovers(
 
 
 def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
-    """Collect the function versions that these versions of a machine name."""
+    """Return the function versions that these machine versions use."""
     arns: set[str] = set()
     for arn in versions:
         described = states.describe_state_machine(stateMachineArn=arn)
@@ -65,7 +64,7 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
 
 
 def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
-    """Remove them; each must carry its version's number, or nothing is called."""
+    """Delete these versions; raise ValueError before if an ARN has no version."""
     for arn in versions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")
@@ -85,7 +84,7 @@ def _unqualified(arn: str) -> str:
 
 
 def _machine_versions(machine: str, states: Any) -> Iterator[str]:
-    """Newest first, as the service lists them."""
+    """Yield the versions of a machine, newest first."""
     more: dict[str, str] = {}
     while True:
         page = states.list_state_machine_versions(stateMachineArn=machine, maxResults=100, **more)

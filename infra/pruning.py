@@ -1,4 +1,4 @@
-"""Who may remove old versions: a role that can delete `function:NAME:*`, never a function."""
+"""Role that removes old versions: it can delete `function:NAME:*`, never a function."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ STATES = (
 
 
 def pruner(scope: Construct, machines: Sequence[str], functions: dict[str, Function]) -> iam.Role:
-    """The role that `make prune` takes on; only principals of this account may."""
+    """Return the role for `make prune`, for principals of this account only."""
     role = iam.Role(
         Construct(scope, "Pruning"),
         "Role",

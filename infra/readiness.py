@@ -1,4 +1,4 @@
-"""What keeps an environment from being deployed as it stands: example values, no code, no room."""
+"""Problems that prevent a deployment: example values, too small quotas."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ from dataclasses import fields, is_dataclass
 from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
 
-# What the settings are delivered with: a reserved domain, and ids nobody has.
+# Example values of the delivered settings.
 EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
 ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
-    """Say what is left to fill in or to raise, one sentence each; empty when it can go."""
+    """Return the settings to complete or raise, one sentence each."""
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")
@@ -45,7 +45,7 @@ def obstacles(environment: Environment) -> list[str]:
 
 
 def cautions(environment: Environment) -> list[str]:
-    """Say what works but should be known."""
+    """Return warnings about a working configuration."""
     told = []
     if not environment.alarm_email:
         told.append("alarm_email is empty: alarms change colour and nobody is told")
@@ -58,7 +58,7 @@ def cautions(environment: Environment) -> list[str]:
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Every string below `value`, with the path that leads to it."""
+    """Yield every string below `value` with its path."""
     if isinstance(value, str):
         yield path, value
     elif is_dataclass(value):

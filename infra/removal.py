@@ -1,4 +1,4 @@
-"""What stays when its stack goes: one rule, so that a failed first deploy leaves nothing behind."""
+"""Removal policies: one rule, so that a failed first deploy leaves nothing behind."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
@@ -9,7 +9,7 @@ DAYS = {
     1: "ONE_DAY", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH", 60: "TWO_MONTHS",
     90: "THREE_MONTHS", 180: "SIX_MONTHS", 365: "ONE_YEAR", 731: "TWO_YEARS", 1827: "FIVE_YEARS",
 }  # fmt: skip
-# `Retain` would also keep what a rolled-back creation made, and block the next one by its name.
+# `Retain` would keep resources of a rolled-back creation and block their names.
 RETAIN = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
@@ -22,7 +22,7 @@ def log_group(
     name: str | None = None,
     retain: bool = False,
 ) -> logs.LogGroup:
-    """Make a log under the environment's key; ValueError names the periods that logs are kept."""
+    """Return a log group under the environment's key; ValueError lists the valid periods."""
     if days not in DAYS:
         raise ValueError(f"log_days is one of {', '.join(map(str, DAYS))}, not {days}")
     return logs.LogGroup(
@@ -36,5 +36,5 @@ def log_group(
 
 
 def removal(*, retain: bool) -> cdk.RemovalPolicy:
-    """How a resource with content goes: kept, except while it is first made, or deleted."""
+    """Return the removal policy of a resource with content; see RETAIN."""
     return RETAIN if retain else cdk.RemovalPolicy.DESTROY

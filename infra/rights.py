@@ -1,4 +1,4 @@
-"""Rights in a line each: what a role may do to which resource, and with a key through whom."""
+"""Helpers for IAM rights and key usage."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from infra.nag import acknowledge_stars
 
 
 def allow(role: iam.IRole, actions: Sequence[str], *resources: str, stars: str = "") -> None:
-    """Let `role` do `actions` to `resources`; `stars`: the reason if some contain a star."""
+    """Allow `role` these actions on resources; `stars`: the reason if some contain a star."""
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     add(role, [statement], stars)
 
 
 def add(role: iam.IRole, statements: Sequence[iam.PolicyStatement], stars: str) -> None:
-    """Add statements to a role; `stars`: the reason if some of their resources contain a star."""
+    """Add statements; `stars`: the reason if their resources contain a star."""
     for statement in statements:
         role.add_to_principal_policy(statement)
         if stars:
@@ -27,7 +27,7 @@ def add(role: iam.IRole, statements: Sequence[iam.PolicyStatement], stars: str) 
 def policy_of(
     scope: Construct, name: str, what: str, statements: Sequence[iam.PolicyStatement], stars: str
 ) -> iam.ManagedPolicy:
-    """Make a policy that an operator attaches to a role; `stars`: see `allow`."""
+    """Return a policy that an operator attaches to a role; `stars`: see `allow`."""
     policy = iam.ManagedPolicy(
         scope, name, description=f"DocsToKG: {what}", statements=list(statements)
     )
@@ -36,14 +36,14 @@ def policy_of(
 
 
 def use_key(role: iam.Role, key: kms.IKey, service: str, actions: Sequence[str]) -> None:
-    """Let `role` use the key through one service of its region, and in no other way."""
+    """Allow `role` to use the key only through one regional service."""
     role.add_to_policy(
         key_use(key, f"{service}.{cdk.Stack.of(role).region}.amazonaws.com", actions)
     )
 
 
 def key_use(key: kms.IKey, through: str, actions: Sequence[str]) -> iam.PolicyStatement:
-    """Give the right to use a key through the service at an address."""
+    """Return the right to use a key through the service at an address."""
     return iam.PolicyStatement(
         actions=list(actions),
         resources=[key.key_arn],
@@ -52,7 +52,7 @@ def key_use(key: kms.IKey, through: str, actions: Sequence[str]) -> iam.PolicySt
 
 
 def service_role(scope: Construct, construct_id: str, service: str) -> iam.Role:
-    """Make a role that a service of AWS takes on for this account alone."""
+    """Return a role that an AWS service assumes for this account only."""
     account = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
     principal = iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=account)
     return iam.Role(scope, construct_id, assumed_by=principal)

@@ -1,4 +1,4 @@
-"""What differs between dev, staging and prod, typed in one file so that a diff shows a change."""
+"""Settings of dev, staging and prod in one typed file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,15 +15,15 @@ type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 
 S3_LIST = "pl-6ea54007"
-"""The addresses of S3 in eu-central-1."""
+"""Prefix list of S3 in eu-central-1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where chunks are searched: a domain that exists, which environments may share, or its own.
+    """The search domain: an existing one, possibly shared, or a new one.
 
-    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. A serverless
-    collection is no choice: its vector kind takes no ids of ours and no refresh.
+    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. Serverless
+    collections are not supported: vector ones have no custom ids and no refresh.
     """
 
     kind: IndexKind
@@ -39,10 +39,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """An existing VPC; its private subnets need a way out to the graph and the model.
+    """An existing VPC; its private subnets need a route to the graph and the model.
 
-    They also need a gateway endpoint for S3, whose addresses `s3_prefix_list` stands for: the
-    region's own (the default is eu-central-1's; `aws ec2 describe-managed-prefix-lists`).
+    They also need a gateway endpoint for S3, with the region's `s3_prefix_list` (default:
+    eu-central-1; see `aws ec2 describe-managed-prefix-lists`).
     """
 
     vpc_id: str
@@ -53,11 +53,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Whose JWTs are believed: issuer, audience and the URL of its public keys.
+    """Accepted JWTs: issuer, audience and the URL of the issuer's public keys.
 
-    The claims say what a token calls its audience (Cognito's access tokens: `client_id`), the
-    namespaces and the groups of a caller, and the namespaces they may load into; docs/deploy.md
-    lists what an issuer has to send.
+    `claims`: claim names of audience (Cognito's access tokens: `client_id`), namespaces, groups,
+    and namespaces to load into; docs/deploy.md has the issuer's requirements.
     """
 
     issuer: str
@@ -68,7 +67,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Metering:
-    """Usage plan of one caller: steady requests a second, burst, and requests a day."""
+    """Usage plan of one caller: requests per second, burst, and requests per day."""
 
     rate: int
     burst: int
@@ -77,7 +76,7 @@ class Metering:
 
 @dataclass(frozen=True, slots=True)
 class Gradual:
-    """How the state machine's alias moves: first share in per cent, minutes between steps."""
+    """Traffic shift of the alias: first share in per cent, minutes between steps."""
 
     kind: Rollout
     percentage: int = 10
@@ -86,9 +85,9 @@ class Gradual:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A question asked every few minutes of one namespace; an alarm hears when nothing is found.
+    """A question asked every few minutes; an alarm fires if no passage is found.
 
-    Any question finds something in a namespace that holds a passage everybody may see.
+    Any question finds a passage in a namespace with public passages.
     """
 
     question: str = "What is this about?"
@@ -98,18 +97,17 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One deployment; nothing here is a secret, secrets are filled in after the first deploy.
+    """One deployment; it contains no secrets, which are filled in after the first deploy.
 
-    `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
-    `function_quota` is the account's limit of concurrent executions in the region; `load_tasks` of
-    them may a load take, where named. A state's time counts its function's INIT: `cold_start_s` is
-    what each state may wait longer for it.
-    `metering`: each caller's plan by a name for it; with none, no key is asked for.
-    `page`: serve the page and the API reference (`/`, `/docs`) too; only with tokens, which a
-    person pastes, or gets by signing in where `sign_in` names a client. `cors_origin` is
-    the one foreign page whose scripts may call, as `https://HOST`.
-    `settings` are those of the product by name (docs/settings.md), for the functions that read
-    them: `{"rerank_provider": "cohere", "repair": "attribute"}`; infra/variables.py says which.
+    `account`: the only account it may be deployed to; `tags`: for billing and ownership.
+    `function_quota`: the account's concurrent executions in the region; `load_tasks`: maximum of
+    them for loads, if set. `cold_start_s`: added to the time limit of each state, which includes
+    INIT. `metering`: usage plans by caller name; without any, API keys are not required. `page`:
+    also serve the page and the API reference (`/`, `/docs`); requires tokens, which a person
+    pastes, or gets by signing in if `sign_in` configures a client. `cors_origin`: the foreign page
+    whose scripts may call, as `https://HOST`. `settings`: product settings by name
+    (docs/settings.md) for the functions that read them: `{"rerank_provider": "cohere", "repair":
+    "attribute"}`; see infra/variables.py.
     """
 
     name: str
@@ -151,26 +149,26 @@ class Environment:
 
     @property
     def index_name(self) -> str:
-        """Alias of the chunk index; two environments may share a domain."""
+        """Return the alias of the chunk index; two environments may share a domain."""
         return f"docstokg-{self.name}"
 
     @property
     def loading(self) -> int:
-        """Tasks of a load that may run at once; questions keep most of what nobody reserves."""
+        """Return the maximum concurrent tasks of a load."""
         free = self.function_quota - self.reserved
         return self.load_tasks or max(2, min(MOST_LOADING, free * 2 // 5))
 
     @property
     def reserved(self) -> int:
-        """Concurrent executions set aside for single functions."""
+        """Return the concurrent executions reserved for single functions."""
         return sum(self.concurrency.values())
 
 
-# One run's tasks wait for one graph in the end: more of them gain nothing.
+# More tasks are not faster: they share one graph.
 MOST_LOADING = 100
-# What AWS never lets be reserved: functions without a reservation share it.
+# Minimum that AWS leaves unreserved.
 UNRESERVED = 100
-# Whose INIT takes longer than half a second (docs/costs.md, cold starts): a snapshot pays there.
+# INIT over half a second (docs/costs.md, cold starts): SnapStart helps.
 _SLOW_TO_START = ("retrieve", "synthesize", "respond")
 _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
@@ -182,7 +180,7 @@ _LOGIN = {
     "jwks_url": "https://login.example.com/.well-known/jwks.json",
 }
 
-# The cheapest thing that works: callers sign with IAM, one small node, nothing kept warm.
+# The cheapest working setup: IAM, one small node, nothing kept warm.
 _DEV = Environment(
     name="dev",
     account="",
@@ -191,19 +189,19 @@ _DEV = Environment(
     auth="iam",
     tokens=None,
     iam_namespaces=("*",),
-    # Whose policy has the routes that load may: the stack's outputs name one of its own.
+    # Callers with the policy for load routes; the stack outputs one.
     iam_load=("*",),
     metering={},
     gradual=Gradual(kind="ALL_AT_ONCE"),
     graph_url="neo4j+s://dev.graph.example.com",
-    # No snapshots here: what starts slowly must not be cut off by the net of a warm step.
+    # Without snapshots, warm time limits would stop cold starts.
     cold_start_s=8,
     detailed_metrics=False,
-    # A new account has 10 concurrent executions in all: nothing can be reserved there.
+    # A new account has 10 concurrent executions: none can be reserved.
     concurrency={},
     function_quota=10,
 )
-# Production in kind: same engine, callers, network, firewall and snapshots; fewer, smaller.
+# Like production, with fewer and smaller nodes.
 _STAGING = Environment(
     name="staging",
     account="",
@@ -263,7 +261,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
 
 
 def environment(name: str) -> Environment:
-    """The named environment; ValueError names the known ones."""
+    """Return the environment with this name; ValueError lists the known names."""
     try:
         return ENVIRONMENTS[name]
     except KeyError:

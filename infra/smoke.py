@@ -1,9 +1,8 @@
-"""Asks a deployed environment what only a deployed one can answer: `make smoke URL=...`.
+"""Smoke test of a deployed environment: `make smoke URL=...`.
 
-It sends three documents into a namespace of its own, asks for them, sends what a gateway must
-refuse, deletes them again, all over HTTP, and, where an environment is named, fires one alarm and
-waits until the alarm's history says that the topic took the message. The first wrong answer ends
-it with 1.
+Over HTTP, it loads three documents into its own namespace, queries and deletes them, and sends
+requests that a gateway must refuse. For a named environment it also fires one alarm and checks in
+its history that the topic accepted the message. The first wrong answer ends it with exit code 1.
 """
 
 import json
@@ -19,7 +18,7 @@ from typing import Annotated, Any
 import typer
 import urllib3
 
-# A slash and a percent sign in a name have to come through the gateway.
+# A slash and a percent sign must pass through the gateway.
 FERRIES = "quay/ferries 50%.txt"
 TEXTS = {
     "beacons.txt": "The Orsel beacon glows amber during fog. Its keeper trims the lamp at dusk.",
@@ -35,30 +34,30 @@ JOB_S, PAUSE_S = 900.0, 1.0
 
 
 class Wrong(Exception):
-    """The environment did not do what it must."""
+    """The environment gave a wrong answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and JSON body of one request."""
+    """Status and JSON body of one response."""
 
     status: int
     body: Any
 
 
 Sign = Callable[[str, str, bytes], Mapping[str, str]]
-"""Method, URL, body -> the headers that say who asks."""
+"""Method, URL, body -> authentication headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The address of a deployment and how to speak to it."""
+    """The address of a deployment and its authentication."""
 
     url: str
     sign: Sign = field(default=lambda method, url, body: {})
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """One request; a refusal is an answer as well."""
+        """Send one request and return the answer, also for error statuses."""
         url = self.url.rstrip("/") + path
         headers = {"Content-Type": "application/json", **self.sign(method, url, body or b"")}
         try:
@@ -78,13 +77,13 @@ class Service:
 
 
 def expect(right: bool, answer: Answer, what: str) -> None:
-    """Raise `Wrong` with the answer when it is not right."""
+    """Raise `Wrong` with the answer unless `right`."""
     if not right:
         raise Wrong(f"{what}: {answer.status} {json.dumps(answer.body)[:400]}")
 
 
 def refuses(service: Service) -> None:
-    """What the gateway and validate refuse, each with its own status and a problem."""
+    """Check requests that gateway and validate must refuse."""
     long = json.dumps({"query": "x" * 70_000}).encode()
     for method, path, body, status in (
         ("POST", "/v1/answer", b"not json", 400),
@@ -99,7 +98,7 @@ def refuses(service: Service) -> None:
 
 
 def answers(service: Service, namespace: str) -> None:
-    """A cited answer from what was just loaded, not degraded, the question unchanged."""
+    """Check for cited, undegraded answers to the unchanged questions."""
     written = {
         "synthesis": {"enabled": True, "model": "extractive"},
         "budget": {"max_tokens_gen": 256},
@@ -115,7 +114,7 @@ def answers(service: Service, namespace: str) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Nothing of the namespace is found any more."""
+    """Check that the namespace has no passages any more."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -124,7 +123,7 @@ def is_empty(service: Service, namespace: str) -> None:
 
 
 def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
-    """Once, and again after a pause for as long as there is time."""
+    """Yield once, and again after each pause until the time is over."""
     until = time.monotonic() + most_s
     yield
     while time.monotonic() <= until:
@@ -134,7 +133,7 @@ def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
 
 @contextmanager
 def loaded(service: Service, namespace: str) -> Iterator[None]:
-    """Three documents in both stores while the block runs, sent and removed as a caller would."""
+    """Load three documents before the block and remove them after it."""
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in TEXTS.items()]
     begun = service.post("/v1/documents", namespace=namespace, documents=documents)
     expect(begun.status == 202, begun, "documents cannot be sent: may this caller load?")
@@ -151,7 +150,7 @@ def loaded(service: Service, namespace: str) -> Iterator[None]:
 
 
 def _ended(service: Service, begun: Answer) -> Answer:
-    """The job, done; in AWS its functions start cold and other loads may go first."""
+    """Return the finished job, which may wait for other loads."""
     for _ in tries(JOB_S, PAUSE_S):
         job = service.ask("GET", f"/v1/jobs/{begun.body['job_id']}")
         expect(job.status == 200, job, "the job is not there")
@@ -162,7 +161,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set one alarm by hand; its history must tell that its action was carried out."""
+    """Set one alarm and check that its action was executed."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):
@@ -180,7 +179,7 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
 
 
 def smoke(service: Service, say: Callable[[str], object]) -> None:
-    """All checks that need no environment's name, in an order that names the first failure."""
+    """Run all checks that need no environment's name."""
     namespace = f"smoke-{secrets.token_hex(4)}"
     contract = service.ask("GET", "/openapi.json")
     expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
@@ -199,13 +198,13 @@ def smoke(service: Service, say: Callable[[str], object]) -> None:
 
 
 def bearer(token: str, key: str) -> Sign:
-    """Say who asks by a token and the usage plan's key."""
+    """Return authentication by a token and the usage plan's key."""
     headers = {"Authorization": f"Bearer {token}"} | ({"X-Api-Key": key} if key else {})
     return lambda method, url, body: headers
 
 
 def sigv4(region: str) -> Sign:
-    """Say who asks by the credentials of this shell."""
+    """Return authentication by the credentials of this shell."""
     import boto3
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest

@@ -1,4 +1,4 @@
-"""What each function needs, may reach and serves: the tables that CDK, packaging and tests read."""
+"""Resources, rights and routes of each function."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,11 @@ from docstokg.domain.time_budget import net
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
 IMPORT_NAME = "docstokg_functions"
-"""Of the folder functions/, in the repository, in wheels and in the zips."""
+"""Import name of functions/ in repository, wheels and zips."""
 SIZE_LIMIT_MB = 240
 AGENT_MB = 20
-"""Of that, what is set aside for AppConfig's agent, a layer whose size AWS does not state."""
-# What must not fire while traffic shifts; when it does, the alias goes back.
+"""Reserved for AppConfig's agent, a layer of unpublished size."""
+# Alarms that roll back the alias while traffic shifts.
 ROLLBACK_ALARMS = (
     *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
 )
@@ -21,13 +21,12 @@ ROLLBACK_ALARMS = (
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """Memory buys CPU (1,769 MB = one core); the timeout is the last net behind the ASL's own.
+    """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
-    `uses` names what the function reaches: each name is one grant and its settings. `concurrency`
-    is the bulkhead of a steady load: one slow step must not eat the account's; 0 sets nothing
-    aside. `lock`: of the packages in its zip, in requirements/, where it shares another function's.
-    `keeps`: which files of those packages stay in the zip, as globs; none named = all. An
-    underscore in the name is a folder below `functions/`.
+    `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
+    and settings. `concurrency`: reserved executions, which limit a slow step; 0 reserves none.
+    `lock`: name in requirements/, if shared with another function. `keeps`: globs of the package
+    files in the zip; none = all. An underscore in the name is a folder below `functions/`.
     """
 
     name: str
@@ -41,37 +40,37 @@ class FunctionSpec:
 
     @property
     def folder(self) -> Path:
-        """Of its code, below the repository."""
+        """Return the folder of its code in the repository."""
         return Path("functions", *self.name.split("_"))
 
     @property
     def package(self) -> Path:
-        """Of its code, below its zip."""
+        """Return the folder of its code in its zip."""
         return Path(IMPORT_NAME, *self.name.split("_"))
 
     @property
     def handler(self) -> str:
-        """What Lambda imports: the same name here and in the zip."""
+        """Return Lambda's handler name."""
         return ".".join((*self.package.parts, "handler", "handler"))
 
     @property
     def title(self) -> str:
-        """Its name in the names of constructs."""
+        """Return its name in construct ids."""
         return self.name.title().replace("_", "")
 
     @property
     def loads(self) -> bool:
-        """Whether it is a stage of loading, which nobody waits for."""
+        """Return whether it is a stage of loading."""
         return self.name.startswith("ingest_")
 
     @property
     def packages(self) -> str:
-        """The name of its lock."""
+        """Return the name of its lock."""
         return self.lock or self.name
 
     @property
     def substitution(self) -> str:
-        """The name the state machine file uses for it."""
+        """Return its substitution name in the state machine file."""
         return f"{self.title}Function"
 
 
@@ -85,7 +84,7 @@ def _spec(
 def _stage(
     name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512, lock: str = ""
 ) -> FunctionSpec:
-    """A stage of loading; how many run beside each other is the machine's to say."""
+    """Return a stage of loading; the state machine limits its executions."""
     return FunctionSpec(
         f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, lock, storage_mb=storage_mb
     )
@@ -125,35 +124,33 @@ PAGE = FunctionSpec(
         "swagger_ui_bundle-*.dist-info/*",
     ),
 )
-"""Only where an environment has the page (infra/page.py); it uses nothing, not even our layer."""
+"""Only for environments with the page; it has no layer and no rights."""
 
 
 _STORES = ("intake", "loader", "graph_loader", "embedder")
 
 STAGES: tuple[FunctionSpec, ...] = (
-    # Converters read what anybody sent: no credential, no store, no way out of a VPC.
+    # Untrusted files: no credentials, no stores, no way out of a VPC.
     _stage("read", 2048, 300, "intake"),
     _stage("encode", 3008, 900, "intake", "embedder"),
     _stage("names", 1769, 900, "intake"),
-    # These three read the names of entities with the embedder.
-    # On disk a chunk takes 1.5 kB with its text and a third of that without it, a name in memory
-    # 1.6 kB: two million and a million fit (docs/operations.md, how large a load).
+    # These stages embed entity names. A chunk takes 1.5 kB of disk with text and a third without, a
+    # name 1.6 kB of memory: two million and one million fit (docs/operations.md, how large a load).
     _stage("resolve", 3008, 900, *_STORES, storage_mb=10240),
     _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
     _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
 )
-"""Of the machine that loads, in its order."""
+"""Stages of the load machine, in order."""
 
 FUNCTIONS = (*SPECS, *STAGES)
-"""Of every environment."""
+"""Functions of every environment."""
 PACKAGED = (*FUNCTIONS, PAGE)
-"""Everything that is built into a zip, also what not every environment has."""
+"""All functions with a zip, including optional ones."""
 
 
 def gateway_path(route: Route) -> str:
-    """Give a route's path as the gateway is told it.
+    """Return a route's path in the gateway's syntax.
 
-    A document's name may hold slashes, as %2F: whether the gateway reads them before it routes
-    only an account can show, so its part of the path takes both.
+    A document id may contain slashes, as %2F; its part of the path accepts decoded ones too.
     """
     return route.path.replace("{doc_id}", "{doc_id+}")

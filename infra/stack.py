@@ -1,6 +1,6 @@
-"""Composes one environment out of its capabilities, in two stacks: what keeps data, what runs.
+"""Compose one environment from two stacks: data and code.
 
-A failed or a rolled-back deploy of code never touches a domain that took half an hour to make.
+A failed or rolled-back deploy of code does not affect the data.
 """
 
 from pathlib import Path
@@ -31,13 +31,13 @@ from infra.workflow import Workflow
 
 
 class RunStack(Stack):
-    """Functions, state machine, API, flags, alarms: deployed again with every change."""
+    """Functions, state machine, API, flags, alarms."""
 
     def __init__(
         self, scope: Construct, target: Environment, data: DataStack, bundles: Path | None
     ) -> None:
         super().__init__(scope, target, "questions to evidence", bundles=bundles)
-        # Imported, so that no grant here writes into a policy of the stack this one stands on.
+        # Imported, so that grants do not change the data stack.
         self.key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
         flags, traces = Flags(self), TraceQueue(self)
@@ -67,7 +67,7 @@ class RunStack(Stack):
         dead = [traces.dead, missed]
         observability = Observability(self, api, workflow, functions, dead, topic)
         ingestion.watch(observability, functions["documents"])
-        if target.index.kind == "managed":  # an existing domain is its owner's to save
+        if target.index.kind == "managed":  # an existing domain is saved by its owner
             ingestion.save(observability, functions["ingest_close"], data.search)
         watch_dependencies(observability, data, traces.queue, api.access_logs)
         if target.canary is not None:

@@ -1,4 +1,4 @@
-"""Short-lived state outside the executions: cached responses and open circuits, both with a TTL."""
+"""Short-lived state with a TTL: cached responses and open circuits."""
 
 from collections.abc import Sequence
 
@@ -35,9 +35,9 @@ class State(Construct):
     def grant(
         self, role: iam.Role, table: dynamodb.Table, actions: Sequence[str], keys: str = ""
     ) -> None:
-        """Let `role` do `actions` on one table, and use the key, which the caller's rights open.
+        """Allow `role` these actions on one table, and its key.
 
-        `keys`: a pattern of the items it may reach, where not all.
+        `keys`: pattern of the allowed items, "" for all.
         """
         named = {"ForAnyValue:StringLike": {"dynamodb:LeadingKeys": [keys]}} if keys else None
         done = [f"dynamodb:{action}" for action in actions]

@@ -1,4 +1,4 @@
-"""A bucket for the index's own snapshots, and the role with which the domain writes them."""
+"""The bucket for index snapshots, and the domain's role for it."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
@@ -20,9 +20,9 @@ ANY_OBJECT = "A snapshot is many objects whose names the search service chooses,
 def private_bucket(
     scope: Construct, stack: Stack, unlogged: str, *rules: s3.LifecycleRule
 ) -> s3.Bucket:
-    """Make a bucket: private, versioned, TLS only, under our key; old versions go after 30 days.
+    """Return a bucket: private, versioned, TLS only, our key.
 
-    `unlogged`: why it has no access log.
+    Old versions expire after 30 days. `unlogged`: why it has no access log.
     """
     old = s3.LifecycleRule(
         noncurrent_version_expiration=cdk.Duration.days(30),

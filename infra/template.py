@@ -1,8 +1,7 @@
-"""Writes what a deployment is made of, for whoever deploys without CDK: `make template ENV=dev`.
+"""Write templates and zips for a deployment without CDK: `make template ENV=dev`.
 
-In `build/template/ENV`: both templates, which need no bootstrap; the one with code takes its bucket
-as the parameter `AssetBucket`, and `assets/` has the zips that belong there.
-docs/without-cdk.md says what to do.
+Both templates in `build/template/ENV` need no bootstrap; the one with code has the parameter
+`AssetBucket` for the zips of `assets/`. See docs/without-cdk.md.
 """
 
 import json
@@ -22,7 +21,7 @@ BUCKET = re.compile(r'\{"Fn::Sub": "cdk-[a-z0-9]+-assets-[^"]*"\}')
 
 
 def freed(text: str) -> str:
-    """Give a template that asks for a bucket instead of CDK's bootstrap stack."""
+    """Return a template with a bucket parameter instead of CDK's bootstrap stack."""
     plain, used = BUCKET.subn(json.dumps({"Ref": PARAMETER}), json.dumps(json.loads(text)))
     body = json.loads(plain) | {"Rules": {}, "Parameters": {}}
     if used:
@@ -31,7 +30,7 @@ def freed(text: str) -> str:
 
 
 def write(assembly: Path, out: Path) -> list[str]:
-    """Write templates and zips of a synthesised assembly below `out`; what was written."""
+    """Write templates and zips of an assembly below `out`; return their names."""
     shutil.rmtree(out, ignore_errors=True)
     (out / "assets").mkdir(parents=True)
     written = []

@@ -1,4 +1,4 @@
-"""Retrieval traces leave the request path by a queue; their writer has its own credential."""
+"""Queue for retrieval traces, off the request path."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any
 
 
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
-    """A queue of what could not be done, encrypted with `key`, kept for two weeks."""
+    """Return a dead letter queue, encrypted with `key`, kept for two weeks."""
     queue = _queue(scope, construct_id, key, days=14)
     acknowledge(queue, LAST_STOP, "Serverless-SQSRedrivePolicy")
     return queue
 
 
 class TraceQueue(Construct):
-    """The queue and what could not be written after three tries."""
+    """The trace queue and its dead letter queue after three tries."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Traces")
@@ -39,12 +39,12 @@ class TraceQueue(Construct):
             "Queue",
             stack.key,
             days=4,
-            # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
+            # Six times the consumer's timeout, to avoid duplicate deliveries.
             visibility_timeout=cdk.Duration.seconds(180),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
         )
 
     def let_send(self, role: iam.Role) -> None:
-        """Let `role` put traces into the queue."""
+        """Allow `role` to put traces into the queue."""
         allow(role, ["sqs:SendMessage"], self.queue.queue_arn)
         use_key(role, self._key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])

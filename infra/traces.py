@@ -1,4 +1,4 @@
-"""Who writes retrieval traces, and who removes them: a consumer, and a nightly job."""
+"""Consumer of retrieval traces, and the nightly job that removes old ones."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda_destinations as destinations
@@ -20,7 +20,7 @@ BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after 
 
 
 def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queue:
-    """Make the consumer, and the nightly job that removes old traces; give what that missed."""
+    """Create the consumer and the nightly clean-up; return the queue of its failures."""
     made = Construct(stack, "Recording")
     acknowledge(record.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
     record.live.add_event_source(
@@ -36,10 +36,10 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
     acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
     role = service_role(made, "Scheduler", "scheduler")
     missed = _keyless(made, "Letters", missed_ones)
-    # Writing an encrypted letter needs the key for both, reading the queue for the function.
+    # Writing to the encrypted queue needs the key for both.
     for writer in (role, record.role):
         use_key(writer, stack.key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
-    # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
+    # Lambda, not the schedule, sees the asynchronous function fail.
     record.live.configure_async_invoke(
         on_failure=destinations.SqsDestination(missed),
         retry_attempts=2,
@@ -62,5 +62,5 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
 
 
 def _keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:
-    """The queue without its key: CDK would grant that for any service, `use_key` for SQS alone."""
+    """Return the queue without its key, which CDK would grant beyond SQS; see `use_key`."""
     return sqs.Queue.from_queue_arn(scope, construct_id, queue.queue_arn)

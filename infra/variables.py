@@ -1,7 +1,7 @@
-"""Settings that an environment may set (`Environment.settings`), by the functions that read them.
+"""Settings allowed in `Environment.settings`, by the functions that read them.
 
-A function receives only those that it reads. A value that `Settings` refuses ends the synthesis.
-tests/unit/test_settings.py lists the settings that are not set here.
+A function receives only those that it reads. An invalid value ends the synthesis.
+tests/unit/test_settings.py lists the settings that are not allowed here.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ BY_USE: Mapping[str, frozenset[str]] = {
     "verifier": frozenset({"verifier", "verifier_label", "verifier_threshold"}),
     "model": frozenset({"models", "model_table", "llm_base_url", "provider_urls"}),
 }  # fmt: skip
-"""Read by the functions that reach something (`FunctionSpec.uses`)."""
+"""Read by the functions with this use (`FunctionSpec.uses`)."""
 
 BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "validate": frozenset(
@@ -51,7 +51,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "synthesize": BY_USE["verifier"],
     "respond": frozenset({"domains"}),
     "stream": frozenset({"domains", "max_timeout_s"}),
-    # Which model answers when a call names none: one that needs no key, which this has not.
+    # To choose a default model without a key.
     "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s"}) | BY_USE["model"],
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
@@ -59,14 +59,14 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "ingest_write": frozenset({"names", "sparse"}),
     "ingest_close": frozenset({"names", "sparse"}),
 }  # fmt: skip
-"""Read by one function for its own decisions."""
+"""Read by one function only."""
 
 DEPLOYED = EVERY.union(*BY_USE.values(), *BY_FUNCTION.values())
 """Read by any function."""
 
 
 def chosen(environment: Environment) -> dict[str, Value]:
-    """Give what an environment says of the product, by setting; `Misconfigured` when it may not."""
+    """Return an environment's product settings; raise `Misconfigured` for invalid ones."""
     own: dict[str, Value] = {
         "models": environment.models,
         "embed_provider": environment.embed_provider,
@@ -89,7 +89,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
 
 
 def settings_of(environment: Environment, spec: FunctionSpec) -> dict[str, str]:
-    """Give the variables of one function: what it reads of what the environment says."""
+    """Return the variables of one function."""
     reads = EVERY | BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:
         reads |= BY_USE.get(use, frozenset())
@@ -101,7 +101,7 @@ def settings_of(environment: Environment, spec: FunctionSpec) -> dict[str, str]:
 
 
 def text(value: Value) -> str:
-    """Write a value as `Settings.from_environment` reads it."""
+    """Return a value in the format of `Settings.from_environment`."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -1,4 +1,4 @@
-"""The state machine: the one ASL file, immutable versions, and an alias that moves gradually."""
+"""The state machine: one ASL file, immutable versions, a shifting alias."""
 
 import json
 import re
@@ -24,15 +24,15 @@ ALIAS = "live"
 
 
 def substitutions(path: Path = ASL) -> tuple[str, ...]:
-    """Names of the functions the file asks for, sorted."""
+    """Return the function placeholders of the file, sorted."""
     return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
 
 
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """Let every state whose time is a number wait `seconds` longer, for functions that start cold.
+    """Return the definition with `seconds` added to fixed time limits, for cold starts.
 
-    What the functions may take stays as it is: their own deadlines end first either way. A time
-    that is an expression counts down to the request's deadline, which no start may move.
+    The functions' own deadlines end first; a limit that is an expression follows the request's
+    deadline. Neither changes.
     """
     states = {
         name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
@@ -44,7 +44,7 @@ def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
 
 
 class Workflow(Construct):
-    """Express, JSONata, logged without execution data; callers are given the alias only."""
+    """Express, JSONata, logged without execution data; callers get the alias only."""
 
     def __init__(self, stack: Stack, functions: dict[str, Function]) -> None:
         super().__init__(stack, "Workflow")
@@ -59,15 +59,15 @@ class Workflow(Construct):
         self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 
     def let_start(self, function: Function) -> None:
-        """Let a function run executions through the alias, as the gateway does."""
+        """Allow a function to run executions through the alias, like the gateway."""
         function.function.add_environment("DOCSTOKG_WORKFLOW_ARN", self.alias_arn)
         function.role.add_to_policy(self.starting())
 
     def starting(self, action: str = "states:StartSyncExecution") -> iam.PolicyStatement:
-        """The right to run executions through the alias.
+        """Return the right to run executions through the alias.
 
-        Step Functions looks the right up at the machine's own ARN whatever qualifier is called
-        (its guide: auth-version-alias); the condition narrows it to the alias again.
+        Step Functions checks the unqualified ARN (its guide: auth-version-alias); the condition
+        restricts the right to the alias.
         """
         return iam.PolicyStatement(
             actions=[action],
@@ -76,7 +76,7 @@ class Workflow(Construct):
         )
 
     def shift_traffic(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """Point the alias at the new version as the environment says, back when an alarm fires."""
+        """Point the alias at the new version gradually; alarms roll it back."""
         gradual = self._environment.gradual
         step_by_step = gradual.kind != "ALL_AT_ONCE"
         self.alias = stepfunctions.CfnStateMachineAlias(
@@ -101,7 +101,7 @@ def state_machine(
     log: logs.LogGroup,
     kind: stepfunctions.StateMachineType = stepfunctions.StateMachineType.EXPRESS,
 ) -> tuple[stepfunctions.StateMachine, stepfunctions.CfnStateMachineVersion]:
-    """Make a machine over the functions it uses, every event logged without what it carried."""
+    """Return a machine and its version; events are logged without data."""
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     machine = stepfunctions.StateMachine(
         scope,
@@ -120,8 +120,8 @@ def state_machine(
     may_invoke(machine, used)
     resource = machine.node.default_child
     assert isinstance(resource, stepfunctions.CfnStateMachine)
-    # E3601: the linter's schema of states knows no JSONata expression for a number, the service
-    # does. tests/infra/test_template.py lints this resource without the exception.
+    # E3601: the linter's schema lacks JSONata expressions for numbers. tests/infra/test_template.py
+    # lints this resource without the exception.
     resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
     version = stepfunctions.CfnStateMachineVersion(
         scope,
@@ -129,13 +129,13 @@ def state_machine(
         state_machine_arn=machine.state_machine_arn,
         state_machine_revision_id=resource.attr_state_machine_revision_id,
     )
-    # A rollback goes back to the version before this one, and a run under way goes on with its own.
+    # Rollbacks and active runs use older versions.
     version.apply_removal_policy(RETAIN)
     return machine, version
 
 
 def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
-    """Let a machine call any version: an older version of the machine still names its own."""
+    """Allow a machine to call any version, as its older versions do."""
     for function in functions:
         versions = f"{function.function.function_arn}:*"
         allow(machine.role, ["lambda:InvokeFunction"], versions, stars=OLDER)

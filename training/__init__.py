@@ -1,1 +1,1 @@
-"""Fits what the product has learned from data; nothing here is part of the product."""
+"""Training of the product's learned parts; not part of the product."""

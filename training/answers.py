@@ -1,21 +1,21 @@
-"""Fits which stretch of a source answers, and how likely it is right.
+"""Fit the model that selects the text of a source that answers, and its confidence.
 
     python -m training.answers FOLDER... [--kept FOLDER...] [--write]
 
-Each FOLDER holds `given.jsonl` (training.passages). Fits
+Each FOLDER has `given.jsonl` (training.passages). Fits
 
 1. `choice`: a softmax over the units of all passages of a question. A unit is worth more the closer
-   it is to the written answer and the shorter it is. Sets of reviews (`item`) are left out, and
-   of (1) and (2) sets that name `hops`.
-2. `right`: a logistic model of the choice being right. Where a set names its gold documents, a
-   third of its questions come again without them; questions without an answer count half.
-3. `answerable`: the same of any passage answering, whatever was chosen; it decides on silence.
-4. `pair`: a softmax over the pairs of sets that name `hops`, like `choice`; `prefer_pair`: a
-   logistic model of the best pair being right, of the questions where either the pair or the choice
+   it is to the written answer and the shorter it is. Sets of reviews (`item`) are excluded, and
+   from (1) and (2) sets with `hops`.
+2. `right`: a logistic model of the choice being right. In sets with gold documents, a
+   third of the questions is repeated without them; questions without an answer count half.
+3. `answerable`: the same for any passage answering, whatever was chosen; it decides on abstention.
+4. `pair`: a softmax over the pairs of sets with `hops`, like `choice`; `prefer_pair`: a
+   logistic model of the best pair being right, on the questions where either the pair or the choice
    is; `pair_right`: of the preferred pairs being right.
 
-Prints the weights. `Leak` if a question or a paragraph is in a set that is kept for measuring
-(`--kept`; by default the measured sets of ../shared/data, and our own questions).
+Prints the weights. Raises `Leak` if a question or a paragraph is in a test set (`--kept`; by
+default the measured sets of ../shared/data, and our own questions).
 """
 
 import argparse
@@ -54,7 +54,7 @@ STEPS = 250
 
 
 class Asked(NamedTuple):
-    """A question with its candidates and pairs: which are right, and the worth of each."""
+    """A question's candidates and pairs, with labels and worths."""
 
     found: list[Candidate]
     right: Floats
@@ -66,20 +66,20 @@ class Asked(NamedTuple):
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Read the questions of a set with the passages given."""
+    """Return the questions of a set with their passages."""
     lines = (folder / "given.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def says(row: Mapping[str, Any], text: str) -> bool:
-    """Tell whether a text holds the written answer; a `whole` one is a sentence to be quoted."""
+    """Return whether a text contains the written answer; a `whole` one is a sentence."""
     if row.get("whole"):
         return held([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
 
 
 def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None:
-    """Return the candidates and pairs of a question; None where nothing can be quoted."""
+    """Return the candidates and pairs of a question; None without candidates."""
     given = [
         Block.model_validate(block)
         for block, document in zip(row["blocks"], row["documents"], strict=True)
@@ -109,7 +109,7 @@ def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
 
 
 def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
-    """Make what is fitted of a set."""
+    """Return a set's training data, with repeats without gold documents."""
     own = [asked(row) for row in rows]
     again = [asked(row, without_gold=True) for row in rows[::WITHOUT_GOLD] if row.get("gold")]
     return [one for one in (*own, *again) if one is not None]
@@ -136,7 +136,7 @@ def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
 def _softmax(
     names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
 ) -> dict[str, float]:
-    """Maximise the log of the expected worth of a softmax over the rows of each question."""
+    """Maximise the log of the expected worth of a softmax per question."""
     used = [
         [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
     ]
@@ -165,7 +165,7 @@ def _softmax(
 
 
 class Chosen(NamedTuple):
-    """The choice for one question, or its best pair, with its features."""
+    """The choice for a question, or its best pair, with features."""
 
     signs: dict[str, float]
     right: bool
@@ -175,7 +175,7 @@ class Chosen(NamedTuple):
 def choose(
     rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
 ) -> list[tuple[Chosen, Chosen | None]]:
-    """Choose like the product: the best candidate, and the best pair if there is one."""
+    """Choose like the product: the best candidate and the best pair."""
     chosen = []
     for one in rows:
         scores, linked = scored(one, choice)
@@ -195,8 +195,8 @@ def regression(
 ) -> tuple[Floats, float]:
     """Return slopes and bias of a logistic regression by Newton's method.
 
-    `ridge`: of each standardised slope. `groups`: a column for each group of rows with an intercept
-    of its own; the bias is the mean of these.
+    `ridge`: of each standardised slope. `groups`: a column for each group of rows with its own
+    intercept; the bias is their mean.
     """
     mean, deviation = values.mean(0), values.std(0) + 1e-9
     matrix = np.c_[(values - mean) / deviation, groups]
@@ -219,7 +219,7 @@ def fit_logistic(
     names: Sequence[str],
     of: Callable[[Chosen], bool] = lambda one: one.right,
 ) -> dict[str, Any]:
-    """Fit the probability that `of` holds, by default that a choice is right; sets count alike."""
+    """Fit the probability that `of` holds; sets have equal weights."""
     groups = [group for group in sets if group]
     rows = [one for group in groups for one in group]
     weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
@@ -263,7 +263,7 @@ def main() -> None:
 def fit_all(
     sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Collection[str]
 ) -> dict[str, Any]:
-    """Fit every model on `sets`; `facts`: sets without reviews; `hops`: sets that name hops."""
+    """Fit every model; `facts`: sets without reviews; `hops`: sets with hops."""
     plain = [name for name in sets if name not in hops]
     choice = _softmax(
         CHOICE,

@@ -1,4 +1,4 @@
-"""Whether what is fitted on is among what is measured on."""
+"""Detect overlap of training and test data."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,24 +7,25 @@ from pathlib import Path
 from docstokg.domain.text.words import fold
 
 LEAST = 60
-"""Characters of a paragraph that two texts do not share by chance."""
+"""Minimum characters of a compared paragraph."""
 
 
 class Leak(Exception):
-    """A question or a paragraph is in a set that is kept for measuring."""
+    """A question or a paragraph is in a test set."""
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Give the folded paragraphs that are long enough to be told."""
+    """Yield the folded paragraphs of at least LEAST characters."""
     for part in text.split("\n\n"):
         if len(folded := fold(part)) >= LEAST:
             yield folded
 
 
 def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """Read the questions and the paragraphs of folders as in ../shared/data, or of JSON lines.
+    """Return the questions and paragraphs of test sets.
 
-    `FileNotFoundError` for a place that is not there: a check of nothing would pass.
+    `folders`: folders as in ../shared/data, or files of JSON lines. Raises `FileNotFoundError` for
+    a missing one: a check of nothing would pass.
     """
     asked: set[str] = set()
     texts: set[str] = set()
@@ -45,7 +46,7 @@ def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
 def refuse_shared(
     questions: Iterable[str], passages: Iterable[str], kept: tuple[set[str], set[str]]
 ) -> None:
-    """Raise `Leak` with the first question or paragraph that is kept for measuring."""
+    """Raise `Leak` with the first question or paragraph that is in a test set."""
     asked, texts = kept
     for question in questions:
         if fold(question) in asked:

@@ -1,7 +1,7 @@
-"""Writes the graphs of the two local encoders: `python -m training.onnx_graphs`.
+"""Write the graphs of the two local encoders: `python -m training.onnx_graphs`.
 
-Neither graph holds a weight: each constant is a stretch of an installed file, which the runtime
-maps into memory, and what is made of constants it computes once, when the session is made.
+They contain no weights: constants are ranges of an installed file, mapped into memory; values
+derived from them are computed once per session.
 """
 
 import json
@@ -27,9 +27,9 @@ CANDIDATES, SLICES = 320, 32
 
 
 class Graph:
-    """Nodes in the order they run, over constants of one file; `g.Add(a, b)` names what it makes.
+    """Nodes in order, over constants of one file; `g.Add(a, b)` returns its output name.
 
-    `places`: type, shape, first byte and length of each constant in the file, by name.
+    `places`: type, shape, first byte and length of each constant, by name.
     """
 
     def __init__(self, file: Path, places: dict[str, tuple[int, list[int], int, int]]) -> None:
@@ -57,19 +57,19 @@ class Graph:
         return name
 
     def value(self, value: float | list[int]) -> str:
-        """Write a small constant into the graph."""
+        """Add a small constant to the graph."""
         kind, values = (INT64, value) if isinstance(value, list) else (FLOAT, [value])
         shape = [len(values)] if kind == INT64 else []
         self._constants[str(value)] = helper.make_tensor(str(value), kind, shape, values)
         return str(value)
 
     def normal(self, x: str, gain: str, bias: str) -> str:
-        """Normalise a layer; `gain` and `bias` are what the file calls them."""
+        """Add a layer normalisation; `gain` and `bias` are names in the file."""
         parts = self.stored(gain), self.stored(bias)
         return str(self.LayerNormalization(x, *parts, epsilon=EPSILON))
 
     def placed(self, word: str, places: str, kinds: str) -> str:
-        """Add to the vectors of words those of their places, and of the first kind of text."""
+        """Add position vectors and the first token type vector to word vectors."""
         table = self.Add(places, self.Gather(self.stored(kinds), self.value([0])))
         until = self.Shape("ids", start=1, end=2)
         return str(self.Add(word, self.Slice(table, self.value([0]), until)))
@@ -92,12 +92,12 @@ class Graph:
 
 
 def minilm(file: Path, target: Path) -> None:
-    """MiniLM over the installed 8-bit weights, multiplied in 8 bits.
+    """Write MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
-    What they are multiplied with is the sum of two 8-bit numbers, the second being what the first
-    leaves over: a vector is that of the installed model to about a
-    ten-thousandth in its largest component, where 8 bits alone would turn it by half a degree to
-    nine. Takes `ids` (1, pieces), gives `hidden` (1, pieces, 384).
+    Each activation is the sum of two 8-bit numbers, the second being the remainder of the first.
+    The vectors agree with the installed model's to about 1e-4 in the largest component; a single
+    8-bit number would rotate them by half a degree to nine. Input `ids` (1, pieces), output
+    `hidden` (1, pieces, 384).
     """
     stored, raw = onnx.load(file).graph, file.read_bytes()
     places = {
@@ -147,14 +147,13 @@ def minilm(file: Path, target: Path) -> None:
 
 
 def splade(file: Path, target: Path) -> None:
-    """BERT with two layers and two heads, then a masked-language-model head: x . v + b a word.
+    """Write BERT with two layers and two heads, and a masked-language-model head (x . v + b).
 
     The 30,522 products of every piece are nearly all the work: they are computed in 8 bits first,
-    in slices that stay in the processor's cache, and only the CANDIDATES best words of a text
-    again in full precision. Takes `ids` and `kept` (what is no padding), both (texts, pieces);
-    gives per text `words` (rows in the vocabulary), their `rough` and `exact` logits, each the
-    highest of any piece; and `states` (texts, pieces, width), whose product with the vocabulary is
-    every logit.
+    in slices that fit the processor's cache, and only the CANDIDATES best words of a text again in
+    full precision. Inputs: `ids` and `kept` (not padding), both (texts, pieces). Outputs per text:
+    `words` (rows in the vocabulary), their `rough` and `exact` logits, each the maximum over
+    pieces; and `states` (texts, pieces, width), whose product with the vocabulary is every logit.
     """
     raw = file.read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")
@@ -198,11 +197,11 @@ def splade(file: Path, target: Path) -> None:
         x = normal(f"{layer}.output", g.Add(x, narrow))
     head = "cls.predictions.transform"
     x = normal(head, g.Gelu(linear(f"{head}.dense", x)))
-    # A padded piece repeats the first one: so it is never the only one with a high logit.
+    # Padding repeats the first piece, so that it adds no new maximum.
     first = g.Slice(x, g.value([0]), g.value([1]), one := g.value([1]))
     states = g.Where(g.Unsqueeze("kept", g.value([2])), x, first)
     bias = g.stored("cls.predictions.bias")
-    # In 8 bits, one scale a word.
+    # In 8 bits, one scale per word.
     scales = g.Div(g.ReduceMax(g.Abs(words), one, keepdims=1), g.value(127.0))
     levels = g.Transpose(g.Cast(g.Round(g.Div(words, scales)), to=INT8))
     borders = [rows * number // SLICES for number in range(SLICES + 1)]
@@ -225,7 +224,7 @@ def splade(file: Path, target: Path) -> None:
 
 
 def probe(target: Path) -> None:
-    """Multiply `a` with `b` in 8 bits, to see whether that is exact on a processor."""
+    """Write a graph that multiplies `a` with `b` in 8 bits, to test for exact results."""
     g = Graph(target, {})
     inputs = {"a": (TensorProto.UINT8, [1, 4]), "b": (INT8, [4, 16])}
     g.write(target, inputs, {"product": (g.MatMulInteger("a", "b"), INT32, [1, 16])})

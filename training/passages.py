@@ -1,9 +1,9 @@
-"""The passages that the built-in model is given for each question of a set, kept in a file.
+"""Store the passages that the built-in model gets for each question of a set.
 
     python -m training.passages FOLDER=STORE[:NAMESPACE]...
 
-Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`, so
-that fitting needs no search.
+Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`, so that
+fitting needs no search.
 """
 
 import json
@@ -21,11 +21,11 @@ from docstokg_functions.ground import handler
 from docstokg_local.engine.workflow import LocalWorkflow
 
 GIVEN = 15
-"""More than are read: what holds the answer may be taken away."""
+"""More than the product reads, as some may be removed."""
 
 
 def ask_all(one: LoadedSet) -> None:
-    """Put the questions of a set to its store and keep what ground hands on."""
+    """Send a set's questions to its store and write the passages."""
     from docstokg_local.cli.question import ask
 
     url = f"sqlite:///{one.store.resolve()}"

@@ -1,4 +1,4 @@
-"""Folders of questions and documents, made of checkouts of public repositories.
+"""Create folders of questions and documents from checkouts of public repositories.
 
     python -m training.sets fairytale CHECKOUT FOLDER    uci-soe/FairytaleQAData
     python -m training.sets nqg CHECKOUT FOLDER          xinyadu/nqg, its part `test`
@@ -6,10 +6,10 @@
     python -m training.sets hotpotqa CHECKOUT FOLDER     somebodyhh1/ConfuseBench, 130 two-hop
     python -m training.sets ambigqa CHECKOUT FOLDER      the same, 130 one-hop
 
-CHECKOUT is a git directory. FOLDER gets `docs/` to be loaded and `answers.jsonl`; fairytale makes
-FOLDER of 80 stories to fit on and FOLDER-kept of 30 others. Of each story three fifths of the
-sections are loaded, drawn by seed; the questions of the others are near misses. None of the texts
-belongs into this repository.
+CHECKOUT is a git directory. FOLDER gets `docs/` to load and `answers.jsonl`; fairytale creates
+FOLDER from 80 stories for training and FOLDER-kept from 30 others. Three fifths of each story's
+sections are loaded, drawn by seed; questions on the others are near misses. The texts must not be
+committed to this repository.
 """
 
 import csv
@@ -54,7 +54,7 @@ def page(folder: Path, name: str, text: str) -> None:
 
 
 def fairytale(checkout: Path, folder: Path) -> None:
-    """Make the stories kept back and those to fit on."""
+    """Write the test stories and the training stories."""
     listed = git(
         checkout, "ls-tree", "-r", "--name-only", "HEAD", "data-by-train-split/questions"
     ).split()
@@ -88,7 +88,7 @@ def _of_story(story: str, asked: Row, loaded: set[str]) -> list[Row]:
 
 
 def nqg(checkout: Path, folder: Path) -> None:
-    """Make passages of neighbouring sentences; the answer to a question is its sentence."""
+    """Write passages of adjacent sentences; the answer to a question is its sentence."""
     sources, targets = (
         git(checkout, "show", f"HEAD:data/processed/{name}-test.txt").strip("\n").split("\n")
         for name in ("src", "tgt")
@@ -124,7 +124,7 @@ def _detokenised(text: str) -> str:
 
 
 def subjqa(checkout: Path, folder: Path) -> None:
-    """Make reviews and questions about them; a question is put to its own review only."""
+    """Write reviews and questions; a question is answered from its own review only."""
     csv.field_size_limit(10**9)
     draw = random.Random(2)
     rows: list[Row] = []
@@ -158,7 +158,7 @@ def subjqa(checkout: Path, folder: Path) -> None:
 
 
 def confused(checkout: Path, folder: Path, name: str, hops: int) -> None:
-    """Make questions over all passages of a set; those for yes or no are left out."""
+    """Write questions over all passages of a set, without yes/no questions."""
     own: list[Row] = json.loads(git(checkout, "show", f"HEAD:data/{name}.json"))
     passages = list(dict.fromkeys(text for row in own for text in row["gold_doc"] + row["doc"]))
     ids = {text: f"{name}{n}.md" for n, text in enumerate(passages)}

@@ -1,4 +1,4 @@
-"""Fit the model of docstokg.domain.answer.support and print how it ranks claims of left-out sets.
+"""Fit the model of docstokg.domain.answer.support and print its ranking of left-out sets.
 
     python -m training.support [--data ../shared/data] [--output FILE]
 
@@ -6,8 +6,8 @@ Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_tra
 support a claim against abstracts that contradict it or were found not to decide). faithbench_dev
 and expertqa_val are only measured. Every set and each of its two labels weighs the same. A set has
 its own intercept, so that differences between sets do not bias the weights; the model's intercept
-is their mean. The card has for each set: AUC with its standard error from a fit without
-the set's folder, next to the share of the claim's stems that the sources contain (`line`).
+is their mean. The card has for each set: AUC with its standard error from a fit without the set's
+folder, next to the share of the claim's stems that the sources contain (`line`).
 """
 
 import argparse
@@ -30,7 +30,7 @@ from training.answers import regression
 FITTED = ("attribution_dev", "wice_dev", "scifact_train")
 MEASURED = ("faithbench_dev", "expertqa_val")
 RIDGE = 100.0
-"""Of standardised features; 10 to 1000 change no left-out AUC by more than .02 (half its error)."""
+"""Of standardised features; 10 to 1000 change left-out AUCs by at most .02 (half the error)."""
 
 OUTPUT = Path(support.__file__).with_name("support_weights.json")
 LICENCES = (
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
-    """Return the claims of a folder with features; claims without a source sentence are left out.
+    """Return a folder's claims with features, without those that have no source sentence.
 
     A folder without `claims*.jsonl` is read as SciFact.
     """
@@ -86,7 +86,7 @@ def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
 
 
 def scifact(folder: Path) -> list[LabelledClaim]:
-    """Return SciFact's claims, each with every abstract that people read for it."""
+    """Return SciFact's claims, each with its labelled abstracts."""
     texts = {row["doc_id"]: row["text"] for row in _lines(folder / "passages.jsonl")}
     claims = []
     for row in _lines(folder / "questions.jsonl"):
@@ -117,14 +117,14 @@ def _rounded(value: float) -> float:
 
 
 def _importance(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
-    """Return weights with which each folder and label has the same sum; their mean is 1."""
+    """Return weights with equal sums per folder and label; their mean is 1."""
     keys = [(one.folder, one.supported) for one in examples]
     counts = {key: keys.count(key) for key in set(keys)}
     return np.array([len(keys) / len(counts) / counts[key] for key in keys])
 
 
 def left_out(examples: Sequence[Example]) -> Figures:
-    """Measure every set with a model that is fitted without the set's folder."""
+    """Measure every set with a model fitted without its folder."""
     figures: Figures = {}
     for folder in dict.fromkeys(one.folder for one in examples):
         model = fit([one for one in examples if one.folder in FITTED and one.folder != folder])
@@ -133,7 +133,7 @@ def left_out(examples: Sequence[Example]) -> Figures:
 
 
 def by_set(examples: Sequence[Example], model: Model) -> Figures:
-    """Measure `line`, `no vectors` and `support` on the claims of a folder and on each set."""
+    """Measure `line`, `no vectors` and `support` per folder and set."""
     figures: Figures = {}
     for title in dict.fromkeys(title for one in examples for title in (one.folder, one.title)):
         own = [one for one in examples if title in (one.folder, one.title)]
@@ -150,7 +150,7 @@ def by_set(examples: Sequence[Example], model: Model) -> Figures:
 
 
 def written(examples: Sequence[Example], figures: Figures) -> str:
-    """Return the weights file: the model fitted on all three folders, with its card."""
+    """Return the weights file with its card."""
     chosen = [one for one in examples if one.folder in FITTED]
     card = {
         "made_by": "python -m training.support",

@@ -1,1 +1,1 @@
-"""The state machine on a laptop."""
+"""The local state machine."""

@@ -1,10 +1,10 @@
-"""Execute a state machine locally, with the limits and timeouts AWS would apply.
+"""Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx checks the definition when it is read and interprets it. Added here, around each call of a
-function: 262,144 bytes of input and output, and TimeoutSeconds of the task and of the machine.
-`sfnx.testing.run` checks at every call, three quarters of its cost, so `scope`, which it calls
-then, is called instead; that is undocumented, hence the exact pin and a contract test. So is
-`Parser.parse`, which would read each expression again at every evaluation, 4 ms of CPU a question.
+sfnx checks and interprets the definition. Added here, around each function call: the limit of
+262,144 bytes for input and output, and TimeoutSeconds of task and machine. `sfnx.testing.run`
+checks at every call, three quarters of its cost; the `scope` that it then calls is called directly.
+That is undocumented, hence the exact pin and a contract test. `Parser.parse` is cached, as parsing
+at every evaluation takes 4 ms of CPU per question.
 """
 
 import json
@@ -38,12 +38,12 @@ Status = Literal["SUCCEEDED", "FAILED", "TIMED_OUT"]
 
 
 class MachineTimedOut(BaseException):
-    """Ends an execution past its own TimeoutSeconds; no Catch may see it."""
+    """Ends an execution past its TimeoutSeconds; Catch does not handle it."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How one execution ended, in the words of StartSyncExecution."""
+    """Result of one execution, in the terms of StartSyncExecution."""
 
     status: Status
     output: Any = None
@@ -55,10 +55,10 @@ class Execution:
 
 
 class Listener(Protocol):
-    """Somebody who is told what an execution does while it does it."""
+    """Receives events of a running execution."""
 
     def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
-        """Take what a task was given, and gave."""
+        """Receive the payload and result of a task."""
         ...
 
 
@@ -68,7 +68,7 @@ def never() -> bool:
 
 
 class StateMachine:
-    """One Express definition with a Python function per `${...Function}` substitution."""
+    """One Express definition, with a function per `${...Function}` substitution."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class StateMachine:
         functions: Mapping[str, TaskFunction],
         timeout_s: float | None = None,
     ) -> None:
-        """`timeout_s` replaces the definition's own TimeoutSeconds."""
+        """Read the definition; `timeout_s` replaces its TimeoutSeconds."""
         self._definition = read_definition(definition, functions)
         self._functions = dict(functions)
         self._timeout_s = timeout_s or float(
@@ -88,7 +88,7 @@ class StateMachine:
     def from_file(
         cls, path: Path, functions: Mapping[str, TaskFunction], timeout_s: float | None = None
     ) -> "StateMachine":
-        """Read a definition file."""
+        """Return the state machine of a definition file."""
         return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
 
     def execute(
@@ -98,11 +98,11 @@ class StateMachine:
         gone: Callable[[], bool] = never,
         listener: "Listener | None" = None,
     ) -> Execution:
-        """Run one execution to its end; never raises for what the machine did.
+        """Run one execution to its end; errors of the machine are in the result.
 
-        `started`: epoch seconds the execution counts as begun at, now by default. Once `gone`
-        is true no task is begun: the execution ends as if its time were over. `listener`: the
-        context of every function, and told of what each gave.
+        `started`: epoch seconds of its start, default now. Once `gone` is true no task is started
+        and the execution times out. `listener`: context of every function; receives each task's
+        result.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
@@ -140,7 +140,7 @@ class StateMachine:
         return ended("SUCCEEDED", output)
 
     def _task(self, call: Call, ends: float, context: object) -> tuple[dict[str, Any], int, int]:
-        """Call a function as Lambda is called; give result, bytes of arguments and of result."""
+        """Call a function like Lambda; return the result and both sizes in bytes."""
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
@@ -166,9 +166,9 @@ class StateMachine:
 def read_definition(
     definition: Mapping[str, Any], functions: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Check a definition and fill in its functions; `KeyError` when one of them is missing.
+    """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
-    sfnx evaluates a task's Arguments but not its TimeoutSeconds: it is copied into them.
+    sfnx does not evaluate a task's TimeoutSeconds, so that is copied into its Arguments.
     """
     text = json.dumps(definition)
     names = set(_SUBSTITUTION.findall(text))

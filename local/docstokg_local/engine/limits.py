@@ -1,4 +1,4 @@
-"""The size at which data ends an execution, and JSON as it travels between two steps."""
+"""Size limit of state data, and its JSON round trip."""
 
 import json
 from typing import Any
@@ -11,19 +11,19 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 class DataLimitExceeded(BaseException):
     """Ends an execution whose data grew too large.
 
-    AWS lets no `States.ALL` catch it (Step Functions guide, error names), so no Catch sees it here.
+    In AWS `States.ALL` does not catch it (Step Functions guide, error names).
     """
 
 
 def measured(value: Any, what: str) -> bytes:
-    """Return JSON as text in UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
+    """Return JSON as UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
 
-    It is counted as Step Functions does: no spaces, no ASCII escapes, and half a surrogate pair,
-    which JSON allows, as three bytes.
+    Counted like Step Functions: no spaces, no ASCII escapes, and a lone surrogate, which JSON
+    allows, as three bytes.
     """
     try:
         data = to_json(value)
-    except ValueError:  # compiled code takes a third of the time, and knows no half pairs
+    except ValueError:  # three times as fast, but rejects lone surrogates
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         data = text.encode("utf-8", "surrogatepass")
     if len(data) > STATE_LIMIT_BYTES:
@@ -32,7 +32,7 @@ def measured(value: Any, what: str) -> bytes:
 
 
 def transferred(value: Any, what: str) -> tuple[Any, int]:
-    """Return JSON as it arrives after having been text, and the bytes of that text."""
+    """Return JSON after a round trip through text, and the bytes of that text."""
     data = measured(value, what)
     try:
         return from_json(data), len(data)

@@ -1,4 +1,4 @@
-"""The trace queue on a laptop: one thread that feeds the consumer Lambda runs."""
+"""Local trace queue: one thread that feeds AWS's consumer."""
 
 import atexit
 import queue
@@ -21,10 +21,10 @@ CLOSE_TIME_S = 2.0
 
 
 class LocalTraceQueue:
-    """The TraceSink port in memory: sending never waits, whatever state the store is in.
+    """A `TraceSink` in memory; sending never waits for the store.
 
-    What cannot be written is delivered again, DELIVERIES times in all, then lost; expired traces
-    are removed once a day, the first time before the first trace is written.
+    A write is tried DELIVERIES times, then dropped. Expired traces are removed once a day, first
+    before the first trace is written.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class LocalTraceQueue:
         pause_s: float = PAUSE_S,
         is_the_one: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`consumer`: the handler of `record`; `pause_s`: before it is called again.
+        """Create the queue; `consumer`: handler of `record`; `pause_s`: delay before a repeat.
 
-        `is_the_one`: whether this process removes what has expired.
+        `is_the_one`: whether this process removes expired traces.
         """
         self._is_the_one = is_the_one
         self._consumer, self._telemetry, self._pause_s = consumer, telemetry, pause_s
@@ -46,7 +46,7 @@ class LocalTraceQueue:
         self._closing = threading.Event()
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Hand one message over; `QuotaExceeded` when too many wait already."""
+        """Queue one message; raise `QuotaExceeded` if the queue is full."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full as exc:
@@ -58,7 +58,7 @@ class LocalTraceQueue:
                 atexit.register(self.close)
 
     def close(self) -> None:
-        """Write what waits, for two seconds at most, and stop."""
+        """Write waiting messages for at most two seconds, and stop."""
         self._closing.set()
         with suppress(queue.Full):
             self._waiting.put_nowait(None)

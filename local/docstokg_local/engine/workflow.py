@@ -1,4 +1,4 @@
-"""The Workflow port on a laptop: one state machine over the handlers Lambda loads."""
+"""Local `Workflow` over the handlers that Lambda loads."""
 
 import math
 import traceback
@@ -22,7 +22,7 @@ from docstokg_local.server.lease import Lease
 
 FRAMES_TOLD = 3
 INSTALLED = Path(__file__).with_name("statemachine")
-"""In a wheel; a checkout keeps it where AWS's templates take it from."""
+"""In a wheel; a checkout has its own folder `statemachine`."""
 
 DEFINITION = (
     INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"
@@ -34,9 +34,9 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Log a crash as the Lambda runtime would: the machine's Catch leaves no line of its own.
+    """Return a handler that logs crashes, as the machine's Catch does not.
 
-    Where it happened is told, never the message, which may quote what was asked.
+    It logs the places, not the message, which may quote the question.
     """
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -84,10 +84,10 @@ class LocalWorkflow:
     def run(
         self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
     ) -> Reply:
-        """Run one execution to its reply; a failed or late one is problem+json, as in AWS.
+        """Run one execution and return its reply; a failure or timeout is problem+json.
 
-        `arrived`: epoch seconds at which its deadline began, now by default. When `gone` says
-        that nobody waits any more, no further step is begun.
+        `arrived`: epoch seconds when its deadline began, default now. `gone` stops it before the
+        next step.
         """
         execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":
@@ -100,6 +100,6 @@ class LocalWorkflow:
     def execute(
         self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
     ) -> Execution:
-        """Run one execution and tell how it went, state by state."""
+        """Run one execution and return its result, state by state."""
         listener = self._listeners.get(envelope.request_id)
         return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone, listener)

@@ -1,1 +1,1 @@
-"""What retrieval and answers are worth, against gold."""
+"""Evaluation of retrieval and answers against gold data."""

@@ -1,4 +1,4 @@
-"""`docstokg eval --answers`: what the answers are worth, against answers that people wrote."""
+"""`docstokg eval --answers`: compare answers with human-written ones."""
 
 import re
 import statistics
@@ -27,10 +27,10 @@ from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, 
 Report = dict[str, Any]
 SNIPPETS = 5
 HELD = 0.6
-"""A cited passage is right when it holds this share of the content words of one statement."""
+"""Minimum share of a statement's content words in a right citation."""
 
 SHORT = 4
-"""Written answers of so many content words are names or numbers, and must be said as they stand."""
+"""Answers of at most this many content words must occur literally."""
 
 LEVELS = ("low", "medium", "high")
 _STOP_TEXT = (
@@ -43,7 +43,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 class WrittenAnswer(Line):
-    """A question with the answer a person gave it, and the statements that it rests on."""
+    """A question with a human-written answer and the statements it is based on."""
 
     id: Annotated[str, Field(min_length=1)]
     question: Annotated[str, Field(min_length=3, max_length=4096)]
@@ -53,9 +53,9 @@ class WrittenAnswer(Line):
 
 
 def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
-    """Read `answers*.jsonl` of a folder, else what in `questions*.jsonl` has an `answer`.
+    """Return `answers*.jsonl` of a folder, else rows of `questions*.jsonl` with an `answer`.
 
-    `LoadError` names a line that is wrong.
+    Raises `LoadError` with the place of an invalid line.
     """
     files = sorted(folder.glob("answers*.jsonl"))
     short = not files
@@ -64,7 +64,7 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     def read(value: dict[str, Any]) -> WrittenAnswer | None:
         if short and not isinstance(value.get("answer"), str):
             return None
-        # Evidence of questions is written in each set's own way.
+        # The evidence format differs between sets.
         taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
         return WrittenAnswer.model_validate(taken)
 
@@ -75,24 +75,24 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
 
 
 def without_markers(answer: str) -> str:
-    """Give an answer's own words."""
+    """Return an answer without citation markers."""
     return _MARKERS.sub("", answer)
 
 
 def words(text: str) -> list[str]:
-    """Give the content words of a text in small letters: no markers, no stop words."""
+    """Return the lower-case content words of a text: no markers, no stop words."""
     return [word for word in _WORD.findall(without_markers(text).lower()) if word not in _STOP]
 
 
 def f1(answer: str, gold: str) -> float:
-    """Harmonic mean of precision and recall of content words, counted with repetition."""
+    """Return the harmonic mean of precision and recall of content words, with repetition."""
     answer_words, gold_words = words(answer), words(gold)
     common = (Counter(answer_words) & Counter(gold_words)).total()
     return 2 * common / (len(answer_words) + len(gold_words)) if common else 0.0
 
 
 def rouge_l(answer: str, gold: str) -> float:
-    """The same of the longest common subsequence of content words (Lin 2004)."""
+    """Return the F1 of the longest common subsequence of content words (Lin 2004)."""
     answer_words, gold_words = words(answer), words(gold)
     row = [0] * (len(gold_words) + 1)
     for one in answer_words:
@@ -105,13 +105,13 @@ def rouge_l(answer: str, gold: str) -> float:
 
 
 def held(texts: Sequence[str], statement: str) -> float:
-    """Give the share of a statement's content words that are somewhere in `texts`."""
+    """Return the share of a statement's content words that occur in `texts`."""
     statement_words, there = words(statement), set(words(" ".join(texts)))
     return sum(word in there for word in statement_words) / (len(statement_words) or 1)
 
 
 def is_right(answer: str, gold: str) -> bool:
-    """Tell whether an answer says the written one: a short one as it stands, else half of it."""
+    """Return whether an answer contains a short gold, or half of a long one's words."""
     gold_words = words(gold)
     if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
@@ -119,7 +119,7 @@ def is_right(answer: str, gold: str) -> bool:
 
 
 def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
-    """Measure one response against the written answer; an abstention counts 0."""
+    """Return the measures of one response; an abstention counts 0."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
     spoken = "" if silent else answer
@@ -158,7 +158,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
-    """Put every question with a written answer to the whole state machine, and judge what comes."""
+    """Answer all questions with written answers and return the report."""
     rows: list[Report] = []
     fields = {"namespace": namespace, "verbosity": "full"}
     fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
@@ -183,7 +183,7 @@ def evaluate_answers(
 
 
 def summary(rows: Collection[Report], count: int | None = None) -> Report:
-    """Average over questions (`count` of them: those that failed count 0)."""
+    """Return averages over `count` questions; failed questions count 0."""
     total = count or len(rows) or 1
     report: Report = {"n": total}
     for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
@@ -195,7 +195,7 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
 
 
 def by_level(rows: Collection[Report]) -> Report:
-    """Say how many of the answers at each level of confidence are right."""
+    """Return the share of right answers at each level of confidence."""
     report: Report = {}
     for level in LEVELS:
         own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
@@ -206,7 +206,7 @@ def by_level(rows: Collection[Report]) -> Report:
 
 
 def calibration(rows: Collection[Report]) -> Report:
-    """Compare confidence with how often the answers given are right."""
+    """Compare confidence with right answers, without abstentions."""
     said = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in said]
     right = [bool(row["right"]) for row in said]
@@ -222,7 +222,7 @@ def calibration(rows: Collection[Report]) -> Report:
 
 
 def show_answers(report: Report) -> None:
-    """Print a table of all questions and of each type, and how far confidence can be trusted."""
+    """Print the metrics, also per type, and the calibration."""
     out, run = screen(), report["runs"][0]
     names = list(run["metrics"])
     table = table_of(out, report, "type", names, f", model {report['model']}")

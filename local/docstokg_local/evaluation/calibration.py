@@ -1,4 +1,4 @@
-"""Whether confidence means what it says: calibration error, ROC area, reliability table."""
+"""Calibration of confidence: calibration error, ROC area, reliability table."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -8,9 +8,9 @@ BINS = 10
 
 
 def roc_area(values: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Give how often a right answer has the higher value than a wrong one, ties half.
+    """Return the probability that a right answer has a higher value than a wrong one.
 
-    None where all are right or all are wrong.
+    Ties count half. None if all are right or all are wrong.
     """
     good = [value for value, is_right in zip(values, right, strict=True) if is_right]
     bad = sorted(value for value, is_right in zip(values, right, strict=True) if not is_right)
@@ -29,7 +29,7 @@ def roc_area_error(area: float, right: Sequence[bool]) -> float:
 
 
 def reliability(values: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float, int]]:
-    """Give the mean value, the share of right answers and the count of bins of like size."""
+    """Return mean value, share of right answers and count of bins of similar size."""
     pairs = sorted(zip(values, right, strict=True))
     bins = min(BINS, len(pairs))
     parts = [pairs[len(pairs) * n // bins : len(pairs) * (n + 1) // bins] for n in range(bins)]
@@ -40,7 +40,7 @@ def reliability(values: Sequence[float], right: Sequence[bool]) -> list[tuple[fl
 
 
 def calibration_error(values: Sequence[float], right: Sequence[bool]) -> float:
-    """Give the expected calibration error over bins of like size, 0 for no answers."""
+    """Return the expected calibration error over bins of similar size, 0 without answers."""
     table = reliability(values, right)
     total = sum(count for *_, count in table) or 1
     return sum(abs(mean - share) * count for mean, share, count in table) / total

@@ -1,4 +1,4 @@
-"""Measures of a verifier and of the score `support` on claims that people labelled."""
+"""Measures of a verifier and of `support` on labelled claims."""
 
 import statistics
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ SUPPORTED = ("supported", "complete")
 EMBEDDED_AT_ONCE = 512
 SUPPORT = "support"
 SUPPORTED_FROM = 0.5
-"""Where the score `support` is cut for its balanced accuracy."""
+"""Threshold of `support` for its balanced accuracy."""
 CLAIM_S = 60.0
-"""Seconds for one claim; a measurement may wait longer than a request."""
+"""Seconds for one claim, more than for a request."""
 
 
 class _Row(Line):
@@ -45,7 +45,7 @@ class _Row(Line):
 
 
 class LabelledClaim(NamedTuple):
-    """A claim, the texts that it cites, and whether people found it supported by them."""
+    """A claim, its cited texts, and whether humans found it supported."""
 
     id: str
     set: str
@@ -64,7 +64,7 @@ class Measured(NamedTuple):
 def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
     """Read `claims*.jsonl` of a folder (SPEC 6.3); `set` defaults to the folder's name.
 
-    Raise `LoadError` for a wrong line, a claim without a label, and a folder without claims.
+    Raises `LoadError` for an invalid line, a claim without a label, and a folder without claims.
     """
 
     def read(value: dict[str, Any]) -> LabelledClaim:
@@ -104,7 +104,7 @@ def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | No
 def examine(
     claims: Sequence[LabelledClaim], embedder: Embedder | None
 ) -> list[support.Features | None]:
-    """Return the features of `support` for each claim; without an embedder, no cosines."""
+    """Return each claim's features of `support`; without an embedder, no cosines."""
     texts = [strip_markers(one.claim) for one in claims]
     evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
     windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
@@ -137,8 +137,8 @@ def evaluate_claims(
 ) -> dict[str, Any]:
     """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
 
-    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without an opinion count as
-    `undecided` and are left out of the measures; `errors`: failed calls.
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`
+    and not measured; `errors`: failed calls.
     """
     if name == SUPPORT:
         scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())
@@ -163,7 +163,7 @@ def evaluate_claims(
 
 
 def verifier_named(name: str, settings: Settings) -> Verifier:
-    """Return the verifier of a value of DOCSTOKG_VERIFIER; `Misconfigured` for any other name."""
+    """Return the verifier of a value of DOCSTOKG_VERIFIER; raise `Misconfigured` for others."""
     values = {**settings.model_dump(), "verifier": name}
     try:
         made = Wiring(Settings.model_validate(values)).verifier()
@@ -176,9 +176,9 @@ def verifier_named(name: str, settings: Settings) -> Verifier:
 def verifier_scores(
     claims: Sequence[LabelledClaim], verifier: Verifier
 ) -> tuple[list[float | None], int]:
-    """Return the probability of support of each claim, and the number of failed calls.
+    """Return each claim's probability of support, and the number of failed calls.
 
-    Each claim is a call of its own, with the windows that `respond` would send.
+    Each claim is a separate call, with the windows of `respond`.
     """
     begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
     for one in claims:

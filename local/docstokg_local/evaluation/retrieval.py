@@ -1,4 +1,4 @@
-"""`docstokg eval`: what retrieval is worth, measured through the same door a client uses."""
+"""`docstokg eval`: measure retrieval as clients use it."""
 
 import math
 import subprocess
@@ -43,7 +43,7 @@ class Question(Line):
 
 
 class Run(NamedTuple):
-    """A way of asking: changed settings, changed request fields, a part that is down."""
+    """A configuration: changed settings, request fields, a failing part."""
 
     name: str
     settings: dict[str, Any]
@@ -52,13 +52,13 @@ class Run(NamedTuple):
 
 
 class FailingPort:
-    """A dependency that refuses every call, as one that is not there."""
+    """A dependency that refuses every call."""
 
     def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
         self._name, self.model, self.dimension = name, model, dimension
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Give a call that raises `Unavailable`."""
+        """Return a function that raises `Unavailable`."""
 
         def refuse(*values: object, **options: object) -> Any:
             raise Unavailable(f"the {self._name} is down for this run")
@@ -67,7 +67,7 @@ class FailingPort:
 
 
 def read_questions(folder: Path, limit: int | None) -> list[Question]:
-    """Read `questions*.jsonl` of a folder; `LoadError` names a line that is wrong."""
+    """Read `questions*.jsonl` of a folder; raise `LoadError` for an invalid line."""
     files = sorted(folder.glob("questions*.jsonl"))
     questions = list(islice(read_lines(files, Question.model_validate), limit))
     if not questions:
@@ -78,7 +78,7 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
 def read_lines[Row](
     files: Sequence[Path], read: Callable[[dict[str, Any]], Row | None]
 ) -> Iterator[Row]:
-    """Read the lines of files, but for those read as None; `LoadError` names a wrong one."""
+    """Yield the parsed lines of files, without None; raise `LoadError` for an invalid line."""
     for file in files:
         for line, value in json_lines(file):
             try:
@@ -94,7 +94,7 @@ def read_lines[Row](
 
 
 def runs_of(ablations: Sequence[str]) -> list[Run]:
-    """List what to run: `full` first, then what each name adds; `Misconfigured` for others."""
+    """Return `full` and the runs of each name; raise `Misconfigured` for unknown names."""
     graph_off = {"kg_expansion": {"enabled": False}}
     table = {
         "graph": [Run("no-graph", {}, graph_off)],
@@ -118,7 +118,7 @@ def evaluate(
     ablations: Sequence[str],
     settings: Settings,
 ) -> Report:
-    """Ask every question in every run and give the report."""
+    """Ask every question in every run and return the report."""
     runs, shared = runs_of(ablations), Wiring(settings, Telemetry(level="ERROR"))
     made = [measure(run, questions, namespace, shared) for run in runs]
     return report_of(folder, len(questions), namespace, settings, made)
@@ -127,7 +127,7 @@ def evaluate(
 def report_of(
     folder: Path, count: int, namespace: str, settings: Settings, runs: list[Report], **more: str
 ) -> Report:
-    """Say what was asked of what, and what came of it."""
+    """Return the report of runs with set, commit and settings."""
     return {
         "set": folder.resolve().name,
         "namespace": namespace,
@@ -146,10 +146,10 @@ def ask_all[Asked](
     take: Callable[[Asked, dict[str, Any]], None],
     warm_up: int = 0,
 ) -> Report:
-    """Put requests to the whole state machine; `take` is given the body of each that is answered.
+    """Send requests to the state machine; call `take` with each successful body.
 
-    Reports the latency of each step in milliseconds, and how many failed or were degraded. The
-    first `warm_up` are asked once before.
+    Returns the latency of each step in milliseconds, and counts of errors and degraded replies. The
+    first `warm_up` requests are sent twice.
     """
     from docstokg_local.cli.display import TerminalProgress
     from docstokg_local.engine.workflow import LocalWorkflow
@@ -179,7 +179,7 @@ def ask_all[Asked](
 
 
 def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
-    """Ask every question one way; a failed question counts 0 in every metric."""
+    """Ask every question in one run; failed ones count 0."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
     def take(question: Question, body: dict[str, Any]) -> None:
@@ -199,14 +199,14 @@ def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wir
 
 
 def documents(response: dict[str, Any]) -> list[str]:
-    """List the cited documents in the order of their first citation."""
+    """Return the cited documents in the order of their first citation."""
     return list(dict.fromkeys(citation["doc_id"] for citation in response["citations"]))
 
 
 def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
     """Score one ranking of documents: binary nDCG@10, recall@k, all-support@k, reciprocal rank.
 
-    nDCG = sum over hits of 1 / log2(rank + 1), over the same for an ideal order (Jarvelin and
+    nDCG = sum over hits of 1 / log2(rank + 1), divided by the same for an ideal order (Jarvelin and
     Kekalainen 2002, gains 0 and 1).
     """
     hits = [document in gold for document in ranking]
@@ -224,7 +224,7 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
 
 
 def _wiring(run: Run, shared: Wiring) -> Wiring:
-    """Make a run's own wiring; models are shared, they are the same and slow to load."""
+    """Return a run's own wiring with shared models."""
     embedder = shared.embedder()
     made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
     if run.down == "index":
@@ -239,7 +239,7 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
-    """Give what explains a number, without secrets and without addresses."""
+    """Return the settings that explain a figure, without secrets and addresses."""
     hidden = {*SECRETS, "cache_dir", "keys_file", "rerank_model_path", "hosts"}
     values = settings.model_dump(mode="json")
     return {
@@ -248,7 +248,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Give the revision of the code that runs, or None outside a checkout."""
+    """Return the commit of the running code, or None outside a checkout."""
     command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
     try:
         said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
@@ -258,7 +258,7 @@ def commit() -> str | None:
 
 
 def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:
-    """Begin the table of a report; all columns but the first are figures."""
+    """Return an empty table for a report."""
     title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{more}"
     box = SIMPLE_HEAD if out.is_terminal else None
     table = Table(title=title, title_justify="left", box=box)

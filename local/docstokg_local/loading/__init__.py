@@ -1,1 +1,1 @@
-"""Processes of a load on this machine."""
+"""Processes of a local load."""

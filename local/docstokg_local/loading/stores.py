@@ -1,4 +1,4 @@
-"""A load's ports, taken from the one place that makes them."""
+"""Ports of a local load, from the wiring."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,17 +14,17 @@ from docstokg.loading.stores import stores_of as ports_of
 from docstokg.wiring import Wiring
 
 THREADS = 2
-"""Threads of the local encoder in a load that has the machine to itself."""
+"""Threads of the local encoder in a load."""
 SMALL_LOAD_BYTES = 1_000_000
-"""Size of files from which a second process saves time."""
+"""Minimum bytes for which a second process saves time."""
 MOST_WORKERS = 4
 WORKER_BYTES = 1_000_000_000
-"""Memory per process; measured: 600 MB, and as much for the one that writes."""
+"""Memory per process; measured: 600 MB each, also for the writer."""
 CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
-    """Return a load's ports, as the stages have them; the encoder shares this machine's threads."""
+    """Return a load's ports; the local encoder uses THREADS threads."""
     stores = ports_of(wiring, embed)
     cached = stores.embedder
     if not (isinstance(cached, CachedEmbedder) and isinstance(cached.inner, OnnxMiniLm)):
@@ -35,14 +35,14 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 
 
 def workers_for(sources: Sequence[Path]) -> int:
-    """Return the number of processes for a load: one per core, limited by memory."""
+    """Return the number of processes: one per core, limited by memory."""
     if not _has_bytes(sources, SMALL_LOAD_BYTES):
         return 1
     return max(1, min(os.cpu_count() or 1, MOST_WORKERS, _memory_bytes() // WORKER_BYTES))
 
 
 def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
-    """Return whether the files are at least so large together; looks no further than needed."""
+    """Return whether the files have `enough` bytes."""
     size = 0
     for path in chain(sources, *(source.rglob("*") for source in sources)):
         size += path.stat().st_size if path.is_file() else 0
@@ -52,7 +52,7 @@ def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
 
 
 def _memory_bytes() -> int:
-    """Return this machine's memory, or its container's limit where that is less."""
+    """Return this machine's or container's memory."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = CONTAINER_MEMORY.read_text("ascii").strip()
@@ -63,7 +63,7 @@ def _memory_bytes() -> int:
 
 @contextmanager
 def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
-    """Return a load's ports, of which `workers` processes read, encode and find names."""
+    """Yield a load's ports; `workers` processes read, encode and find names."""
     if workers <= 1:
         yield stores_of(wiring, embed)
         return

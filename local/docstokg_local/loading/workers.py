@@ -1,7 +1,6 @@
 """`docstokg load --workers N`: N processes read, encode and find names; one process writes.
 
-What they give comes back in the order it was asked for, so the number of processes changes
-nothing but the time.
+Results are in order, so N affects only the time.
 """
 
 import os
@@ -27,19 +26,19 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
 TASK_TEXTS = 16
-"""Texts a process gets at a time: few enough that all of them stay busy to the end."""
+"""Texts per task, to keep all processes busy."""
 
 ENDED = "a process of this load has ended: load again, with --workers 1 where memory is short"
 CHILD_VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-_process: dict[str, Wiring] = {}  # what a process of the pool computes with, made when it starts
+_process: dict[str, Wiring] = {}  # wiring of a pool process, created when it starts
 
 
 class LoadProcesses:
-    """A pool of processes; they start with the first tasks and end with `close()`."""
+    """A pool of processes, from the first tasks until `close()`."""
 
     def __init__(self, settings: Settings, count: int) -> None:
         self._count = count
-        os.environ.update(CHILD_VARIABLES)  # read when a process starts; this one has started
+        os.environ.update(CHILD_VARIABLES)  # read by new processes; this one has started
         self._pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (settings,))
 
     def give_to(self, wiring: Wiring) -> None:
@@ -58,9 +57,9 @@ class LoadProcesses:
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
     ) -> list[Result]:
-        """Run a task over rows, some at a time, and give all results in order.
+        """Run a task over batches of rows and return all results in order.
 
-        `Unavailable` when a process has ended.
+        Raises `Unavailable` if a process has ended.
         """
         parts = [batched(column, TASK_TEXTS, strict=False) for column in columns]
         with _broken_is_unavailable():
@@ -68,7 +67,7 @@ class LoadProcesses:
             return [row for future in futures for row in future.result()]
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
-        """Read files a little ahead of who takes them, and give them in their order."""
+        """Read files slightly ahead and yield them in order."""
         ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
             for file in files:
@@ -93,8 +92,8 @@ def _broken_is_unavailable() -> Iterator[None]:
 
 
 def _start(settings: Settings) -> None:
-    """Prepare a process: it prints to standard error, and ends when its parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told as well, and ends the pool
+    """Prepare a process, which prints to standard error and ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends the pool
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _process["wiring"] = Wiring(settings)
@@ -113,7 +112,7 @@ def _read(file: SourceFile) -> list[Row]:
 
 @cache
 def _model(port: str) -> Any:
-    """Return the model itself: the parent keeps the cache."""
+    """Return the model without its cache."""
     made = getattr(_process["wiring"], port)()
     inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
@@ -124,7 +123,7 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
 
 
 class _Remote:
-    """A local model of which the methods below run in the processes; the rest is its own."""
+    """A local model; the methods below run in the processes."""
 
     def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
         self._processes, self._port, self._model = processes, port, model
@@ -135,7 +134,7 @@ class _Remote:
             return own
 
         def run(*arguments: Any) -> tuple[Any, ...]:
-            # A time limit is the only argument that is not a column; a load has none.
+            # The time limit is the only argument that is not a column.
             columns = [one for one in arguments if isinstance(one, Sequence)]
             more = {"timeout_s": None} if len(columns) < len(arguments) else {}
             task = partial(_call, self._port, name, **more)

@@ -1,1 +1,1 @@
-"""The HTTP API on a laptop."""
+"""The local HTTP server."""

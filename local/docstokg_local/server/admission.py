@@ -1,7 +1,7 @@
-"""How many requests are worked on at once, and who is refused because the queue is too long.
+"""Admission control: concurrent requests, queueing, refusal under overload.
 
-A request is admitted when the present queue, by one estimate of what a piece of work takes, leaves
-enough of its time; else it is refused at once, before any work is begun for it.
+A request is admitted if its estimated wait leaves enough time; otherwise it is refused before any
+work starts.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 SLOTS = 3
-"""Requests one process works on at once: Python computes on one core, so more only wait inside."""
+"""Concurrent requests per process, which computes on one core."""
 
 LONGEST_WAIT_S = 4.0
-"""Below the five seconds for which validate trusts a request's time of arrival."""
+"""Less than the five seconds for which validate accepts an arrival time."""
 
 LATE_ANSWER_S = 0.2
-"""After its deadline a request is answered without its work, which may still run."""
+"""Seconds after its deadline when a request is answered."""
 
 STEP_MARGIN_S = 0.35
-"""Time that the steps of an answer reserve; with less, an answer is degraded."""
+"""Seconds reserved by the steps of an answer; with less, it is degraded."""
 
 CALLER_SHARE = 0.5
-"""Share of its time that a request may wait when its caller has others in the queue.
+"""Share of its time that a request may wait if its caller has others queued.
 
-A caller with many requests fills half of the queue, so that one with a single request is admitted.
+One caller fills at most half of the queue.
 """
 
 FIRST_ESTIMATE_S = 0.2
@@ -36,7 +36,7 @@ LEARNING_RATE = 0.1
 
 
 class Overloaded(Exception):
-    """The deadline cannot be met at the present queue; `retry_after_s` is a whole second."""
+    """The deadline cannot be met; `retry_after_s` is in whole seconds."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__("the deadline cannot be met at the present queue")
@@ -44,15 +44,15 @@ class Overloaded(Exception):
 
 
 class TooLate(Exception):
-    """The work was begun in time and did not end in time."""
+    """The work started in time but did not finish in time."""
 
 
 class ClientGone(Exception):
-    """The client closed the connection; nobody waits for the answer."""
+    """The client closed the connection, so no answer is needed."""
 
 
 class Admission:
-    """At most `slots` pieces of work in threads; others wait in line, or are refused."""
+    """Runs at most `slots` tasks in threads; others are queued or refused."""
 
     def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
@@ -69,9 +69,9 @@ class Admission:
         ends: float,
         hang_up: Callable[[], Coroutine[Any, Any, None]],
     ) -> Answer:
-        """Do `work` in a thread before `ends` (of `time.monotonic`).
+        """Run `work` in a thread before `ends` (of `time.monotonic`).
 
-        `hang_up` returns when the client is gone. Raises `Overloaded`, `TooLate`, `ClientGone`.
+        `hang_up` returns when the client disconnects. Raises `Overloaded`, `TooLate`, `ClientGone`.
         """
         wait_s, latest_start = self._admit(caller, ends)
         future = self._pool.submit(self._timed, work, latest_start)
@@ -91,11 +91,11 @@ class Admission:
                 raise ClientGone
             raise Overloaded(wait_s) if future.cancel() else TooLate
         finally:
-            answer.cancel()  # what has not begun never does; what has is not waited for
+            answer.cancel()  # cancels queued work; running work is not awaited
             gone.cancel()
 
     def _admit(self, caller: str, ends: float) -> tuple[float, float]:
-        """Return the expected wait in seconds and when the work must begin; or `Overloaded`."""
+        """Return expected wait (s) and latest start; raise `Overloaded`."""
         now = time.monotonic()
         with self._lock:
             ahead = self._admitted.total() - self._slots + 1
@@ -121,15 +121,15 @@ class Admission:
     def _leave(self, caller: str) -> None:
         with self._lock:
             self._admitted[caller] -= 1
-            self._admitted += Counter()  # forgets callers that have nothing here
+            self._admitted += Counter()  # drops callers without requests
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class CoalescedCall:
-    """One run of a function for all who ask at the same time, and for who asks soon after."""
+    """Coalesce concurrent calls and cache the result for `fresh_s` seconds."""
 
     def __init__(self, work: Callable[[], object], fresh_s: float) -> None:
         self._work, self._fresh_s = work, fresh_s
@@ -138,7 +138,7 @@ class CoalescedCall:
         self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
-        """Return the result of a run that began at most `fresh_s` ago, or is still under way."""
+        """Return the result of an active run, or of one started within `fresh_s`."""
         running, now = self._running, time.monotonic()
         if running is None or (running.done() and now - self._begun > self._fresh_s):
             self._begun = now

@@ -1,4 +1,4 @@
-"""The HTTP API on a laptop: what API Gateway does in AWS, in front of the same state machine."""
+"""The local HTTP API, in place of API Gateway."""
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
@@ -21,7 +21,7 @@ from docstokg_local.server.prometheus import PrometheusSink
 from docstokg_local.server.routes import starlette_routes
 
 COMPRESSED_FROM = 1024
-"""Bytes; a shorter body gains nothing."""
+"""Minimum bytes of a compressed body."""
 
 
 def application(
@@ -30,11 +30,11 @@ def application(
     sink: PrometheusSink | None = None,
     host: str = "127.0.0.1",
 ) -> Starlette:
-    """Make the ASGI application; models and connections are made now, not in a request.
+    """Return the ASGI application, with models and connections ready.
 
-    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: what the
-    server is bound to. Its routes are of three groups: the contract's (`contracts/routes.py`,
-    answered by `endpoints.py`), what describes this server, and the page's files.
+    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: the bound
+    address. Routes: the contract's (`contracts/routes.py`, served by `endpoints.py`), the server's
+    contract and metrics, and the page's files.
     """
     sink = sink or PrometheusSink()
     wiring = wiring or Wiring(
@@ -53,7 +53,7 @@ def application(
         ],
         exception_handlers=EXCEPTION_HANDLERS,
     )
-    # The contract has no second spelling of a path; API Gateway has none either.
+    # Like API Gateway, accept one spelling per path.
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
     app.add_middleware(RequestIds)
@@ -61,7 +61,7 @@ def application(
 
 
 def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
-    """Begin with the jobs that an earlier server left; the runner is closed with the stores."""
+    """Return the job runner, started for jobs of an earlier server."""
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     job_runner = JobRunner(settings, queue, wiring.telemetry)

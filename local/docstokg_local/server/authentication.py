@@ -1,4 +1,4 @@
-"""Authentication of the local server: nobody (`off`), or by keys of the keys file."""
+"""Authentication of the local server: `off`, or by keys of the keys file."""
 
 import hmac
 import json
@@ -16,10 +16,10 @@ EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
 
 
 class Authentication:
-    """Maps an `X-Api-Key` to a caller; a changed keys file counts at once.
+    """Maps an `X-Api-Key` to a caller; a changed keys file applies at once.
 
-    A file that cannot be read any more lets nobody in until it can: a key taken out of it must
-    not live on because of a slip of the pen. At the start it is `Misconfigured`.
+    An invalid changed file rejects all callers, so that removed keys stay invalid; at the start it
+    raises `Misconfigured`.
     """
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
@@ -32,7 +32,7 @@ class Authentication:
             self._keys = _read(self._file)
 
     def caller(self, key: str | None) -> Caller | None:
-        """Return the caller, or None when a key is needed and this one is not known."""
+        """Return the caller, or None if a key is required and this one is unknown."""
         if self._open:
             return EVERYBODY
         owner = None
@@ -59,7 +59,7 @@ class Authentication:
 
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
-    """Return a mark of the file's state; None if there is no file."""
+    """Return a mark of the file's state, None if missing."""
     try:
         status = Path(keys_file or "").stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The routes of the contract on a laptop, in two groups: by the state machine, by a function."""
+"""Local endpoints of the contract, by state machine or function."""
 
 import asyncio
 import json
@@ -49,10 +49,10 @@ from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
 SERVER_SLOTS = 4
-"""With stores that are servers a request waits for them part of its time."""
+"""More slots: with remote stores, requests partly wait."""
 REMOTE_SLOTS = 16
 REFUSAL_DELAY_S = 0.25
-"""Before a refusal is sent: clients that ask again at once take less from the others."""
+"""Seconds before a refusal, to slow down retries."""
 
 LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
@@ -62,7 +62,7 @@ TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job", "cancel")
 Endpoint = Callable[[Request], Awaitable[Response]]
 Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
-"""Answers an envelope that arrived at epoch seconds; stops early once nobody waits."""
+"""Answers an envelope that arrived at epoch seconds, unless the client disconnects."""
 
 
 class Endpoints:
@@ -88,7 +88,7 @@ class Endpoints:
         self._health = CoalescedCall(lambda: functions["health"]({}, None), HEALTH_FRESH_S)
 
     def of(self, route: Route) -> Endpoint:
-        """Return the endpoint of a route: health, one function, or the whole state machine."""
+        """Return the endpoint of a route: health, one function, or the state machine."""
         if route.name == "health":
             return self._get_health
         if route.name == "models":
@@ -96,7 +96,7 @@ class Endpoints:
         if route.function and route.name != "stream":
             call = LocalRouteFunction(self._functions[route.function]).run
             return self._endpoint(route, route.name, lambda envelope, *_: call(envelope))
-        # Events that a function sends in AWS are sent by this process.
+        # This process sends the events itself.
         name: RouteName = "answer" if route.name == "stream" else route.name
         return self._endpoint(route, name, self._by_machine)
 
@@ -104,13 +104,13 @@ class Endpoints:
         return response(Reply.model_validate(await self._health()))
 
     async def _get_models(self, request: Request) -> Response:
-        """List who can answer here now, and where: what has no key or address is left out."""
+        """Return a caller's models (with key or address) and namespaces."""
         caller = caller_of(request, self._authentication)
         models, wiring = self._settings.models, self._wiring
         ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
         try:
             stored = (await asyncio.to_thread(wiring.search_index().info, INFO_S)).namespaces
-        except DocsToKGError:  # names of models need no store
+        except DocsToKGError:  # model names need no store
             stored = ()
         return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
 
@@ -146,7 +146,7 @@ class Endpoints:
             try:
                 reply = await admitted(partial(work, abandoned.is_set))
             finally:
-                abandoned.set()  # work that still runs for this request stops at its next step
+                abandoned.set()  # work stops at its next step
             if name in QUEUE_ROUTES:
                 self._job_runner.wake()
             return response(reply)
@@ -161,7 +161,7 @@ class Endpoints:
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
-        """Send what is told of an answer as it comes; what fails before that is a reply as ever."""
+        """Stream an answer's events; earlier failures are replies."""
         request_id = request.state.request_id
         frame = frames_of(route, request_id, asked.model, asked.token)
         events = Events(self._settings.max_timeout_s)
@@ -189,7 +189,7 @@ class Endpoints:
         return StreamingResponse(events.stream(first), headers=EVENT_HEADERS)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
-        """Without keys: no page of another site, and changes on this machine only."""
+        """Refuse other sites' pages and remote changes if keys are off."""
         if route.changes or route.name == "mcp":
             refuse_foreign_page(request, self._settings.hosts)
         if route.changes and not is_own(self._host, ()):
@@ -206,7 +206,7 @@ class Endpoints:
     ) -> Reply:
         """Run `work` before the request's deadline, or raise `Refused`.
 
-        Callers of a server without keys are told apart by their addresses.
+        Without keys, callers are distinguished by address.
         """
         address = request.client.host if request.client is not None else ""
         waited = time.time() - request.state.arrived

@@ -1,4 +1,4 @@
-"""One HTTP exchange: what is read of a request before it is checked, and how a reply is sent."""
+"""HTTP exchange: parse requests before validation, and send replies."""
 
 import asyncio
 import base64
@@ -28,7 +28,7 @@ CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
 
 
 class Refused(Exception):
-    """A request that never reaches the workflow."""
+    """A request that is refused before the workflow."""
 
     def __init__(
         self, status: int, code: str, detail: str, headers: dict[str, str] | None = None
@@ -38,13 +38,13 @@ class Refused(Exception):
 
 
 class RequestIds:
-    """Gives every request the time it arrived, and an id its answer and log lines carry."""
+    """Assigns every request its time of arrival, and an id for its answer and log lines."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass on with `request.state.request_id` set."""
+        """Call the application with `request.state.request_id` set."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,10 +60,10 @@ class RequestIds:
 
 
 class Asked(NamedTuple):
-    """Fields that the server reads before a request is checked.
+    """Fields of a request that the server reads before validation.
 
-    `remote`: a model other than the built-in one is to answer. `token`: of MCP progress
-    notifications. `is_told`: the client wants events.
+    `remote`: a model other than the built-in one is requested. `token`: for MCP progress
+    notifications. `is_told`: the client requested events.
     """
 
     timeout_s: float
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
 
 
 def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_s: float) -> Asked:
-    """Read a body, which may be anything: the route refuses it if it is wrong."""
+    """Read the fields of a body, which is not validated yet."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_
 
 
 def field_of(message: object, *path: str) -> Any:
-    """Return a field of nested objects, None where one is missing."""
+    """Return a field of nested objects, or None if it is missing."""
     for key in path:
         message = message.get(key) if isinstance(message, dict) else None
     return message
@@ -116,7 +116,7 @@ async def hang_up(request: Request) -> None:
 
 
 def caller_of(request: Request, authentication: Authentication) -> Caller:
-    """Return the caller; `Refused` (401) if a known key is required and missing."""
+    """Return the caller; raise `Refused` (401) if a known key is required and missing."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else None
     caller = authentication.caller(request.headers.get("x-api-key", bearer))
@@ -127,14 +127,14 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
 
 
 def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
-    """Refuse a page of another site; where keys are needed it has none."""
+    """Refuse requests from another site's page, needed only without keys."""
     origin = request.headers.get("origin")
     if origin is not None and not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
 async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
-    """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
+    """Return a body of at most `most` bytes within BODY_S; raise `Refused` (415, 413, 400)."""
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
         detail = "Send the body with Content-Type: application/json."
@@ -155,7 +155,7 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
 
 
 def response(reply: Reply) -> Response:
-    """Send a reply as it is."""
+    """Return a reply as an HTTP response; images are base64-decoded."""
     headers = {"Content-Type": "application/json", **reply.headers}
     body = reply.body.encode("utf-8")
     if headers["Content-Type"].startswith("image/"):
@@ -166,7 +166,7 @@ def response(reply: Reply) -> Response:
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Return a problem as the route's callers read it: OpenAI's clients in their own shape."""
+    """Return a problem in the route's format, which differs for OpenAI clients."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
 

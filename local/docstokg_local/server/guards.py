@@ -1,8 +1,7 @@
-"""Who may reach a server that asks for no key: this machine's programs, not other sites' pages.
+"""Protection of a server without keys from pages of other sites.
 
-A browser lends every page its reach. A page of another site can send requests to a loopback port
-(its `Origin` tells), and by changing what its own name resolves to it can even become "the same
-origin" (then the `Host` is still that name). Where keys are needed such a page has none.
+Such a page can send requests to a loopback port (its `Origin` is foreign), and by DNS rebinding
+become same-origin (the `Host` is still its name). A server with keys refuses it, as it has no key.
 """
 
 import ipaddress
@@ -23,7 +22,7 @@ FOREIGN_HOST = (
 
 
 def is_own(name: str | None, listed: Collection[str]) -> bool:
-    """Return whether a host name is this machine's loopback, or a listed one."""
+    """Return whether a host name is loopback or listed."""
     if not name:
         return False
     name = name.lower().rstrip(".")
@@ -36,7 +35,7 @@ def is_own(name: str | None, listed: Collection[str]) -> bool:
 
 
 def host_of(value: str | None) -> str | None:
-    """Return the name in a Host header or an Origin, without port; None when there is none."""
+    """Return the host in a Host header or an Origin, or None."""
     if not value:
         return None
     try:
@@ -46,13 +45,13 @@ def host_of(value: str | None) -> str | None:
 
 
 class OwnHosts:
-    """Refuses (403) every request whose Host is neither loopback nor listed."""
+    """Refuses (403) requests whose Host is neither loopback nor listed."""
 
     def __init__(self, app: ASGIApp, listed: Collection[str]) -> None:
         self._app, self._listed = app, frozenset(name.lower() for name in listed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what was asked of this machine by its own name."""
+        """Call the application if the Host is allowed."""
         host = host_of(Headers(scope=scope).get("host")) if scope["type"] == "http" else "localhost"
         if is_own(host, self._listed):
             await self._app(scope, receive, send)

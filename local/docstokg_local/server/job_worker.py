@@ -1,10 +1,8 @@
-"""The background process that loads what was sent, in turns by namespace.
+"""Background process that loads posted documents, round-robin by namespace.
 
-A turn is some documents of one job: first one, then four times as many while they take little
-time, so that nobody waits long for what others sent.
-
-It belongs to the queue and not to the server: it goes on when the server is started again, and
-when it is killed, the next one takes up its job.
+A turn is some documents of one job: first one, then four times as many while turns are short. The
+process belongs to the queue and survives a server restart; after a kill, the next one continues its
+job.
 """
 
 import os
@@ -26,20 +24,20 @@ from docstokg_local.server.lease import Lease
 
 NICENESS = 10
 IDLE_S = 20.0
-"""How long the process keeps its models for the next job."""
+"""Seconds that an idle process keeps its models."""
 
 CONVERSION_CPU_S = 8
-"""Conversion time of one document while others wait; `docstokg load` allows a minute."""
+"""CPU seconds per converted document; `docstokg load` allows a minute."""
 
 SCANNED_PAGES = 2
-"""Scanned pages that are read per document: 10 s; `docstokg load` reads 500."""
+"""Scanned pages per document (10 s); `docstokg load` reads 500."""
 
 MEMORY_BYTES = 4 << 30
-"""Memory limit of the process, so that a large job fails instead of the machine."""
+"""Memory limit, so that a large job fails instead of the machine."""
 
 TURN_S = 2.0
 FASTER = 4
-"""A turn that took less than TURN_S is followed by one of so many times its documents."""
+"""A turn shorter than TURN_S is followed by one with this many times its documents."""
 
 POLL_S = 0.2
 TAKE_S = 2.0
@@ -48,9 +46,9 @@ RETRY_S = 5.0
 
 
 def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
-    """Do jobs until none has come for IDLE_S, or until none is left and `keep_running` says no.
+    """Process jobs until IDLE_S without jobs, or none are left and `keep_running` is false.
 
-    Only one process of a queue works; another one leaves at once.
+    Only one process per queue works; another one returns after TAKE_S.
     """
     wiring = Wiring(settings, Telemetry(level=settings.log_level))
     wiring.override("converter", ChildConverter(CONVERSION_CPU_S, SCANNED_PAGES))
@@ -81,9 +79,9 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
 
 
 def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, count: int) -> float:
-    """Do the first `count` documents of a job and give the seconds they took.
+    """Process the first `count` documents of a job; return the seconds.
 
-    One that its stores, or its own weight, failed three times has failed.
+    A job fails after three killed or storeless attempts.
     """
     from docstokg.loading.run.document_job import run_job
     from docstokg_local.loading.stores import stores_of
@@ -105,7 +103,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
             return 0.0
         done = order.job("failed", reason=str(error))
     except Exception as crash:  # noqa: BLE001 - the next job is another
-        # Of a crash the kind alone is told; the log has the rest.
+        # The reply has only the crash's type, the log the rest.
         wiring.telemetry.log("ERROR", "job_crashed", job_id=order.job_id, error=repr(crash))
         done = order.job("failed", reason=f"it could not be done ({type(crash).__name__})")
     told = {
@@ -127,7 +125,7 @@ def main(source: IO[bytes] | None = None) -> None:
     """Read the settings from standard input and work at low priority."""
     settings = Settings.model_validate_json((source or sys.stdin.buffer).read())
     os.nice(NICENESS)
-    if sys.platform == "linux":  # elsewhere it limits another thing, or nothing
+    if sys.platform == "linux":  # elsewhere the limit differs or has no effect
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     parent = os.getppid()
     work(settings, lambda: os.getppid() == parent)

@@ -1,4 +1,4 @@
-"""Starts the background process that loads documents sent over HTTP; see `job_worker`."""
+"""Start the process that loads documents sent over HTTP; see `job_worker`."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ MODULE = "docstokg_local.server.job_worker"
 
 
 class JobRunner:
-    """Keeps a background process running while jobs wait; one runner in each server process."""
+    """Keeps a background process running while jobs wait."""
 
     def __init__(self, settings: Settings, queue: SqliteJobs, telemetry: Telemetry) -> None:
         self._settings, self._queue, self._telemetry = settings, queue, telemetry
@@ -28,7 +28,7 @@ class JobRunner:
         self._ended = threading.Event()
 
     def wake(self) -> None:
-        """Start the background process if it is needed, and check again until no job is left."""
+        """Start the process if needed, and check until no job is left."""
         if not self._queue.path.exists():
             return
         with self._lock:
@@ -37,11 +37,11 @@ class JobRunner:
                 self._thread.start()
 
     def close(self) -> None:
-        """Start no more processes; one that works on jobs goes on."""
+        """Start no more processes; a running one continues."""
         self._ended.set()
         worker = self._worker
         if worker is not None and worker.poll() is None:
-            # It is let go on purpose; its handle would complain that nobody waited for it.
+            # Detached on purpose; avoids a ResourceWarning.
             worker.returncode = 0
 
     def _watch(self) -> None:
@@ -64,9 +64,9 @@ class JobRunner:
 
 
 def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
-    """Start the process; its settings go through a pipe, for they hold secrets.
+    """Start the process; its settings contain secrets, so a pipe carries them.
 
-    It has a session of its own, so that what ends the server's terminal does not end a load.
+    It has its own session, so that a closed terminal does not end a load.
     """
     log = queue.with_name(f"{queue.name}.log")
     fresh = not log.exists() or log.stat().st_size > LONGEST_LOG

@@ -1,4 +1,4 @@
-"""A lock on a file: work that exactly one process of a server does."""
+"""A file lock for work that exactly one process of a server does."""
 
 import fcntl
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import IO
 
 
 class Lease:
-    """Held by one process; the system takes it back when that process ends, however it ends."""
+    """Held by one process; the system releases it when that process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def held(self) -> bool:
-        """Return whether this process has the lease, taking it when it is free."""
+        """Return whether this process has the lease, taking it if it is free."""
         if self._file is None:
             file = self._path.open("ab")
             try:

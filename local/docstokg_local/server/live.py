@@ -1,4 +1,4 @@
-"""Events of an answer for the clients of this server, each in its format."""
+"""Events of an answer, in each client's format."""
 
 import asyncio
 import threading
@@ -13,17 +13,17 @@ from docstokg.usecases.written import checks_of
 from docstokg.wiring import Wiring
 
 EVENTS_WAITING = 8
-"""Events made for a client that does not read them, before the model has to wait for it."""
+"""Unread events per client before the model has to wait."""
 
 
 def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
-    """Return a function that makes the listener of one question."""
+    """Return a function that creates the listener of one question."""
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
     return lambda tell: LiveReply(checks, wiring.telemetry, tell)
 
 
 class Events:
-    """Frames from a thread to one client of this event loop; a slow client makes it wait."""
+    """Frames from a thread to one client; a slow client blocks the thread."""
 
     def __init__(self, timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ class Events:
         self.gone = threading.Event()
 
     def put(self, frame: str | None) -> bool:
-        """Send a frame, when there is room for it; False once nobody waits."""
+        """Send a frame; return False after the client disconnects."""
         if self.gone.is_set():
             return False
         if frame is None:
@@ -48,7 +48,7 @@ class Events:
         return not self.gone.is_set()
 
     def close(self, last: str | None = None) -> None:
-        """Take nothing more; who waits for room is let go."""
+        """Close the queue and wake blocked producers."""
         self.gone.set()
         if last is not None and self._is_begun:
             self._frames.put_nowait(last)
@@ -56,7 +56,7 @@ class Events:
         self._room.release(EVENTS_WAITING)
 
     async def first(self) -> str | None:
-        """Wait for the first frame; None when there is none."""
+        """Wait for the first frame; return None if there is none."""
         return await self._frames.get()
 
     async def stream(self, frame: str | None) -> AsyncIterator[str]:
@@ -70,7 +70,7 @@ class Events:
 def frames_of(
     route: RouteName, request_id: str, model: str, token: object
 ) -> Callable[[str, Any], str | None]:
-    """Return the writer of events for a route's clients; it returns None for unused events."""
+    """Return a route's event formatter; it returns None for unused events."""
     if route == "chat":
         head = {
             "id": f"chatcmpl-{request_id}",
@@ -99,13 +99,13 @@ def frames_of(
 
 
 class Progress:
-    """Notifications of the Model Context Protocol on how an answer goes."""
+    """MCP progress notifications of an answer."""
 
     def __init__(self, token: object) -> None:
         self._token, self._count = token, 0
 
     def of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Return the notification of an event, None for those that have none."""
+        """Return the notification of an event, or None."""
         if name == "citations":
             words = f"{len(value['citations'])} passages found"
         elif name == "sentence":

@@ -1,4 +1,4 @@
-"""MCP on a laptop: the deployed handler over this process's own routes, by HTTP or by pipe."""
+"""Local MCP over this process's routes, by HTTP or pipe."""
 
 import json
 import sys
@@ -28,18 +28,18 @@ ROUTE_FUNCTIONS = ("check", "traverse", "documents")
 
 
 class LocalRouteFunction:
-    """The Workflow port on a handler of this process."""
+    """A `Workflow` on a handler of this process."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
     def run(self, envelope: Envelope) -> Reply:
-        """Call it as Lambda would."""
+        """Call the handler like Lambda."""
         return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
 
 
 def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
-    """Make the MCP handler over the routes of this process; `functions`: by name, more or all."""
+    """Return the MCP handler over these `functions`, by name."""
     wiring.override("workflow", workflow)
     for name in ROUTE_FUNCTIONS:
         wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
@@ -47,16 +47,16 @@ def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handle
 
 
 Listening = Callable[[str, Tell], AbstractContextManager[None]]
-"""Lets somebody hear of the execution of a request id."""
+"""Sends a request's events to a listener during a block."""
 
 
 def serve_stdio(  # noqa: C901 - what a line needs stands in it
     handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening | None = None
 ) -> None:
-    """Answer one JSON-RPC message a line until `source` ends; calls run side by side.
+    """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    The caller is whoever started the process: everything of this machine is visible. `telling`:
-    for calls that want to hear of their progress.
+    The caller started this process, so everything is visible. `telling`: for calls that request
+    progress.
     """
     writing = threading.Lock()
 
@@ -68,7 +68,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
     def heard(line: bytes, request_id: str) -> AbstractContextManager[None]:
         try:
             token = field_of(json.loads(line), "params", "_meta", "progressToken")
-        except (ValueError, RecursionError):  # the handler says so
+        except (ValueError, RecursionError):  # the handler reports it
             token = None
         if token is None or telling is None:
             return nullcontext()
@@ -86,7 +86,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
         try:
             with heard(line, asked.request_id):
                 text = _message(Reply.model_validate(handler(asked.model_dump(mode="json"), None)))
-        except Exception as crash:  # noqa: BLE001 - unanswered, the agent would wait for ever
+        except Exception as crash:  # noqa: BLE001 - without an answer the agent would wait forever
             say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")
         if text:
@@ -99,7 +99,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Return the message for the pipe; a problem becomes a JSON-RPC error."""
+    """Return the message; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])
@@ -120,7 +120,7 @@ def run(wiring: Wiring) -> None:
     }
     handler = local_mcp(wiring, workflow, functions)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    # The pipe carries messages only: whatever prints by accident must not break them.
+    # Accidental prints must not reach the pipe.
     sys.stdout = sys.stderr
     try:
         serve_stdio(

@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
+"""The HTTP contract as OpenAPI 3.1, generated from its models."""
 
 import ast
 import json
@@ -44,7 +44,7 @@ _MCP_REPLIES = {
     400: "No request of the protocol, or one it refuses",
     404: "No such method",
 }
-"""Errors of this one route are JSON-RPC's, because its clients expect them there."""
+"""Errors of this route use JSON-RPC, which its clients expect."""
 
 
 EXAMPLE: Json = {
@@ -61,7 +61,7 @@ EXAMPLE: Json = {
 
 
 class Described(NamedTuple):
-    """Reply, problems and body of a route whose models are not in the table of routes."""
+    """Reply, problems and body of a route without models in ROUTES."""
 
     status: int
     model: str
@@ -111,7 +111,7 @@ _REPLIES = (
 
 
 def document() -> Json:
-    """Build the document of the routes this version serves."""
+    """Return the document of the routes that this version serves."""
     models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(_REPLIES, "serialization")
     taken = (chat.ChatRequest, documents.DocumentsRequest)
     models |= dict.fromkeys(taken, "validation")
@@ -155,7 +155,7 @@ def document() -> Json:
 
 
 def _describe_fields(schemas: Json) -> None:
-    """Put the docstring below each field beside it; read here, so that no function pays for it."""
+    """Set field descriptions from the contracts' docstrings."""
     for path in Path(contracts.__path__[0]).glob("*.py"):
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef) or model.name not in schemas:
@@ -174,7 +174,7 @@ def _model(name: str) -> type[BaseModel]:
 
 
 def _operation(route: Route) -> Json:
-    """Describe what a route takes and gives: by its row, or by what is said of it here."""
+    """Return a route's operation from ROUTES or _DESCRIBED."""
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
     row = _DESCRIBED.get(route.name) or Described(
@@ -194,7 +194,7 @@ def _operation(route: Route) -> Json:
 
 
 def _with_its_own(name: RouteName, made: Json) -> Json:
-    """Add what no other route has."""
+    """Add properties that are specific to one route."""
     responses = made["responses"]
     match name:
         case "chat":
@@ -227,5 +227,5 @@ def _of(model: str = "", kind: str = "json") -> Json:
 
 
 def document_text() -> str:
-    """Return the OpenAPI document as a file holds it."""
+    """Return the OpenAPI document as file content."""
     return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"

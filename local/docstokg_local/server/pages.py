@@ -1,4 +1,4 @@
-"""The page and the interactive reference on a laptop."""
+"""The local web page and interactive API reference."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -10,12 +10,12 @@ from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 
 
 def page_routes() -> list[Route]:
-    """Return the routes of the page; no key is needed, everything they call asks for it."""
+    """Return the routes of the page, which need no key."""
     return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER, SIGN_IN)]
 
 
 async def _file(request: Request) -> Response:
-    """Send a file; 404 for the viewer's where its package is not installed."""
+    """Send a file, or 404 if its package is missing."""
     try:
         file = await run_in_threadpool(static_file, request.url.path)
     except KeyError:

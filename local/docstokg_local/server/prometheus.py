@@ -1,4 +1,4 @@
-"""Metrics in memory, as Prometheus text, under the same names as in AWS."""
+"""Metrics in memory, as Prometheus text, with the names used in AWS."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,16 @@ from docstokg.observability import METRICS
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NAMESPACES = 20
-"""Namespaces that get series of their own; what comes later is counted under OTHER."""
+"""Namespaces with their own series; others count as OTHER."""
 OTHER = "other"
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
 
 class PrometheusSink:
-    """The MetricSink of one process; `text` is what a scraper reads.
+    """The `MetricSink` of one process; `text` is the scraper's output.
 
-    `shared`: the folder in which all processes of a server count (the library writes there when
-    the process was started with PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
+    `shared`: folder in which all processes of a server count (the library writes there with
+    PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
     """
 
     def __init__(self, shared: str | None = None) -> None:
@@ -49,7 +49,7 @@ class PrometheusSink:
             child.observe(value)
 
     def flush(self) -> None:
-        """Keep everything: a scraper comes when it likes."""
+        """Do nothing: metrics stay in memory."""
 
     def text(self) -> bytes:
         """Return the exposition format."""

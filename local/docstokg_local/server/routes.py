@@ -1,4 +1,4 @@
-"""The table of routes on a laptop: who serves each, and its parameters as the body they read."""
+"""Local routes: their handlers, and request parameters as JSON bodies."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 
 
 def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handler]:
-    """Make the handler of each function that a route names."""
+    """Return the handler of each function in the table of routes."""
     own = {route.function for route in routes.ROUTES} - {"", "mcp", "stream"}
     made: dict[str, Handler] = {
         name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
@@ -32,7 +32,7 @@ def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handle
 
 
 def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Route]:
-    """Return the server's routes, one a path, so that a wrong method is told all that are right."""
+    """Return one route per path, so that a 405 lists all allowed methods."""
     paths: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for route in routes.ROUTES:
         paths[_IN_PATH.sub(r"{\1:path}", route.path)][route.method] = endpoint_of(route)
@@ -59,7 +59,7 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def _path_fields(request: Request, path: str) -> dict[str, str]:
-    """Read the ids in the path, each a segment: what was `%2F` there is `/` here."""
+    """Return the ids in the path by name, decoding `%2F` to `/`."""
     segments = request.scope["raw_path"].partition(b"?")[0].split(b"/")
     names = path.split("/")
     if len(segments) != len(names) or not all(segments[1:]):

@@ -1,4 +1,4 @@
-"""`docstokg serve`: one process or several behind one port, each the same application."""
+"""`docstokg serve`: one or several processes on one port."""
 
 import ctypes
 import os
@@ -40,21 +40,21 @@ MOST_UNREAD = 32
 """Requests of one address whose bodies have not arrived completely."""
 LISTEN_BACKLOG = 256
 SPREADS_CONNECTIONS = sys.platform == "linux"
-"""Whether the kernel spreads connections over all sockets of a port; else the workers share one."""
+"""Whether the kernel balances a port's sockets; else workers share one."""
 
 TOO_MANY = "This process has all the connections it may; see Retry-After."
-M_ARENA_MAX = -8  # of glibc's malloc.h
+M_ARENA_MAX = -8  # from glibc's malloc.h
 ARENAS = 2
 MOST_BY_DEFAULT = 4
 HEALTHCHECK_S = 30
-"""How long a worker may be too busy to say that it lives; then it is replaced."""
+"""Seconds that a busy worker may miss health checks."""
 
 
 class Server(uvicorn.Server):
-    """Says that it listens when it does, not before."""
+    """Announces the address after the port is open."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the port, then say so."""
+        """Open the port, then print its address."""
         await super().startup(sockets)
         if self.started:
             for listener in sockets or ():
@@ -117,10 +117,10 @@ class Connection(H11Protocol):
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's: replaces a dead worker, passes signals on; says when all of them answer."""
+    """uvicorn's supervisor; announces the address when all workers answer."""
 
     def init_processes(self) -> None:
-        """Start the workers and wait until each accepts, unless one fails or is told to stop."""
+        """Start the workers and wait until each accepts, fails, or a signal arrives."""
         super().init_processes()
         for worker in self.processes:
             while not (self.signal_queue or worker.is_ready(timeout=1)):
@@ -133,9 +133,9 @@ class Supervisor(Multiprocess):
 
 
 def serve(settings: Settings, host: str, port: int, workers: int | None = None) -> None:
-    """Serve until interrupted; what was begun is finished.
+    """Serve until interrupted; active requests are finished.
 
-    `Misconfigured` when the port is not free or the settings are refused.
+    Raises `Misconfigured` if the port is taken or the settings are invalid.
     """
     count = workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
     with listening(host, port, shared=count > 1 and SPREADS_CONNECTIONS) as listener:
@@ -144,7 +144,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
             Server(uvicorn.Config(app, **options(settings))).run(sockets=[listener])
             return
         with tempfile.TemporaryDirectory(prefix="docstokg-") as folder:
-            # The metrics library looks for it when a worker first imports it.
+            # Read by the metrics library in each worker.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
             shared = settings.model_copy(update={"process_dir": folder})
             config = uvicorn.Config(
@@ -158,7 +158,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
 
 
 def application(settings: Settings, host: str) -> "Starlette":
-    """Make the application of this process; it closes its stores when the server stops."""
+    """Return the application of this process; it closes its stores at the end."""
     from docstokg.entry import freeze_garbage
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -184,7 +184,7 @@ def application(settings: Settings, host: str) -> "Starlette":
 
 
 def worker_application(settings: Settings, host: str) -> "Starlette":
-    """Make a worker's application; one that can never start is not started again."""
+    """Return a worker's application; exit for good if it cannot start."""
     try:
         return application(settings, host)
     except DocsToKGError as exc:
@@ -199,7 +199,7 @@ def few_arenas() -> None:
 
 
 def most_connections() -> int:
-    """Return the connections a process may have: well below its open files, which stores need."""
+    """Return a process's maximum connections: a third of its files, at most 512."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -214,9 +214,9 @@ def announce(listener: socket.socket) -> None:
 
 
 class SharedPort(socket.socket):
-    """A bound port of which every worker process gets a socket of its own.
+    """A bound port for which every worker process opens its own socket.
 
-    Of a few clients that connect at once to one socket, the worker that wakes first takes all.
+    With a shared socket, one worker would accept most simultaneous connections.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,8 +225,8 @@ class SharedPort(socket.socket):
 
 
 def listening(host: str, port: int, *, shared: bool) -> socket.socket:
-    """Bind the port; nothing is accepted before a server listens."""
-    listener = _bound(host, port, socket.socket)  # fails where another server has the port
+    """Bind the port without accepting connections."""
+    listener = _bound(host, port, socket.socket)  # fails if another server has the port
     if not shared:
         return listener
     with listener:

@@ -1,1 +1,1 @@
-"""Files become chunks, entities and relations of both stores, repeatably, line by line checked."""
+"""Load files as chunks, entities and relations into both stores, repeatably."""

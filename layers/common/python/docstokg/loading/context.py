@@ -1,4 +1,4 @@
-"""What every step of a load shares: ports, the staging area, and where it reports to."""
+"""Ports, staging area and progress that all steps of a load share."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -19,31 +19,32 @@ READ_S = 60.0
 
 
 class Progress(Protocol):
-    """Where a load says how far it is."""
+    """Receives the progress of a load."""
 
     def stage(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-        """Begin a stage of `total` steps; call the result with the steps done since."""
+        """Start a stage of `total` steps; call the result with each number of finished steps."""
 
 
 class NullProgress:
-    """Progress that is shown nowhere."""
+    """Progress without output."""
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Begin a stage whose steps are not counted."""
+        """Start a stage whose steps are not counted."""
         yield lambda steps: None
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents.
+    """Options of a load.
 
-    `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
-    folders that are gone; `agree` is shown those before many go, and says whether they may.
-    `extract`: stages what a language model reads in the staged chunks (`loading.names.extraction`).
-    `run_id`: a ULID that names the load; a new one by default. `rebuild`: compute the names and
-    mentions of every stored chunk again. `remove`: ids of documents to remove; those that `groups`
-    (None: all) may not see are rejected, and missing ones unless it is done `again`.
+    `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: prefix of every
+    doc_id made from a path. `sync`: remove documents that were deleted from these folders; `agree`
+    is called with their ids before many are removed. `extract`: stages the triples that a language
+    model finds (`loading.names.extraction`). `run_id`: ULID of the load, new by default. `rebuild`:
+    compute names and mentions of all stored chunks again. `remove`: ids of documents to remove;
+    those not visible to `groups` (None: all) are rejected, and missing ones too unless `again`
+    repeats an earlier attempt.
     """
 
     namespace: str = "default"
@@ -62,7 +63,7 @@ class LoadOptions:
 
 @dataclass(slots=True)
 class TypeCount:
-    """How a type of files fared: found, with a reject, skipped, and chunks read from them."""
+    """Counts per file type: found, with a reject, skipped, and the chunks read from them."""
 
     files: int = 0
     rejected: int = 0
@@ -72,7 +73,7 @@ class TypeCount:
 
 @dataclass(slots=True)
 class ExtractionReport:
-    """What came of it: chunks read, of those asked now, and failed; triples, and those refused."""
+    """Counts of an extraction: chunks, requests, failures, triples, refused triples, cost."""
 
     model: str
     chunks: int = 0
@@ -88,7 +89,7 @@ class ExtractionReport:
 
 @dataclass(slots=True)
 class LoadReport:
-    """What a load did."""
+    """Results of a load."""
 
     run_id: str
     files: int = 0
@@ -118,9 +119,9 @@ Rows = Sequence[tuple[int, RawRecord | Rejected]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What reads documents: the converter, and the pieces the encoder cuts texts into.
+    """The converter, and the piece counter that determines where texts are cut.
 
-    `several`: reads many documents at once and gives their rows in the order of the files.
+    `several`: reads many documents in parallel and yields their rows in file order.
     """
 
     converter: ports.Converter
@@ -130,10 +131,10 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The ports a load needs; without `names` a rule finds the names in texts.
+    """The ports of a load.
 
-    Without `languages` every text counts as English. `multilingual`: raises `Misconfigured` with
-    what to install.
+    Without `names`, a rule finds names; without `languages`, every text counts as English.
+    `multilingual` raises `Misconfigured` with the package to install.
     """
 
     search_index: ports.SearchIndex
@@ -150,7 +151,7 @@ class Stores:
 
 
 class Encoding(NamedTuple):
-    """Output of the encoders for a chunk: its vector, those of its sentences, and its weights."""
+    """Encoder output for a chunk: its vector, its sentences' vectors, and its weights."""
 
     vector: bytes | None
     sentences: bytes
@@ -159,13 +160,12 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One load.
+    """State of one load.
 
-    `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
-    `replace_docs`: documents are replaced whole. `earlier`: the documents the stores may hold
-    already, None when that is not known. `generation`: see `DocumentChange`.
-    `is_new`: the namespace has no encoder yet. `recorded`: encodings by chunk id, where an earlier
-    task made them.
+    `model`, `dimension`: the vector space it writes. `dense`, `sparse`: encoders of this process,
+    or None. `earlier`: ids of documents that the stores may contain, None if unknown. `generation`:
+    see `DocumentChange`. `is_new`: the namespace has no encoder yet. `recorded`: encodings by chunk
+    id from an earlier task.
     """
 
     namespace: str
@@ -186,5 +186,5 @@ class Context:
 
     @property
     def scope(self) -> Scope:
-        """See everything of the namespace."""
+        """Return the scope of the whole namespace."""
         return Scope(namespace=self.namespace)

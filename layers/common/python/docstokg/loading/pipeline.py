@@ -1,9 +1,8 @@
-"""A load: read, check, name, link, encode and write, repeatable after any interruption.
+"""A load: read, check, name, link, encode and write; repeatable after any interruption.
 
-The order makes it so. Everything that depends on what the store holds is decided from the union
-of store and load, which an interrupted load does not change; a chunk's stored fingerprint is its
-commit mark, so what a changed chunk invalidates goes before it; the index closes last, and until
-then counts as unfinished.
+Every decision that depends on the store uses the union of store and load, which an interrupted load
+does not change. A chunk's stored fingerprint is its commit mark, so entries that a changed chunk
+invalidates are removed first. The index is closed last and counts as unfinished until then.
 """
 
 import time
@@ -55,7 +54,7 @@ from docstokg.loading.write.removal import exclusive_load, remove_documents, rem
 from docstokg.ports import SearchIndex, encoder_of
 
 UPSTREAM = "upstream"
-"""The model's name when vectors come with the files and no embedder is configured."""
+"""Model name of vectors from files if no embedder is configured."""
 
 NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by words only"
 
@@ -64,7 +63,7 @@ UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 
 LANGUAGE_SAMPLE = 1000
 OTHER_SHARE = 0.2
-"""Of passages in other languages: above it another encoder reads them."""
+"""Share of passages in other languages above which the multilingual encoder is used."""
 
 
 def load(
@@ -76,9 +75,8 @@ def load(
 ) -> LoadReport:
     """Load files, folders and posted documents into both stores.
 
-    `LoadError` when a source cannot be read.
-
-    Running it again, also after it was killed, ends in the same content.
+    A repeated load, also after a kill, leads to the same content. Raises `LoadError` if a source
+    cannot be read.
     """
     started = time.monotonic()
     paths = [source for source in sources if isinstance(source, Path)]
@@ -111,12 +109,12 @@ def load(
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
-    """Remove a document's chunks with what only they support or name; return their number."""
+    """Remove a document's chunks and data that only they support; return their number."""
     return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 
 class _Timed:
-    """Progress that notes the seconds of each stage, in the order they begin."""
+    """Records the seconds of each stage, in order."""
 
     def __init__(self, inner: Progress, seconds: dict[str, float]) -> None:
         self._inner, self._seconds = inner, seconds
@@ -132,10 +130,10 @@ class _Timed:
 def info_before(index: SearchIndex) -> IndexInfo:
     """Return the content of the index before a load, empty if there is none yet."""
     try:
-        # A process that has loaded before remembers what was there then.
+        # A reused process caches older content.
         return index.info(READ_S, anew=True)
     except NotLoaded:
-        # Its writer makes it. What does not answer may hold a model and documents: that is raised.
+        # The writer creates it. Other errors are raised: it may have a model.
         return IndexInfo()
 
 
@@ -147,14 +145,14 @@ def begin(
     progress: Progress,
     report: LoadReport,
 ) -> tuple[Context, IndexInfo, SourceRegistry]:
-    """Return the context of a load, the index before it, and the register of its namespace."""
+    """Return a load's context, the index before it, and its register."""
     before = info_before(stores.search_index)
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
     model, dimension = before.space_of(options.namespace)
     own = encoder_of(stores.embedder, model)
-    # Another encoder than that of the store may be installed where documents are removed.
+    # A process that only removes may have another encoder.
     encodes = options.embed and not (options.remove and own is None)
     dense = own or stores.embedder if encodes else None
     sparse = stores.sparse_encoder if encodes else None
@@ -173,7 +171,7 @@ def begin(
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
-        # Of a load that never ended the register knows nothing yet.
+        # The register lacks documents of an unfinished load.
         earlier=None
         if before.unfinished_load or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
@@ -190,7 +188,7 @@ def read_files(
     total: int | None,
     registry: SourceRegistry,
 ) -> Context:
-    """Stage the rows of all files, and find out which vector space is written."""
+    """Stage the rows of all files and set the vector space of the load."""
     report, rejects, staging = context.report, context.rejects, context.staging
     dimension = context.dimension
     for type_, unread in rejects.unread.items():
@@ -218,7 +216,7 @@ def read_files(
 
 
 def _cycles(staging: Staging) -> list[str]:
-    """Return a note that names the documents of this load that supersede each other."""
+    """Return a note about documents that supersede each other."""
     found = supersedes.links(
         supersedes.Document(
             chunk.doc_id,
@@ -234,7 +232,7 @@ def _cycles(staging: Staging) -> list[str]:
 
 
 def choose_encoder(context: Context) -> Context:
-    """Take the encoder of other languages where more than a fifth of a new namespace needs it."""
+    """Select the multilingual encoder for a new namespace with over 20 % non-English passages."""
     finder, make = context.stores.languages, context.stores.multilingual
     if finder is None or make is None or context.dense is None or not context.is_new:
         return context
@@ -254,19 +252,19 @@ def choose_encoder(context: Context) -> Context:
 def _rows(
     files: Sequence[SourceFile], readers: Readers
 ) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    """Read the files in order; several documents at once where that can be done."""
+    """Read the files in order; documents in parallel if possible."""
     for documents, some in groupby(files, key=lambda file: file.kind == "document"):
         if documents and readers.several is not None:
             yield from readers.several(tuple(some))
         else:
-            # Files of lines may be larger than memory: their rows are taken as they are read.
+            # JSON lines may exceed memory, so they are streamed.
             yield from ((file, rows_of(file, readers)) for file in some)
 
 
 def _rows_twice(
     files: Sequence[SourceFile], readers: Readers, registry: SourceRegistry, rejects: RejectLog
 ) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    """Read the files, and those once more that had to wait for all others."""
+    """Read the files, and postponed ones a second time."""
     waiting = registry.postponed = []
     yield from _rows(files, readers)
     rejects.notes += registry.settle()
@@ -280,7 +278,7 @@ def _gone(
     context: Context,
     registry: SourceRegistry,
 ) -> list[str]:
-    """List the documents that a folder no longer holds; none where that is not certain."""
+    """Return deleted documents; none if a folder cannot be listed."""
     rejected = {
         (registry.root(file.root), file.inner)
         for file in files
@@ -294,13 +292,13 @@ def _gone(
 
 
 def removals(options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
-    """Return which of the documents to remove are stored; reject the others, see `LoadOptions`."""
+    """Return the stored documents among those to remove; reject the others, see `LoadOptions`."""
     gone, writer = [], context.stores.index_writer
     for doc_id in sorted(options.remove):
         record = registry.stored.get(doc_id)
         if record is not None:
             seen = may_see(record.acl, options.groups)
-        else:  # a load that never ended has left it
+        else:  # left by an unfinished load
             seen = options.groups is None and bool(writer.doc_uuids(context.namespace, doc_id))
         if seen:
             gone.append(doc_id)
@@ -317,9 +315,9 @@ def gone_documents(
     registry: SourceRegistry,
     empty: bool,
 ) -> list[str]:
-    """List what these completely listed folders no longer hold; none where nobody agrees to many.
+    """Return the deleted documents of these folders; none if consent to many is refused.
 
-    `rejected`: see `SourceRegistry.gone`. `empty`: the folders hold no file at all.
+    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files.
     """
     gone = registry.gone(roots, options.prefix, context.staging, rejected)
     mine = registry.of_roots(roots)
@@ -351,8 +349,8 @@ class LoadPlan:
 def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
     """Open the load, compute its names, and write lists, ontologies and changed entities.
 
-    `everything`: the names and mentions of all stored chunks are computed again, as after an
-    interrupted load and with another recogniser. `gone`: documents that are removed at the end.
+    `everything`: compute the names and mentions of all stored chunks again, as after an interrupted
+    load or with another recogniser. `gone`: documents that are removed at the end.
     """
     stores, namespace = context.stores, context.namespace
     graph = stores.graph_writer
@@ -400,7 +398,7 @@ def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
 
 
 class Mark(NamedTuple):
-    """The progress of the last steps: a step, and the last item done in it, "" for none."""
+    """Progress of the last steps: a step and its last finished item, "" for none."""
 
     step: str = "stale"
     after: str = ""
@@ -409,10 +407,9 @@ class Mark(NamedTuple):
 def finishing(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
-    """Remove documents, write edges, link earlier chunks again, and close both stores.
+    """Remove documents, write edges, relink stored chunks, and close both stores.
 
-    Yields a mark after each batch, from which another process may go on; `begun`: the last mark
-    of the process before.
+    Yields a mark after each batch; another process can resume from it with `begun`.
     """
     steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()
@@ -429,7 +426,7 @@ def _steps(
 ) -> dict[str, Callable[[str], Iterator[str] | None]]:
     """Return the last steps of a load, in order.
 
-    A step that can stop half way yields how far it is, and is called with that to go on.
+    A step yields its progress and takes the last yielded value to resume.
     """
     stores, resolver = context.stores, load_plan.resolver
 

@@ -1,4 +1,4 @@
-"""Fetch or compute values while earlier ones are used."""
+"""Fetch or compute values ahead of their use."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -8,9 +8,9 @@ from concurrent.futures import Executor, Future
 def prefetched[Key, Value](
     pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], most: int
 ) -> Iterator[tuple[Key, Value]]:
-    """Yield each key with its fetched value, in order, with up to `most` values under way.
+    """Yield keys with fetched values in order, with up to `most` fetches in flight.
 
-    A bucket answers after some 20 ms: one by one, that would be most of a task's time.
+    A bucket request takes about 20 ms, too slow for sequential use.
     """
     waiting: deque[tuple[Key, Future[Value]]] = deque()
     for key in keys:

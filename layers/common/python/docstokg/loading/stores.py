@@ -1,4 +1,4 @@
-"""A load's ports, from whoever makes ports: the wiring of a laptop's command, or of a function."""
+"""Ports of a load, from the wiring of a command or of a function."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from docstokg.loading.context import Readers, Stores
 
 
 def stores_of(ports: Any, embed: bool = True) -> Stores:
-    """Give both stores' readers and writers, and the encoders unless `embed` is false.
+    """Return all ports of a load, without encoders if `embed` is false.
 
-    `ports`: the wiring, which loading does not import.
+    `ports`: the wiring, which this package does not import.
     """
     return Stores(
         search_index=ports.search_index(),
@@ -26,5 +26,5 @@ def stores_of(ports: Any, embed: bool = True) -> Stores:
 
 
 def readers_of(ports: Any) -> Readers:
-    """Give what reads documents."""
+    """Return the readers of documents."""
     return Readers(converter=ports.converter(), pieces=ports.piece_counter())

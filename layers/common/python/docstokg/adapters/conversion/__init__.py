@@ -1,1 +1,1 @@
-"""Documents to text, one converter a format, in a process of its own."""
+"""Document converters, one per format, run in a child process."""

@@ -1,8 +1,8 @@
-"""The process that files are converted in: every file in a fork of its own, with limits.
+"""Child process for conversion: each file is converted in a fork with limits.
 
-A fork can open nothing (no file, no socket), and has so much time and memory. It reads requests
-from standard input, `{"task", "suffix", "size"}` and that many bytes, and answers in the same way.
-A task but `convert` is one of a PDF: `draw` or `read` its `page`.
+A fork cannot open files or sockets; its CPU time and memory are limited. Requests on standard
+input: `{"task", "suffix", "size"}` plus `size` bytes; replies have the same format. Tasks:
+`convert`, and `draw` and `read` for one `page` of a PDF.
 """
 
 import base64
@@ -29,16 +29,16 @@ from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 
 CPU_S = 60
-"""What a conversion may take of the processor where the first argument says nothing else."""
+"""Default CPU limit of one conversion, in seconds."""
 
 MEMORY_BYTES = 512 * 1024 * 1024
-"""Beyond what the process has when a conversion begins."""
+"""Memory limit beyond the memory already in use."""
 
 READ_CPU_S = 30
 READ_BYTES = 1024 * 1024 * 1024
-"""The same of reading one scanned page: a full A4 takes 5 s and 470 MB, the models' 60 with it."""
+"""Limits per scanned page: a full A4 page takes 5 s and 470 MB, 60 MB of it models."""
 
-# What opens files when it is first used, beyond the modules that a converter imports.
+# Converting these opens the files that converters load lazily.
 _SAMPLES = {
     ".html": b"<title>t</title><h1>a</h1><ul><li>b</li></ul><table><tr><td>c</table>",
     ".csv": b"a,b\n1,2\n",
@@ -64,8 +64,8 @@ _SAMPLES = {
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
-    """Answer until the input ends; a conversion takes `cpu_s` of the processor at most."""
-    logging.disable()  # what a reader complains of is the file's reject, or nothing
+    """Answer requests until the input ends; a conversion may use `cpu_s` seconds of CPU."""
+    logging.disable()  # Library warnings do not belong in the log
     prepared: set[str] = set()
     while line := requests.readline():
         request = json.loads(line)
@@ -85,25 +85,25 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
 
 
 def _prepare(suffix: str) -> None:
-    """Import everything a conversion of this format may need: a fork cannot open files."""
+    """Import all modules of a format: a fork cannot open files."""
     kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
     holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
     for known in (
         FORMATS if kind == ".zip" else (kind, ".eml", ".html") if holds_others else (kind,)
     ):
-        # What is not installed is rejected, one by one.
+        # A missing package rejects each such file later.
         with contextlib.suppress(LoadError, ImportError):
             convert(known, _SAMPLES.get(known, b"# a\n\n- b\n"))
-    # Without the package that knows other alphabets such texts are rejected, one by one.
+    # Without charset-normalizer such texts are rejected.
     with contextlib.suppress(LoadError):
         convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
     for module in pkgutil.iter_modules(encodings.__path__):
-        with contextlib.suppress(LookupError, ImportError):  # Windows has some of its own
+        with contextlib.suppress(LookupError, ImportError):  # Windows-only codecs
             codecs.lookup(module.name)
 
 
 def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: BinaryIO) -> bytes:
-    """Convert in a fork; what it could not say before it ended is said by how it ended."""
+    """Convert in a fork; report a crash by its exit status."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -130,10 +130,10 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
 
 
 def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
-    """Read what a fork says; end it when whoever asked has gone, for nobody waits for it then."""
+    """Read a fork's output; kill the fork if the requester has disconnected."""
     watch = select.poll()
     watch.register(reader, select.POLLIN)
-    watch.register(requests, 0)  # that its other end is closed is always told
+    watch.register(requests, 0)  # a closed pipe is reported without a flag
     parts: list[bytes] = []
     with os.fdopen(reader, "rb", 0) as result:
         while True:
@@ -146,8 +146,8 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
 
 
 def _limit(cpu_s: int, memory_bytes: int) -> None:
-    if sys.platform == "linux":  # macOS refuses to limit an address space
-        pages = int(Path("/proc/self/statm").read_bytes().split()[0])  # those in use
+    if sys.platform == "linux":  # macOS cannot limit the address space
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])  # pages in use
         size = pages * resource.getpagesize() + memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
@@ -170,7 +170,7 @@ def _done(request: dict[str, Any], raw: bytes) -> dict[str, Any]:
 
 def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:
     try:
-        # What a reader prints of a hostile file would stand between the lines of a load.
+        # Keep library output out of the load's output.
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             return json.dumps(work(), default=_plain).encode()
     except LoadError as refused:
@@ -181,7 +181,7 @@ def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:
         return _refusal("it is nested too deep")
     except OSError as broken:
         return _refusal(f"its converter wanted to open something ({broken.strerror})")
-    except (Exception, SystemExit) as broken:  # noqa: BLE001 - a hostile file finds errors nobody listed
+    except (Exception, SystemExit) as broken:  # noqa: BLE001 - a hostile file can raise any error
         return _refusal(f"its converter failed ({type(broken).__name__})")
 
 
@@ -194,5 +194,5 @@ def _plain(value: Outline | Block) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):  # who asked was killed
+    with contextlib.suppress(BrokenPipeError):  # the requester was killed
         serve(sys.stdin.buffer, sys.stdout.buffer, *map(int, sys.argv[1:]))

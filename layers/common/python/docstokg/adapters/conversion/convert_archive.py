@@ -1,4 +1,4 @@
-"""What holds documents: packed texts, zip files, e-books, mail."""
+"""Containers of documents: compressed texts, zip files, e-books, mail."""
 
 import email
 import email.policy
@@ -27,7 +27,7 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
-    """Read each file of an archive; one that is not read is there with its reason."""
+    """Read each file of an archive; unread files have a reason."""
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
         raise LoadError(f"it holds {len(package.names):,} files, more than {MOST_MEMBERS:,}")
@@ -51,7 +51,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 
 
 def convert_epub(raw: bytes) -> tuple[Outline, ...]:
-    """Take an e-book's chapters in the order of its spine."""
+    """Read an e-book's chapters in spine order."""
     package = Package(raw, "EPUB book")
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
     book = package.tree(root.get("full-path", "") if root is not None else "")
@@ -74,12 +74,12 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Take a message's subject, people, date and text; attachments are named, not read."""
+    """Read a message's headers and text; attachments are listed, not read."""
     return (_message(raw),)
 
 
 def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
-    """Take each message of a mailbox as a document."""
+    """Read each message of a mailbox as a document."""
     found = list(_FROM.finditer(raw))
     starts = [match.end() for match in found]
     ends = [*(match.start() for match in found[1:]), len(raw)]
@@ -133,7 +133,7 @@ def _text(content: bytes, charset: str) -> tuple[str, str]:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """Give a header as it reads; "" for none, and for one that nothing can be made of."""
+    """Return a header on one line, "" if missing or malformed."""
     try:
         return one_line(str(message.get(name, "")))[:1000]
     except (ValueError, IndexError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org: the text stays; what begins in a line is found by its look."""
+"""Code, settings, TeX and Org: unchanged text, structure found by patterns."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _KINDS = (
 _DEFINITION = re.compile(
     rf"^[ \t]{{0,4}}(?:(?:{'|'.join(_WORDS.split())})\b(?:\([a-z]+\))?[ \t]+)*+"
     rf"(?:{'|'.join(_KINDS.split())})\b[ \t]+[\w*(<]"
-    # As in C and Java: a type, a name and its arguments without a statement's end.
+    # C and Java: type, name and arguments, without a statement's end.
     r"|^(?!(?:if|for|while|switch|return|else|case|do|elif|with|import|from|print)\b)"
     r"[A-Za-z_][\w:<>,]*[ \t*&]+[\w:~]+\([^;={}\n]*\)?[ \t]*(?:const[ \t]*)?\{?[ \t]*$"
     r"|^CREATE[ \t]+\w+|^\w[\w-]*\(\)[ \t]*\{",
@@ -45,7 +45,7 @@ _SETTINGS = re.compile(
 
 
 def convert_code(raw: bytes) -> tuple[Outline, ...]:
-    """Find functions and classes, each with the comment above it; a place is its line."""
+    """Find functions and classes, each with its comment; anchors are line numbers."""
     text, encoding = _read(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
     starts = sorted(set(begins))
@@ -65,7 +65,7 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
-    """Find the `[sections]` of settings."""
+    """Find the `[sections]` of a settings file."""
     text, encoding = _read(raw)
     blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
     return (Outline(text, blocks, encoding=encoding),)
@@ -80,7 +80,7 @@ def convert_tex(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_org(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings of an outline."""
+    """Find the headings of an Org file."""
     text, encoding = decode(raw)
     blocks = _headings(text, _ORG, lambda m: (min(len(m[1]), 6), " ".join(m[2].split())[:300]))
     title = _ORG_TITLE.search(text)
@@ -97,7 +97,7 @@ def _read(raw: bytes) -> tuple[str, str]:
 def _headings(
     text: str, pattern: re.Pattern[str], about: Callable[[re.Match[str]], tuple[int, str]]
 ) -> tuple[Block, ...]:
-    """Return a heading per match, with its level and words; its place is its line."""
+    """Return a heading per match; its anchor is its line."""
     blocks, line, before = [], 1, 0
     for found in pattern.finditer(text):
         line, before = line + text.count("\n", before, found.start()), found.start()
@@ -106,7 +106,7 @@ def _headings(
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Go up over the comments and decorators that stand right above a line."""
+    """Return the start of the comments and decorators directly above."""
     while start:
         above = text.rfind("\n", 0, start - 1) + 1
         if not _BEFORE.match(text, above, start):

@@ -1,4 +1,4 @@
-"""Which encoding a text is in: what it declares, UTF-8, or the likeliest by its letters."""
+"""Detect a text's encoding: declared, UTF-8, or guessed."""
 
 import codecs
 import re
@@ -11,7 +11,7 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _RUN = re.compile(rb"[\x80-\xff]+")
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 MOST_CONTROLS = 50
-"""One control character in so many is what texts hold at most."""
+"""One control character per this many is allowed."""
 
 SAMPLE = 200_000
 _BOMS = (
@@ -22,11 +22,11 @@ _BOMS = (
 )
 _DECLARED = re.compile(rb"(?:charset|encoding|coding)\s*[=:]\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
 WESTERN = "cp1252"
-"""What Latin-1 files are in fact; any byte but five is a letter or sign in it."""
+"""Superset of Latin-1; only five bytes are undefined."""
 
 
 def decode(raw: bytes) -> tuple[str, str]:
-    """Give the text and its encoding, "" for UTF-8; `LoadError` for what is no text."""
+    """Return the text and its encoding ("" for UTF-8); raise `LoadError` for binary data."""
     for mark, name in _BOMS:
         if raw.startswith(mark):
             return _checked(raw, name)
@@ -41,18 +41,18 @@ def decode(raw: bytes) -> tuple[str, str]:
         try:
             codecs.lookup(name)
             return _checked(raw, name)
-        except (LookupError, ValueError, OSError):  # a codec nobody has is looked for in files
+        except (LookupError, ValueError, OSError):  # Python searches files for an unknown codec
             continue
-    # That says more to a user than that no guess fitted.
+    # A more helpful error than an unknown encoding.
     _check_controls(len(_CONTROLS.findall(raw[:SAMPLE])), len(raw))
     raise LoadError("it is in no encoding that is known")
 
 
 def _likely(raw: bytes) -> str:
-    """Tell apart Western texts, whose accents stand among plain letters, and others."""
+    """Guess the encoding: cp1252 if high bytes are mostly isolated."""
     sample = raw[:SAMPLE]
     high = len(_HIGH.findall(sample))
-    # Statistics need more than a few words, and take one Latin code page for another.
+    # charset-normalizer needs longer texts and confuses Latin code pages.
     if 2 * sum(len(run) == 1 for run in _RUN.findall(sample)) > high:
         return WESTERN
     try:
@@ -72,7 +72,7 @@ def _checked(raw: bytes, name: str) -> tuple[str, str]:
 
 
 def _check_controls(count: int, length: int) -> None:
-    """Refuse what holds `count` control characters in the first `SAMPLE` of its `length`."""
+    """Raise `LoadError` for too many control characters in the first `SAMPLE`."""
     if count * MOST_CONTROLS > min(length, SAMPLE):
         raise LoadError("it is no text: it is full of control characters")
 
@@ -85,6 +85,6 @@ def _no_nul(text: str) -> str:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Decode a plain text; its paragraphs are found by the loader."""
+    """Decode a plain text; the loader finds its paragraphs."""
     text, encoding = decode(raw)
     return (Outline(text, encoding=encoding),)

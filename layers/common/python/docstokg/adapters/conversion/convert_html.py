@@ -1,4 +1,4 @@
-"""HTML by selectolax: the main text with its headings, lists, tables and code."""
+"""HTML by selectolax: main text, headings, lists, tables and code."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -35,17 +35,17 @@ STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
 LAYOUT = "table, h1, h2, h3, h4, h5, h6"
-"""A table that holds one of these arranges a page, and is none of data."""
+"""A table containing one of these is a page layout."""
 
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
 MOST_MARGIN = 12
-"""Spaces before code in a list in lists, beside its own: lines of a byte would become long ones."""
+"""Maximum indent of code in nested lists."""
 LEAST_SHARE = 0.3
-"""A `main` with less of the page's text than this is none."""
+"""Minimum share of the page's text in a main element."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take what a reader sees of a page without its navigation; nothing it links to is read."""
+    """Extract the visible text without navigation; links are not followed."""
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)
     title_node = tree.css_first("title")
@@ -69,7 +69,7 @@ def _main(body: LexborNode) -> LexborNode:
 
 
 def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write the blocks below a node; what stands between blocks is a paragraph of its own."""
+    """Write the blocks below a node; loose text becomes paragraphs."""
     _walk_all(node.iter(include_text=True), maker, depth)
 
 
@@ -94,7 +94,7 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
 
 
 def _is_left_out(node: LexborNode) -> bool:
-    """Tell whether a node is none of a page's text: script, comment, or the way to other pages."""
+    """Return whether a node is script, comment or navigation."""
     tag = node.tag or ""
     if tag == "-text":
         return False
@@ -102,11 +102,7 @@ def _is_left_out(node: LexborNode) -> bool:
 
 
 def _steers(node: LexborNode) -> bool:
-    """Tell whether a node only leads to other pages.
-
-    By its role, by a class that generators of manuals give, or by two links of its own to the
-    page before, behind or above.
-    """
+    """Return whether a node is navigation, by role, class, or links such as `prev`."""
     attributes = node.attributes
     if attributes.get("role") == "navigation":
         return True
@@ -158,7 +154,7 @@ def _follows_term(node: LexborNode) -> bool:
 
 
 def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write a term with its description; what has lines of its own stands below the two."""
+    """Write a term with its description, then nested blocks."""
     children = list(node.iter(include_text=True))
     structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
     plain = next(structured, len(children))
@@ -168,7 +164,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
-    """Give the lines of a list, and between them the code that stands in it."""
+    """Yield a list's lines and the code between them."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
@@ -188,7 +184,7 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 
 
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
-    """Give words and code in their order."""
+    """Yield text and code in order."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     words: list[str] = []
@@ -210,12 +206,12 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    """Give the lines of code four spaces in, as a plain text sets it off; "" for none."""
+    """Return code indented by four spaces, or ""."""
     return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
-    """Tell whether a node is, or has somewhere below it, one of the tags."""
+    """Return whether a node is or contains a tag."""
     if node.tag == "-text":
         return False
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
@@ -244,7 +240,7 @@ def _holds_blocks(node: LexborNode) -> bool:
 
 
 def _inline(node: LexborNode, depth: int) -> str:
-    """Give the text of a node without what is left out; blocks and breaks become spaces."""
+    """Return a node's visible text; blocks and breaks become spaces."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     if node.tag == "-text":

@@ -1,4 +1,4 @@
-"""Notebooks and JSON documents: what people wrote in them, under its place."""
+"""Notebooks and JSON documents."""
 
 import json
 import math
@@ -13,14 +13,14 @@ from docstokg.errors import LoadError
 
 DEEPEST = 200
 LONGEST_OUTPUT = 2000
-"""Characters of a cell's printed output that are kept."""
+"""Maximum characters of a cell's output."""
 
 _MARKDOWN = MarkdownConverter()
 _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
 
 
 def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
-    """Take Markdown cells as Markdown, code cells as code, and the text they printed."""
+    """Read Markdown and code cells, and the text that cells printed."""
     book = _parsed(raw)[0]
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise LoadError("it is no notebook: it has no cells")
@@ -43,7 +43,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
-    """Take an object with `text`, or a list of such; of other JSON its values by key path."""
+    """Read objects with `text`; other JSON becomes values by key path."""
     value, encoding = _parsed(raw)
     if _is_document(value):
         return (_document(value, encoding),)

@@ -1,4 +1,4 @@
-"""How converters that make a text write it: block after block, each knowing its place."""
+"""Writer for converters that produce a new text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,17 +15,17 @@ from docstokg.contracts.outline import Block, BlockKind, Outline, Place
 from docstokg.domain.text.words import is_visible
 
 MOST_COLUMNS = 64
-"""How far a merged cell of a document's table may reach: Word has 63 columns."""
+"""Maximum span of a merged cell; Word allows 63 columns."""
 
 LONGEST_COPY = 200
-"""Characters of a cell merged over rows that each further row repeats."""
+"""Maximum repeated characters of a cell merged over rows."""
 
 GOES_ON = "\2"
-"""Ends a word whose rest stands in the next line."""
+"""Marks a word that continues on the next line."""
 
 
 class TextMaker:
-    """Collects a document's text with its blocks, one blank line between them."""
+    """Collects a text and its blocks, separated by blank lines."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -36,7 +36,7 @@ class TextMaker:
     def add(
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
     ) -> None:
-        """Write one block; nothing when it is empty. A table's or list's lines stay apart."""
+        """Write a block unless it is empty; lines of tables, lists and code are children."""
         if not is_visible(text):
             return
         start = self._length
@@ -55,7 +55,7 @@ class TextMaker:
         self.add("heading", words, min(max(level, 1), 6), words, anchor)
 
     def row(self, names: Sequence[str], values: Sequence[str], anchor: str = "") -> None:
-        """Write a row of data as a passage of its own: each value under its column's name."""
+        """Write a data row as a passage of `name: value` lines."""
         pairs = [
             f"{names[at] if at < len(names) else f'column {at + 1}'}: {value}"
             for at, value in enumerate(values)
@@ -67,12 +67,12 @@ class TextMaker:
     def table(
         self, rows: Iterable[Sequence[Cell]], may_name: bool = True, above: Sequence[str] = ()
     ) -> list[str]:
-        """Write a document's table, each row a line that can be read, and cited, alone.
+        """Write a document table, one self-contained line per row; return its column names.
 
-        `Model: City; Weight: 21 kg.` where the columns have names; `Weight: 21 kg.` where there are
-        two columns without. `may_name`: a first row without marks may name the columns. `above`:
-        names of the table that this one continues; its repeated header is left out. Returns the
-        names of the columns, [] where there are none.
+        A line reads `Model: City; Weight: 21 kg.` if the columns have names, and `Weight: 21 kg.`
+        for two columns without names. `may_name`: a first row without header marks may name the
+        columns. `above`: column names of the table that this one continues; its repeated header is
+        dropped.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
@@ -97,16 +97,16 @@ class TextMaker:
                     self.places.append(Place(start, start + len(part), *cell.box))
                 start += len(part) + len(between)
             line = between.join(parts)
-            # A row is a statement: without a sign at its end a reader takes it for a heading.
+            # Without a final stop a row looks like a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
         return names
 
     def lines(
         self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]], rest: str = ""
     ) -> None:
-        """Write a paragraph of words, each with its box, as of a `Place`.
+        """Write a paragraph of words, each with its box (as in `Place`).
 
-        `rest`: words of the next page that end its sentence; they have no box.
+        `rest`: words of the next page that complete its last sentence; they have no box.
         """
         text, start = "", self._length
         for line in lines:
@@ -121,7 +121,7 @@ class TextMaker:
         self.add("text", text.replace(GOES_ON, "-"))
 
     def page(self, label: str) -> None:
-        """Begin a page."""
+        """Start a page."""
         self.blocks.append(Block("page", self._length, self._length, label=label))
 
     def insert(self, outline: Outline) -> None:
@@ -132,7 +132,7 @@ class TextMaker:
         self._write("\n")
 
     def outline(self, title: str = "", encoding: str = "") -> Outline:
-        """Give what was written; a first heading of level 1 is the title where none is given."""
+        """Return the text; without `title`, the first heading of level 1 is the title."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
         made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
         return replace(made, places=tuple(self.places))
@@ -143,7 +143,7 @@ class TextMaker:
 
 
 def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
-    """Give rows whose cells stand in their columns; a copy over columns has `columns` 0."""
+    """Yield one cell per column; copies of a spanning cell have `columns` 0."""
     below: dict[int, tuple[int, Cell]] = {}
     above: list[Cell] = []
     for row in rows:
@@ -165,13 +165,13 @@ def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
 
 
 def _copied(cell: Cell) -> str:
-    """Give whole words of a cell's text, for the rows below."""
+    """Return a cell's text, shortened to whole words."""
     text = cell.text or ""
     return text if len(text) <= LONGEST_COPY else text[:LONGEST_COPY].rpartition(" ")[0]
 
 
 def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
-    """Write the cells that reach down from rows above into the next places of a row."""
+    """Append the cells that reach down from rows above."""
     while (reaching := below.pop(len(made), None)) is not None:
         rows, cell = reaching
         if rows > 1:
@@ -180,11 +180,11 @@ def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
 
 
 def moved(block: Block, by: int) -> Block:
-    """Give the block as it stands `by` characters later."""
+    """Return the block moved by `by` characters."""
     children = tuple(moved(child, by) for child in block.children)
     return replace(block, start=block.start + by, end=block.end + by, children=children)
 
 
 def one_line(text: str) -> str:
-    """Give a text with every run of white space one space."""
+    """Return a text with white space normalised to single spaces."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Manual pages in troff: the words without the commands that set them."""
+"""Manual pages in troff: the words without formatting commands."""
 
 import re
 
@@ -25,9 +25,9 @@ _BARE = frozenset(_BARE_NAMES.split())
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take a manual page's sections, options with their descriptions, and code.
+    """Read sections, options with descriptions, and code.
 
-    A file of such an ending without troff's commands is a plain text.
+    A file without troff commands is read as plain text.
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):
@@ -42,7 +42,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 class _Page:
-    """A page as far as it is read."""
+    """A page during parsing."""
 
     def __init__(self) -> None:
         self.maker = TextMaker()
@@ -53,8 +53,8 @@ class _Page:
         self._name = ""
 
     def read(self, line: str) -> None:
-        """Read one line: a command, or words."""
-        if self._is_left_out:  # a macro's definition
+        """Read one line: a command or text."""
+        if self._is_left_out:  # definition of a macro
             self._is_left_out = line.rstrip() != ".."
             return
         if not line.startswith((".", "'")):
@@ -79,7 +79,7 @@ class _Page:
             self._take(self._described(name, values))
 
     def _begin(self, name: str, values: list[str]) -> None:
-        """Begin what a command of paragraphs begins."""
+        """Start the block that a paragraph command opens."""
         if name in ("nf", "EX", "Bd"):
             self._is_code = True
         elif name in ("fi", "EE", "Ed"):
@@ -90,7 +90,7 @@ class _Page:
             self._term = values[0] if name == "IP" else self._described(values[0], values[1:])
 
     def _described(self, name: str, values: list[str]) -> str:
-        """Write what mdoc's commands of words stand for."""
+        """Return the text that an mdoc word command represents."""
         if name == "Fl":
             values = [value for value in values if value not in _BARE]
             return " ".join(f"-{v}" if not n else v for n, v in enumerate(values)) or "-"

@@ -1,4 +1,4 @@
-"""Markdown by markdown-it-py: a real parser says where headings, lists, tables and code stand."""
+"""Markdown by markdown-it-py: headings, lists, tables and code."""
 
 import re
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from docstokg.contracts.outline import Block, BlockKind, Outline
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
 LONGEST_HEADING = 300
-"""Characters of a heading that are parsed; inline parsing is not linear in its length."""
+"""Maximum parsed characters of a heading; inline parsing is not linear."""
 
 _KINDS: dict[str, BlockKind] = {
     "heading": "heading",
@@ -37,7 +37,7 @@ class MarkdownConverter:
         self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
 
     def outline(self, text: str) -> Outline:
-        """Find the blocks; the text of headings alone is parsed inside."""
+        """Find the blocks; only headings are parsed inline."""
         lines = [len(match[0]) for match in _LINE.finditer(text)]
         begins = list(accumulate(lines, initial=0))
         tree = SyntaxTreeNode(self._blocks.parse(text))
@@ -74,7 +74,7 @@ class MarkdownConverter:
         return Block(kind, start, end, level, label, children=children)
 
     def _plain(self, marked: str) -> str:
-        """Give a heading's words without marks and link targets."""
+        """Return a heading's words without markup and link targets."""
         (inline,) = self._inline.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
         words = [
             token.content
@@ -85,13 +85,13 @@ class MarkdownConverter:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the blocks of a text, which stays as it is."""
+    """Find the blocks of an unchanged text."""
     text, encoding = decode(raw)
     outline = MarkdownConverter().outline(text)
     return (Outline(text, outline.blocks, outline.title, encoding),)
 
 
 def _term(line: str) -> str:
-    """Give what a list item is about where its first line is short: `* --force`."""
+    """Return a short first line of an item as its label, as in `* --force`."""
     words = " ".join(line.lstrip(" \t-*+0123456789.)").split())
     return words if 0 < len(words) <= 60 else ""

@@ -1,4 +1,4 @@
-"""ODT, ODP and ODS: headings by level, lists, tables, slides, sheets; values, not formulas."""
+"""ODT, ODP and ODS: headings, lists, tables, slides, sheets; values, not formulas."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,14 +11,14 @@ from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
 MOST_REPEATED = 1_000
-"""How often a row or a cell that says "I stand here many times" is written."""
+"""Maximum copies of a repeated row or cell."""
 
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read a text, a presentation or a spreadsheet by what is in it."""
+    """Read a text, a presentation or a spreadsheet."""
     package = Package(raw, "OpenDocument file")
     body = package.tree("content.xml").find("body")
     maker = TextMaker()
@@ -51,7 +51,7 @@ def _walk(parts: Iterable[Element], maker: TextMaker, sheets: bool = False) -> N
 
 
 def _notes(part: Element) -> Iterator[Element]:
-    """Yield the paragraphs of the footnotes and endnotes that a block refers to."""
+    """Yield the paragraphs of a block's footnotes and endnotes."""
     if part.tag in ("h", "p", "list"):
         for note in part.iter("note-body"):
             yield from note

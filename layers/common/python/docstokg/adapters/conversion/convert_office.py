@@ -1,4 +1,4 @@
-"""DOCX and PPTX: paragraphs by style, lists, tables, slides; no link or macro is followed."""
+"""DOCX and PPTX: paragraphs, lists, tables, slides; links and macros are ignored."""
 
 import re
 from collections import Counter
@@ -29,17 +29,17 @@ UNREAD = (
     (re.compile(r"/drawings/drawing\d*\.xml"), "drawings with text"),
     (re.compile(r"/glossary/document\.xml"), "glossaries"),
 )
-"""Parts that may hold text, by name, and how a note calls them."""
+"""Parts that may contain text: name pattern -> wording of the note."""
 
 
 class Words:
-    """Reads the words of Office XML; counts what it leaves out, by kind."""
+    """Reads words of Office XML and counts skipped texts."""
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
 
     def of(self, element: Element) -> str:
-        """Return the words of a paragraph; breaks and tabs become spaces, hidden text goes."""
+        """Return a paragraph's words; breaks and tabs become spaces, hidden text is skipped."""
         if element.tag in ("t", "m:t"):
             return element.text or ""
         if element.tag in _BREAKS:
@@ -57,13 +57,13 @@ class Words:
 
     def _symbol(self, code: str) -> str:
         number = int(code, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else 0xF000
-        if number in _PRIVATE:  # only the font knows what it shows
+        if number in _PRIVATE:  # its shape depends on the font
             self.left_out["symbols of a font"] += 1
             return ""
         return chr(number)
 
     def notes(self, package: Package, read: Iterable[str]) -> tuple[str, ...]:
-        """Return what was left out: kinds with numbers, parts of the package but `read` too."""
+        """Return notes on skipped texts and on package parts not in `read`."""
         done = set(read)
         for name in package.names:
             kind = next((kind for part, kind in UNREAD if part.search(f"/{name}")), "")
@@ -73,7 +73,7 @@ class Words:
 
 
 def convert_docx(raw: bytes) -> tuple[Outline, ...]:
-    """Take the body in reading order, each text box and note after the paragraph it belongs to."""
+    """Read the body in order; text boxes and notes follow their paragraph."""
     package = Package(raw, "DOCX document")
     main = package.main()
     links = list(package.links(main).values())
@@ -106,7 +106,7 @@ class _Body:
         self._items: list[str] = []
 
     def write(self, holder: Element | None) -> None:
-        """Write paragraphs and tables in order, with the boxes and notes that hang on them."""
+        """Write paragraphs and tables, each followed by its text boxes and notes."""
         for part in _parts(holder):
             if part.tag == "tbl":
                 self._flush()
@@ -151,7 +151,7 @@ class _Body:
 
 
 def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
-    """Take the slides in their order: titles, text, tables, charts, then the speaker's notes."""
+    """Read the slides in order: shapes, charts, speaker notes."""
     package = Package(raw, "PPTX presentation")
     main = package.main()
     links = package.links(main)
@@ -171,7 +171,7 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
 
 
 def write_chart(maker: TextMaker, chart: Element) -> None:
-    """Write a chart's title and its values: a row per category, a column per series."""
+    """Write a chart as a table: a row per category, a column per series."""
     title = next(chart.iter("title"), Element("none"))
     maker.add("text", one_line(" ".join(t.text or "" for t in title.iter("t"))))
     series = list(chart.iter("ser"))
@@ -189,7 +189,7 @@ def write_chart(maker: TextMaker, chart: Element) -> None:
 
 
 def _points(holder: Element | None) -> dict[int, str]:
-    """Map the numbers of a chart's stored points to their values."""
+    """Map the indexes of stored points to values."""
     if holder is None:
         return {}
     code = next(holder.iter("formatCode"), Element("none")).text or ""
@@ -201,7 +201,7 @@ def _points(holder: Element | None) -> dict[int, str]:
 
 
 def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False) -> None:
-    """Write the shapes of a slide, of its notes only the notes themselves."""
+    """Write a slide's shapes; `notes`: only the speaker notes."""
     for shape in slide.iter():
         if shape.tag == "tbl":
             marked = _is_on(shape.find("tblPr"), "firstRow")
@@ -225,7 +225,7 @@ def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False)
 
 
 def _parts(body: Element | None) -> Iterator[Element]:
-    """Give paragraphs and tables in order, out of what holds them for other reasons."""
+    """Yield paragraphs and tables, also inside wrapper elements."""
     for part in body if body is not None else ():
         if part.tag in ("p", "tbl"):
             yield part
@@ -234,7 +234,7 @@ def _parts(body: Element | None) -> Iterator[Element]:
 
 
 def _boxes(part: Element) -> Iterator[Element]:
-    """Give the text boxes in a paragraph or table; of two drawings of one box the first."""
+    """Yield text boxes; of alternative drawings only the first."""
     for inner in part:
         if inner.tag == "txbxContent":
             yield inner
@@ -245,7 +245,7 @@ def _boxes(part: Element) -> Iterator[Element]:
 
 
 def _named(element: Element, tag: str) -> Iterator[Element]:
-    """Give an element's rows, or a row's cells; not those of tables inside."""
+    """Yield rows or cells, without nested tables."""
     for part in element:
         if part.tag == tag:
             yield part
@@ -274,7 +274,7 @@ def _has_text(part: Element) -> bool:
 
 
 def _is_on(element: Element | None, name: str = "val") -> bool:
-    """Tell whether a switch of Office XML is set; one without a value is."""
+    """Return whether a switch of Office XML is on; `val` defaults to on."""
     default = "1" if name == "val" else "0"
     return element is not None and element.get(name, default) in ("1", "true", "on")
 

@@ -1,4 +1,4 @@
-"""PDF by PDFium: words with their places, page by page; no action, link or script is followed."""
+"""PDF by PDFium: words with places; actions, links and scripts are ignored."""
 
 import struct
 import zlib
@@ -32,13 +32,13 @@ from docstokg.errors import LoadError
 MOST_PAGES = 20_000
 LARGEST_PICTURE = 2_000_000
 MOST_PIXELS = 1_600
-"""Of a page's picture, along its longer side."""
+"""Maximum longer side of a page picture, in pixels."""
 
 
 def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[Outline, ...]:
-    """Take every page's text; `LoadError` for an encrypted file and one without pages to read.
+    """Read all pages; raise `LoadError` for an encrypted file or one without readable pages.
 
-    `readings`: what `read` gave, by the number of the page.
+    `readings`: results of `pdf_scan.read`, by page number.
     """
     document = opened(raw)
     count = len(document)
@@ -91,7 +91,7 @@ class _Pages:
 
 
 class _Writer:
-    """Writes pages one after the other; a table may go on over several."""
+    """Writes pages; a table may continue over several."""
 
     def __init__(self) -> None:
         self.maker = TextMaker()
@@ -115,7 +115,7 @@ class _Writer:
 
 
 def _read(place: Place, reading: Reading) -> Place:
-    """Say how sure the least sure word at a place was read."""
+    """Return the place with the lowest confidence of its words."""
     x0, y0, x1, y1 = place[2:6]
     inside = [
         sure
@@ -127,7 +127,7 @@ def _read(place: Place, reading: Reading) -> Place:
 
 
 def render(raw: bytes, number: int) -> bytes:
-    """Draw a page as PNG of at most LARGEST_PICTURE bytes; `LoadError` where there is none."""
+    """Draw a page as a PNG of at most LARGEST_PICTURE bytes; raise `LoadError` if it is missing."""
     document = opened(raw)
     if not 1 <= number <= len(document):
         raise LoadError(f"it has {len(document)} pages")
@@ -148,7 +148,7 @@ def _png(page: pdfium.PdfPage, scale: float) -> bytes:
     lines = (pixels[at : at + row] for at in range(0, drawn.stride * drawn.height, drawn.stride))
     head = struct.pack(">IIBBBBB", drawn.width, drawn.height, 8, 2, 0, 0, 0)
     body = zlib.compress(b"".join(b"\0" + line for line in lines), 6)
-    dots = struct.pack(">IIB", *[round(scale * 72 / 0.0254)] * 2, 1)  # a metre
+    dots = struct.pack(">IIB", *[round(scale * 72 / 0.0254)] * 2, 1)  # pixels per metre
     parts = ((b"IHDR", head), (b"pHYs", dots), (b"IDAT", body), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -157,7 +157,7 @@ def _png(page: pdfium.PdfPage, scale: float) -> bytes:
 
 
 def opened(raw: bytes) -> pdfium.PdfDocument:
-    """Open a file; `LoadError` says why it cannot be read."""
+    """Open a file; raise `LoadError` if it cannot be read."""
     try:
         return pdfium.PdfDocument(raw)
     except pdfium.PdfiumError as broken:

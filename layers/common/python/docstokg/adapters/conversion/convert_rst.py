@@ -1,4 +1,4 @@
-"""reStructuredText: the text stays, and its headings are found by the rules below (and above)."""
+"""reStructuredText: unchanged text; headings found by underlines and overlines."""
 
 import re
 
@@ -13,11 +13,11 @@ _MARKS = re.compile(
     r":[\w:+-]{1,60}+:`([^`]{0,500}+)`|[`*|]{1,9}+([^`*|]{1,500}+)[`*|]{1,9}+_{0,2}"
 )
 _SHORTEST = 4
-"""Signs of a rule that need not be as long as its heading."""
+"""Underlines of this length may be shorter than their heading."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings of the text; nothing is inserted, and blocks between are found later."""
+    """Find the headings; the loader finds other blocks."""
     text, encoding = decode(raw)
     levels: list[tuple[str, bool]] = []
     blocks: list[Block] = []

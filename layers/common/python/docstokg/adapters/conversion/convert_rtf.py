@@ -1,4 +1,4 @@
-"""RTF: its paragraphs; a row of a table is one, its cells apart."""
+"""RTF: its paragraphs; a table row is one paragraph with separated cells."""
 
 from striprtf.striprtf import rtf_to_text
 
@@ -8,11 +8,11 @@ from docstokg.errors import LoadError
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take the words of an RTF document."""
+    """Read the text of an RTF document."""
     if not raw.lstrip().startswith(b"{\\rtf"):
         raise LoadError("it is no RTF")
     maker = TextMaker()
-    # Bytes that are no ASCII are written as escapes, in the encoding that the file names.
+    # Non-ASCII bytes are escapes in the encoding that the file declares.
     for line in rtf_to_text(raw.decode("latin-1"), errors="replace").split("\n"):
         maker.add("text", one_line(line.removesuffix("|").replace("|", " | ")))
     return (maker.outline(),)

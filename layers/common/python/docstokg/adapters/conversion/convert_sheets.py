@@ -1,4 +1,4 @@
-"""Tables of data, a row a passage under its columns' names: CSV and its kin, XLSX, ODS."""
+"""Data tables (CSV, XLSX, ODS): one passage per row."""
 
 import csv
 import datetime
@@ -24,17 +24,17 @@ _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
 _MERGED = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 LONGEST_RECORD = 1_000
-"""Lines that a quoted cell may have; a longer one is a quote that nobody closed."""
+"""Maximum lines of a quoted cell; more mean an unclosed quote."""
 
 MOST_MERGED = 100_000
-"""Cells of a sheet that are filled because they are merged with another."""
+"""Maximum cells per sheet filled from merged cells."""
 
 FIRST_ROWS = 5
-"""Rows that decide how many of them name the columns."""
+"""Number of rows examined to find the header rows."""
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:
-    """Write each row as `column: value` lines; the first row names the columns."""
+    """Write each row as `column: value` lines."""
     text, encoding = decode(raw)
     rows = [row for row in _records(text.removeprefix("\ufeff")) if any(row)]
     if not rows:
@@ -45,7 +45,7 @@ def convert_csv(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _records(text: str) -> Iterator[list[str]]:
-    """Yield the records of a CSV text; an unclosed quote spoils the record of its line only."""
+    """Yield CSV records; an unclosed quote affects only its line."""
     csv.field_size_limit(10_000_000)
     dialect: type[csv.Dialect] | str
     if named := _SEPARATOR.match(text):
@@ -77,7 +77,7 @@ def _records(text: str) -> Iterator[list[str]]:
 
 
 def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
-    """Take the values of every sheet that is shown, dates as dates."""
+    """Read the values of visible sheets; dates are ISO 8601."""
     package = Package(raw, "XLSX workbook")
     main = package.main()
     links = package.links(main)
@@ -112,7 +112,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Write a sheet as a page; rows of one value above its table are text.
 
-    Each row's place is its first cell, as in `B7`.
+    Each row's anchor is its first cell, as in `A7`.
     """
     maker.page(name)
     table: list[tuple[str, Sequence[str]]] = []
@@ -125,7 +125,7 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
 
 
 def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Write rows with their places, each a passage; the first one, or more, name the columns."""
+    """Write rows as passages under the header rows' names."""
     width = max((len(values) for _, values in table[:FIRST_ROWS]), default=0)
     first = [
         [*map(Cell, values), *[Cell("")] * (width - len(values))]
@@ -163,7 +163,7 @@ def _rows(
 
 
 def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """Map a row to its merged cells: their column and the cell that has their value."""
+    """Map a row to its merged cells: column and source cell."""
     merged: dict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
     left = MOST_MERGED
     for one in sheet.iter("mergeCell"):
@@ -214,7 +214,7 @@ def _formats(styles: Element) -> list[str]:
 
 
 def _text(item: Element) -> str:
-    """Give a string's text without its reading aids."""
+    """Return a string's text without phonetic guides."""
     return "".join(
         part.text or ""
         for run in item.iter()

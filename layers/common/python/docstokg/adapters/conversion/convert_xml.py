@@ -1,4 +1,4 @@
-"""XML of any kind: paragraphs, titles as headings, and records of values under their names."""
+"""Generic XML: paragraphs, headings, and records of `name: value` lines."""
 
 from xml.etree.ElementTree import Element
 
@@ -11,7 +11,7 @@ HEADINGS = frozenset(("title", "head", "heading"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Take every text and attribute in reading order; pages of HTML are read as such."""
+    """Read texts and attributes in order; an `html` root is read as HTML."""
     root = parse(raw)
     if root.tag == "html":
         from docstokg.adapters.conversion.convert_html import convert as convert_html
@@ -26,7 +26,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _walk(element: Element, maker: TextMaker, depth: int) -> None:
-    """Write an element: one of text is a paragraph, one of plain values a record."""
+    """Write an element as paragraph, record or nested parts."""
     anchor = element.get("id", "")
     if element.tag in HEADINGS and len(element) == 0:
         words = one_line(element.text or "")
@@ -43,13 +43,13 @@ def _walk(element: Element, maker: TextMaker, depth: int) -> None:
 
 
 def _is_prose(element: Element) -> bool:
-    """Tell whether text stands between an element's children, or is all there is."""
+    """Return whether an element is prose: text with children or without attributes."""
     own = (element.text or "") + "".join(child.tail or "" for child in element)
     return bool(own.strip()) and (len(element) > 0 or not element.attrib)
 
 
 def _line(element: Element) -> str:
-    """Write a value as `name: value`, its attributes before it."""
+    """Return `name: value`, preceded by the attributes."""
     values = [f"{key}={value}" for key, value in element.attrib.items() if value.strip()]
     text = one_line(element.text or "") if len(element) == 0 else ""
     told = [one_line(", ".join(values)), text]

@@ -1,4 +1,4 @@
-"""Which converter reads which files: one module a format, imported in the child process only."""
+"""Converter of each format, imported only in the child process."""
 
 import contextlib
 import importlib
@@ -10,10 +10,10 @@ from docstokg.contracts.outline import Outline
 
 OWN = {"convert_html": "6", "convert_odf": "4", "convert_office": "5", "convert_pdf": "3",
        "convert_rst": "2", "convert_sheets": "2"}  # fmt: skip
-"""Versions of our own part of converters, "1" where none is given: change one when its texts do."""
+"""Versions of our converters, default "1"; increase one when its output changes."""
 
 US = "docstokg"
-"""What reads a format without a package."""
+"""Reader name of a format that needs no package."""
 
 FORMATS: dict[str, tuple[str, str, str]] = {
     ".txt": ("convert_encoding", "convert", "charset-normalizer"),
@@ -42,14 +42,11 @@ FORMATS: dict[str, tuple[str, str, str]] = {
     ".epub": ("convert_archive", "convert_epub", "selectolax"),
     ".zip": ("convert_archive", "convert_zip", "selectolax"),
 }
-"""Format -> module, function, and the package whose version counts."""
+"""Format -> module, function, versioned package."""
 
 
 def installed_versions() -> dict[str, str]:
-    """Map each suffix whose package is installed to what reads it, importing none of them.
-
-    Packed ones too, `.txt.gz`.
-    """
+    """Map each readable suffix, also with `.gz`, to reader and version, without importing them."""
     made: dict[str, str] = {}
     for kind, (module, _, package) in FORMATS.items():
         try:
@@ -64,7 +61,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
-    """Read a file of this suffix; `LoadError` says why it cannot be read."""
+    """Read a file of this suffix; raise `LoadError` if it cannot be read."""
     if suffix.endswith(".gz"):
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]

@@ -1,4 +1,4 @@
-"""Numbers of a spreadsheet as the file shows them: percent, durations, dates, fixed digits."""
+"""Spreadsheet numbers as displayed: percent, durations, dates, fixed digits."""
 
 import datetime
 import re
@@ -11,10 +11,10 @@ BUILT_IN = {
     40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
     **dict.fromkeys((*range(14, 18), 22, *range(27, 37), *range(50, 59)), "yyyy-mm-dd"),
 }  # fmt: skip
-"""Codes of the built-in formats of ECMA-376 part 1, 18.8.30; every other one is General."""
+"""Built-in format codes of ECMA-376 part 1, 18.8.30; all others are General."""
 
 EPOCH = datetime.datetime(1899, 12, 30)
-"""Day 0 of a workbook, unless it counts from 1904."""
+"""Day 0 of a workbook without the 1904 date system."""
 
 _SECTION = re.compile(r"(?:\"[^\"]{0,255}\"|\\.|\[[^\[\]]{0,255}\]|[^;\"\\\[])+")
 _TOKEN = re.compile(
@@ -26,9 +26,9 @@ _SHOWN = {"h": 3600, "m": 60, "s": 1}
 
 
 def shown(value: str, code: str, epoch: datetime.datetime) -> str:
-    """Return a stored number in its format; as it is stored where the format is General.
+    """Return a stored number in its format, unchanged if the format is General.
 
-    `epoch`: day 0 of the workbook. Dates are ISO 8601, whatever order the format has.
+    `epoch`: day 0 of the workbook. Dates are ISO 8601 in every format.
     """
     try:
         number = Decimal(value)
@@ -58,7 +58,7 @@ def _elapsed(number: Decimal, unit: str, section: str) -> str:
 
 
 def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
-    """Return the date, the time or both that the code names; "" where there is no such day."""
+    """Return date, time or both; "" if out of range."""
     try:
         moment = epoch + datetime.timedelta(seconds=round(float(number) * 86400))
     except OverflowError:
@@ -71,7 +71,7 @@ def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
 
 
 def _written(number: Decimal, section: str) -> str | None:
-    """Write a number by a section's digits, with the text around them; None where it has none."""
+    """Format a number by a section's digits; None without digits."""
     text = _TOKEN.sub(_literal, section)
     digits = _DIGITS.search(text)
     if digits is None or "/" in text or re.search(r"e[+-]", text, re.IGNORECASE):
@@ -101,5 +101,5 @@ def _grouped(digits: str) -> str:
 
 
 def _literal(token: re.Match[str]) -> str:
-    """Return what a token shows; letters that mean digits elsewhere do not occur in it."""
+    """Return the literal text of a token."""
     return next((group for group in token.groups() if group is not None), "")

@@ -1,4 +1,4 @@
-"""Zip files and XML of strangers, within limits: what office formats and e-books are made of."""
+"""Untrusted zip files and XML, read within limits."""
 
 import io
 import posixpath
@@ -11,7 +11,7 @@ from xml.parsers import expat
 from docstokg.errors import LoadError
 
 LARGEST = 200 * 1024 * 1024
-"""Bytes of a package's parts, unpacked."""
+"""Maximum uncompressed bytes of a package."""
 
 MOST_PARTS = 20_000
 DEEPEST = 200
@@ -19,7 +19,7 @@ _LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 
 
 class Package:
-    """The parts of a zip file; `kind` names the format in what is said of a broken one."""
+    """The parts of a zip file; `kind`: format name for errors."""
 
     def __init__(self, raw: bytes, kind: str) -> None:
         self.kind = kind
@@ -36,7 +36,7 @@ class Package:
         self.names = [part.filename for part in parts if not part.is_dir()]
 
     def read(self, name: str) -> bytes:
-        """Give a part's bytes; `LoadError` where there is none."""
+        """Return a part's bytes; raise `LoadError` if it is missing or unreadable."""
         try:
             return self._zip.read(name)
         except RuntimeError as locked:
@@ -45,18 +45,18 @@ class Package:
             raise LoadError(f"it is no {self.kind}: {name[:80]} cannot be read") from broken
 
     def tree(self, name: str) -> Element:
-        """Parse a part; `LoadError` where there is none, or it is no XML."""
+        """Parse a part; raise `LoadError` if it is missing or not XML."""
         try:
             return parse(self.read(name))
         except LoadError as broken:
             raise LoadError(f"it is no {self.kind}: {broken}") from broken
 
     def optional(self, name: str) -> Element:
-        """Parse a part that need not be there: then it is empty."""
+        """Parse a part, or return an empty element if it is missing."""
         return self.tree(name) if name in self.names else Element("none")
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:
-        """Map what an Office part links to inside the package: id -> (type, name of the part)."""
+        """Map internal links of an Office part: id -> (type, part name)."""
         folder, name = posixpath.split(part)
         return {
             link.get("Id", ""): (
@@ -68,19 +68,19 @@ class Package:
         }
 
     def main(self) -> str:
-        """Name the main part of an Office document."""
+        """Return the name of an Office document's main part."""
         for kind, name in self.links("").values():
             if kind == "officeDocument":
                 return name
         raise LoadError(f"it is no {self.kind}: it names no main part")
 
     def title(self) -> str:
-        """Give the title in an Office document's properties."""
+        """Return the title in an Office document's properties."""
         return (self.optional("docProps/core.xml").findtext("title") or "").strip()
 
 
 def unpacked(raw: bytes) -> bytes:
-    """Give the content of a gzip file, of at most `LARGEST` bytes."""
+    """Return the content of a gzip file; raise `LoadError` above `LARGEST` bytes."""
     try:
         with GzipFile(fileobj=io.BytesIO(raw)) as packed:
             inner = packed.read(LARGEST + 1)
@@ -92,10 +92,9 @@ def unpacked(raw: bytes) -> bytes:
 
 
 def parse(raw: bytes) -> Element:
-    """Parse XML into elements known by their local names, no entity of its own accepted.
+    """Parse XML into elements with local names; Office link attributes become `rel:id`.
 
-    An attribute that links Office parts is `rel:id`. `LoadError` for what is no XML, declares
-    entities, or is deeper than `DEEPEST`.
+    Raises `LoadError` for invalid XML, declared entities, and nesting deeper than `DEEPEST`.
     """
     builder = TreeBuilder()
     depth = 0

@@ -1,4 +1,4 @@
-"""Converting files of strangers: in a child process that can do nothing but answer."""
+"""Convert untrusted files in a sandboxed child process."""
 
 import base64
 import contextlib
@@ -17,22 +17,22 @@ from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
 WALL_S = 600.0
-"""A conversion has a minute of processor; a busy machine takes its time to give it."""
+"""Time limit of a conversion, above its CPU limit for busy machines."""
 
 MOST_SCANNED = 500
-"""Pages of a file: forty minutes of a core."""
+"""Maximum scanned pages per file: 40 minutes on one core."""
 
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
-"""No library of the process has a thread of its own, which a fork would lose."""
+"""A fork would lose threads of libraries."""
 
 KINDS = frozenset(get_args(BlockKind))
 
 
 class ChildConverter:
-    """A `Converter`; the process is started at the first use and serves until `close()`.
+    """A `Converter` whose process runs from the first use until `close()`.
 
-    `cpu_s`: what one conversion may take of the processor. `scanned`: how many scanned pages of a
-    file are read, the first ones, each in a conversion of its own.
+    `cpu_s`: CPU limit of a conversion in seconds. `scanned`: maximum scanned pages read per file,
+    each in its own conversion.
     """
 
     def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
@@ -44,11 +44,11 @@ class ChildConverter:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Map each suffix that can be read to what reads it."""
+        """Map each readable suffix to its reader and version."""
         return self._versions
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
+        """Read one file; raise `LoadError` with the reason, or `Timeout` after `WALL_S`."""
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:
             if readings := self._readings(made[0]["scanned"], raw):
@@ -58,7 +58,7 @@ class ChildConverter:
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read scanned pages up to the first that cannot be: a hostile file costs one."""
+        """Read scanned pages until one fails."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
             for page in pages[: self._scanned]:
@@ -66,7 +66,7 @@ class ChildConverter:
         return readings
 
     def draw(self, raw: bytes, page: int) -> bytes:
-        """Give a page of a PDF as PNG; errors as of `convert`."""
+        """Return a page of a PDF as PNG; errors as in `convert`."""
         return base64.b64decode(self._asked("draw", ".pdf", raw, page=page)["picture"])
 
     def _asked(self, task: str, suffix: str, raw: bytes, **more: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ChildConverter:
     def _exchange(self, head: dict[str, Any], raw: bytes) -> bytes:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
-        # Reading a pipe knows no timeout: a process that is ended answers with its end.
+        # Pipe reads have no timeout; killing the process ends them.
         alarm = threading.Timer(WALL_S, process.kill)
         alarm.start()
         try:
@@ -118,7 +118,7 @@ class ChildConverter:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the process see the end of its input, on which it ends."""
+    """Close the process's input, which ends it."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
@@ -134,7 +134,7 @@ def _line(stream: IO[bytes]) -> bytes:
 
 
 def _outline(said: dict[str, Any]) -> Outline:
-    """Check what the child says: it has read the file, and the file may lie."""
+    """Validate the child's reply, which a hostile file may have corrupted."""
     text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

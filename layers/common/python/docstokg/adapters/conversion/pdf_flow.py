@@ -1,4 +1,4 @@
-"""The text of a PDF as it flows over its pages: repeated headers and footers, cut sentences."""
+"""Text flow over PDF pages: paragraphs, headers and footers, split sentences."""
 
 import re
 from collections import Counter
@@ -11,32 +11,32 @@ from docstokg.adapters.conversion.pdf_scan import Reading
 from docstokg.adapters.conversion.pdf_tables import Table, tables_of
 
 SAMPLE = 12
-"""Consecutive pages, from the middle, that show what is repeated."""
+"""Consecutive middle pages that are checked for repeated lines."""
 
 FEWEST = 3
 SHARE = 0.4
-"""Of the sampled pages that have a line: left and right pages may have different ones."""
+"""Share of the sampled pages that must have a line."""
 
 MARGIN = 0.12
-"""Of a page's height, at its top and at its bottom."""
+"""Top and bottom margins, as a share of the page height."""
 
 SAME_PLACE = 60
-"""Tenths of a point by which the place of a repeated line may differ."""
+"""Maximum vertical distance of repeated lines, in tenths of a point."""
 
 LONGEST_REST = 80
-"""Words of a sentence that are moved to the page where it begins."""
+"""Maximum words moved to the page where their sentence begins."""
 
 _NUMBER = re.compile(r"\d+|\b[ivxlc]{1,7}\b")
 _END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\Z")
 
 Line = Sequence[Word]
 Mark = tuple[str, bool]
-"""A line's text without its numbers, and whether it is at the top."""
+"""A line's text without numbers, and whether it is at the top."""
 
 
 @dataclass
 class PageParts:
-    """A page: paragraphs (lines of words) and tables in reading order; `height` of the page."""
+    """Paragraphs (lines of words) and tables in reading order; `height` is the page's."""
 
     number: int
     height: int
@@ -48,7 +48,7 @@ class PageParts:
 def parts_of(
     lines: Sequence[Line], level: list[Box], upright: list[Box]
 ) -> Iterator[Table | list[Line]]:
-    """Yield a page's paragraphs and tables in the order of their first words."""
+    """Yield paragraphs and tables by their first words."""
     words = [word for line in lines for word in line]
     first = {min(table.words): table for table in tables_of(words, level, upright)}
     inside = frozenset(at for table in first.values() for at in table.words)
@@ -70,14 +70,14 @@ def parts_of(
 
 
 def _begins(above: Sequence[Line], line: Line) -> bool:
-    """Tell whether a line begins a paragraph: further below than lines are, or of other size."""
+    """Return whether a line starts a paragraph, by distance or size."""
     last, here = above[-1][0].box, line[0].box
     high, before = here[3] - here[1], last[3] - last[1]
     return not 0 <= here[1] - last[1] <= 1.7 * high or not 0.8 < high / max(before, 1) < 1.25
 
 
 class Furniture:
-    """Headers, footers and page numbers: lines at one place of most pages."""
+    """Headers, footers and page numbers: lines repeated at the same place."""
 
     def __init__(self, pages: Iterable[PageParts]) -> None:
         sample = list(pages)
@@ -96,7 +96,7 @@ class Furniture:
         self.texts: list[str] = []
 
     def remove(self, page: PageParts) -> None:
-        """Take repeated lines out of a page; each one's first is a paragraph at the page's end."""
+        """Remove repeated lines; each one's first occurrence moves to the page's end."""
         repeated = {id(line): mark for mark, line in _marks(page).items() if mark in self._marks}
         if not repeated:
             return
@@ -117,7 +117,7 @@ class Furniture:
 
 
 def _marks(page: PageParts) -> dict[Mark, Line]:
-    """Map the marks of the lines in a page's margins to the lines."""
+    """Map the marks of lines in the margins to the lines."""
     top, bottom = page.height * MARGIN, page.height * (1 - MARGIN)
     return {
         (_NUMBER.sub("#", " ".join(word.text for word in line)), line[0].box[3] < top): line
@@ -129,7 +129,7 @@ def _marks(page: PageParts) -> dict[Mark, Line]:
 
 
 def move_rest(page: PageParts, following: PageParts) -> None:
-    """Move the rest of a sentence that `page` begins from the top of the page after it."""
+    """Move the rest of a sentence from the following page to `page`."""
     if not page.parts or not following.parts:
         return
     last, first = page.parts[-1], following.parts[0]

@@ -1,4 +1,4 @@
-"""What stands on a page of a PDF: words in the order they were written, and straight lines."""
+"""PDF page content: words, drawn lines and form values."""
 
 import ctypes
 import itertools
@@ -11,7 +11,7 @@ from pypdfium2 import raw
 from docstokg.adapters.conversion.convert_lines import GOES_ON
 
 Box = tuple[int, int, int, int]
-"""Left, top, right, bottom: tenths of a point from the page's upper left corner, as it is shown."""
+"""Left, top, right, bottom in tenths of a point from the upper left corner of the visible page."""
 
 MOST_CHARACTERS = 100_000
 MOST_SEGMENTS = 20_000
@@ -19,11 +19,11 @@ DEEPEST_FORM = 4
 MOST_FIELDS = 5_000
 LONGEST_FIELD = 20_000
 THIN = 25
-"""How thick a line may be, and how far apart two lines that are one."""
+"""Maximum thickness of a drawn line; closer lines are joined."""
 
 
 class Word(NamedTuple):
-    """A word with its box and the name of its font."""
+    """A word with its box and font name."""
 
     text: str
     box: Box
@@ -31,12 +31,12 @@ class Word(NamedTuple):
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Give the centre."""
+        """Return the centre."""
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
 
 class PageView:
-    """A page's own coordinates as tenths of a point of what is shown: turned and cropped."""
+    """Maps page coordinates to the rotated and cropped page, in tenths of a point."""
 
     def __init__(self, page: pdfium.PdfPage) -> None:
         self._page = page
@@ -52,12 +52,12 @@ class PageView:
         return left.value, top.value
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Give a point as it is shown."""
+        """Return a point of the visible page."""
         (ax, ay), (bx, by) = self._steps
         return self._origin[0] + ax * x + bx * y, self._origin[1] + ay * x + by * y
 
     def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
-        """Give a box as it is shown."""
+        """Return a box of the visible page."""
         (ax, ay), (bx, by) = self.point(x0, y0), self.point(x1, y1)
         return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
 
@@ -65,13 +65,13 @@ class PageView:
 def union[Number: (int, float)](
     boxes: Iterable[tuple[Number, Number, Number, Number]],
 ) -> tuple[Number, Number, Number, Number]:
-    """Give the box around some."""
+    """Return the bounding box of boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
-    """Give the text layer's lines of words, in the file's order."""
+    """Return the text layer's lines of words, in file order."""
     text = page.get_textpage()
     count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
     lines: list[list[Word]] = [[]]
@@ -85,7 +85,7 @@ def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
             if raw.FPDFText_GetLooseCharBox(text, at, found):
                 boxes.append((found.left, found.bottom, found.right, found.top))
             continue
-        if code == ord(GOES_ON):  # said of a line's last hyphen
+        if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
         if letters and boxes:
             word = "".join(map(chr, letters)).encode("utf-16", "surrogatepass")
@@ -100,7 +100,7 @@ def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
 
 
 def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
-    """Give the level and the upright lines that are drawn, borders of boxes among them."""
+    """Return horizontal and vertical drawn lines, including box borders."""
     level: list[Box] = []
     upright: list[Box] = []
     segments = itertools.islice(_segments(page, view), MOST_SEGMENTS)
@@ -136,7 +136,7 @@ def _segments(
 
 
 def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView) -> list[Word]:
-    """Return the filled fields of a page's form: their values, with the name as `font`."""
+    """Return the filled form fields, with the field name as `font`."""
     form = document.formenv
     values: list[Word] = []
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS) if form else 0):
@@ -159,7 +159,7 @@ def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageVi
 
 
 def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
-    """Read one text of a form field, in one line."""
+    """Read a form field's string as one line."""
     size = min(ask(form, field, None, 0), LONGEST_FIELD)
     room = ctypes.create_string_buffer(size)
     ask(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
@@ -167,9 +167,9 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Put the values of a form at the end of the line they are in, else into lines of their own.
+    """Append form values to the lines left of them, or as own lines.
 
-    A value ends with a stop, because a line without one is read as a heading.
+    A value ends with a stop: a line without one looks like a heading.
     """
     for value in values:
         if value.text[-1] not in ".!?":

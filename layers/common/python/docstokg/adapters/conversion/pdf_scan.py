@@ -1,4 +1,4 @@
-"""Scanned pages by RapidOCR: one page at a time, each word with its place and how sure it is."""
+"""OCR of scanned pages by RapidOCR: words, boxes, confidence."""
 
 import re
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from docstokg.adapters.conversion.pdf_page import DEEPEST_FORM, Box, Word
 from docstokg.adapters.conversion.pdf_tables import rows_of
 
 PIXELS = 1_600
-"""Of the picture that is read, along its longer side."""
+"""Longer side of the page picture, in pixels."""
 
 DETECTED = 1_280
-"""Of the smaller one in which lines are looked for: what the most memory is spent on."""
+"""Longer side of the picture for line detection; it determines the peak memory."""
 
 type Reading = list[list[tuple[str, Box, int]]]
-"""A page's lines of words: each with its box and how sure its line was read, of 1000."""
+"""A page's lines of words: text, box, and line confidence in thousandths."""
 
 
 def is_scanned(page: pdfium.PdfPage) -> bool:
-    """Tell whether a page has a picture and no text layer."""
+    """Return whether a page has a picture and no text layer."""
     pictures = page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=DEEPEST_FORM)
     return not raw.FPDFText_CountChars(page.get_textpage()) and any(True for _ in pictures)
 
 
 @cache
 def reader() -> Any:
-    """Load the models, once, and all that they would open: one thread, so that a fork can read."""
+    """Load the models once, single-threaded, so that a fork can use them."""
     import cv2
     import numpy as np
     from rapidocr import RapidOCR
@@ -56,7 +56,7 @@ def reader() -> Any:
 
 
 def read(page: pdfium.PdfPage) -> Reading:
-    """Read a page's picture, its lines in order: also where the page was laid down crooked."""
+    """Read a page's lines in order, correcting a skewed scan."""
     scale = PIXELS / max(page.get_size())
     picture = page.render(scale=scale, force_bitmap_format=raw.FPDFBitmap_BGR).to_numpy()
     found = reader()(picture)
@@ -79,7 +79,7 @@ def read(page: pdfium.PdfPage) -> Reading:
 
 
 def _part(corners: Sequence[Sequence[float]], start: float, end: float) -> Box:
-    """Give the box around a share of a line: its letters are taken as equally wide."""
+    """Return the box of a part of a line, assuming equal letter widths."""
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = corners
     tops = [ay + (by - ay) * share for share in (start, end)]
     bottoms = [dy + (cy - dy) * share for share in (start, end)]

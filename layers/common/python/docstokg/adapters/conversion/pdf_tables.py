@@ -1,4 +1,4 @@
-"""Tables on a page: cells between drawn lines, or columns that rows of words leave free."""
+"""PDF tables: cells between drawn lines, or aligned columns."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -15,16 +15,16 @@ from docstokg.adapters.conversion.table_header import Cell
 MOST_RULES = 3_000
 MOST_CELLS = 10_000
 FEWEST_ROWS = 3
-"""Rows that columns need which no line is drawn between."""
+"""Minimum rows of a table without drawn lines."""
 
 LONGEST_WORDS = 6
-"""Words a cell of its narrowest column may have: two columns of prose have more."""
+"""Maximum median words of the narrowest column; prose has more."""
 
 
 class Table(NamedTuple):
-    """A table, and which of the page's words stand in it.
+    """A table and its words' indexes on the page.
 
-    `named`: its first row may name its columns, if it looks so.
+    `named`: the first row may name the columns.
     """
 
     rows: list[list[Cell]]
@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
-    """Find the page's tables; `words` in the file's order."""
+    """Find the page's tables; `words` are in file order."""
     tables: list[Table] = []
     left = set(range(len(words)))
     for rules in _together(level, upright):
@@ -45,7 +45,7 @@ def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box
 
 
 def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[Box], list[Box]]]:
-    """Put the lines together that touch each other."""
+    """Group the lines that touch each other."""
     groups: list[tuple[Box, list[Box], list[Box]]] = []
     if len(level) + len(upright) > MOST_RULES:
         return []
@@ -70,7 +70,7 @@ def _touch(one: Box, other: Box) -> bool:
 def _ruled(
     words: Sequence[Word], left: set[int], level: Sequence[Box], upright: Sequence[Box]
 ) -> Table | None:
-    """Read the cells between lines; None where they make no table."""
+    """Read the cells between drawn lines; None without a table."""
     ys = _lines(level, upright, 1)
     xs = _lines(upright, level, 0)
     if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
@@ -104,13 +104,13 @@ def _ruled(
 
 
 def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
-    """Give where cells end: at the lines, and where those that cross them end."""
+    """Return cell borders: lines, and ends of crossing lines."""
     ends = [end for rule in others for end in (rule[way], rule[way + 2])]
     return _apart([*(rule[way] for rule in rules), *([min(ends), max(ends)] if ends else ())])
 
 
 def _apart(places: Iterable[int]) -> list[int]:
-    """Give places in order, those that are nearly the same once."""
+    """Return the sorted places without near duplicates."""
     kept: list[int] = []
     for place in sorted(places):
         if not kept or place - kept[-1] > 2 * THIN:
@@ -119,7 +119,7 @@ def _apart(places: Iterable[int]) -> list[int]:
 
 
 def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
-    """Tell whether a line at a place reaches what lies at `across`."""
+    """Return whether a line at `at` extends to `across`."""
     return any(
         abs(rule[way] - at) <= 2 * THIN and rule[1 - way] <= across <= rule[3 - way]
         for rule in rules
@@ -127,7 +127,7 @@ def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
 
 
 def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[int]]:
-    """Put the columns of a row together that no line stands between."""
+    """Group columns that no line separates."""
     cells = [[0]]
     for column, x in enumerate(xs[1:-1], 1):
         if _parted(upright, 0, x, y):
@@ -138,7 +138,7 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
 
 
 def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
-    """Part a row that no lines divide: at each line of words that begins in its first column."""
+    """Split a row at lines of words starting in its first column."""
     lines = rows_of(words, [at for some in cells for at in some])
     starts = [line for line in lines if line[0] in cells[0]]
     filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
@@ -153,7 +153,7 @@ def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[
 
 
 def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
-    """Give words as they stand: line by line from the top, from left to right."""
+    """Return word indexes line by line from the top, left to right."""
     lines: list[list[int]] = []
     bottom = 0.0
     for at in sorted(some, key=lambda at: words[at].middle[1]):
@@ -166,7 +166,7 @@ def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
 
 
 def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
-    """Give a cell's words in lines."""
+    """Return a cell with the words in reading order."""
     if not some:
         return Cell("")
     ordered = [at for line in rows_of(words, some) for at in line]
@@ -175,7 +175,7 @@ def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
 
 
 def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
-    """Find rows whose parts stand in columns, where words were written row by row."""
+    """Find tables without drawn lines by aligned parts."""
     tables: list[Table] = []
     region: list[list[list[int]]] = []
     for parts in [*(_parts(words, line) for line in rows_of(words, left)), []]:
@@ -189,7 +189,7 @@ def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
 
 
 def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
-    """Part a line of words where there is room for a column's edge."""
+    """Split a line of words at wide gaps."""
     parts = [[line[0]]]
     for before, at in pairwise(line):
         high = words[at].box[3] - words[at].box[1]
@@ -202,7 +202,7 @@ def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
 def _belongs(
     words: Sequence[Word], region: Sequence[Sequence[list[int]]], parts: Sequence[list[int]]
 ) -> bool:
-    """Tell whether a line may be a row below these, or continue a cell but a row's first."""
+    """Return whether a line continues the region."""
     if not region or not parts:
         return len(parts) > 1
     here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
@@ -212,7 +212,7 @@ def _belongs(
 
 
 def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
-    """Read rows of parts by the columns they leave room between; None where there are none."""
+    """Read rows by the gaps between columns; None without a table."""
     several = [parts for parts in region if len(parts) > 1]
     if len(several) < FEWEST_ROWS:
         return None
@@ -262,7 +262,7 @@ def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
 
 
 def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
-    """Give where columns stand: between what (nearly) every row leaves free."""
+    """Return column extents, between gaps of nearly all rows."""
     few = len(rows) // 8
     boxes = [box for row in rows for box in row]
     edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])

@@ -1,4 +1,4 @@
-"""Which rows of a table name its columns, for every format."""
+"""Detection of a table's header rows, for every format."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 MOST_HEADS = 3
-"""Rows of column names that one table may have."""
+"""Maximum header rows of a table."""
 
 LONGEST_LABEL = 80
 
@@ -19,9 +19,10 @@ _CODE = re.compile(r"[A-Za-z]{1,3}[ -]?\d{1,4}")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table; `text` None: it goes on from the one above. `head`: it names others.
+    """A table cell; `text` None continues the cell above.
 
-    `strong`: it is set in bold. `box`: where it stands on a page, as of a `Place`.
+    `head`: it is marked as a header. `strong`: it is bold. `box`: its place on a page, as in
+    `Place`.
     """
 
     text: str | None
@@ -33,11 +34,11 @@ class Cell:
 
 
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Count the rows at the top that name columns; `rows` have one cell per column.
+    """Return the number of header rows at the top; `rows` have one cell per column.
 
     Signs, in this order: cells marked as headers; two rows of which the first spans columns; a
-    first row of words; a first row in bold, with an empty corner, of periods (years), or of
-    another kind of value than the rows below it.
+    first row of words; a first row in bold, with an empty corner, of periods (years), or of a
+    different kind of value than the rows below.
     """
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
@@ -50,9 +51,9 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether the first row names columns of its own, rather than going on with a table.
+    """Return whether the first row starts a new table instead of continuing one.
 
-    It does if it is marked or in bold, or if a column has a word over values of another kind.
+    It does if it is marked or bold, or if a column has a word above values of another kind.
     """
     first, below = rows[0], rows[1:]
     if any(cell.head for cell in first):
@@ -70,7 +71,7 @@ def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
 
 
 def column_names(rows: Sequence[Sequence[Cell]]) -> list[str]:
-    """Join the header rows: one name per column, "" where there is none."""
+    """Join the header rows: one name per column, "" if it has none."""
     names: list[str] = []
     for row in filled_right(rows):
         names += [""] * (len(row) - len(names))
@@ -81,7 +82,7 @@ def column_names(rows: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Repeat a name over the empty cells to its right that a header row below names."""
+    """Repeat a name over empty cells to its right that have names below."""
     made = [list(row) for row in rows]
     for row, below in pairwise(made):
         for at in range(2, len(row)):
@@ -91,7 +92,7 @@ def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
 
 
 def _spans(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
-    """Return whether the first row names groups of the second row's names."""
+    """Return whether the first row groups the second row's names."""
     if len(first) != len(second) or not all(cell.text for cell in second[1:]):
         return False
     grouped = filled_right((first, second))[0]
@@ -118,7 +119,7 @@ def _names_columns(first: Sequence[Cell], below: Sequence[Sequence[Cell]]) -> bo
 
 
 def _differs(name: str, values: Sequence[str]) -> bool:
-    """Return whether a figure is of another kind than the values of its column."""
+    """Return whether a name is of another kind than its column's values."""
     kinds = [_kind(value) for value in values if value]
     return bool(kinds) and kinds.count(_kind(name)) * 2 < len(kinds) and _kind(name) != "amount"
 

@@ -1,4 +1,4 @@
-"""The register of documents in OpenSearch: an index of its own, nothing of it searched."""
+"""Document register in OpenSearch, an index that is not searched."""
 
 import functools
 import hashlib
@@ -19,7 +19,7 @@ from docstokg.errors import WrongAnswer
 PAGE = 1000
 TIMEOUT_S = 120.0
 REFRESH = {"refresh": "true"}
-# The managed service would make five shards of it.
+# The managed service defaults to five shards.
 _SETTINGS: Json = {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}}
 _MAPPINGS: Json = {
     "dynamic": "strict",
@@ -33,7 +33,7 @@ _MAPPINGS: Json = {
 
 
 class OpenSearchRegister:
-    """A `DocumentRegister` in the index `NAME-documents`, made at the first document."""
+    """A `DocumentRegister` in the index `NAME-documents`, created with the first document."""
 
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
@@ -56,7 +56,7 @@ class OpenSearchRegister:
         self._bulk(lines)
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """List a page of records by doc_id, without their texts."""
+        """Return a page of records by doc_id, without their texts."""
         page = {
             "size": PAGE,
             "_source": ["record"],
@@ -72,7 +72,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Read the records of some documents, without their texts."""
+        """Return the records of documents, without their texts."""
         if not doc_ids:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
@@ -83,7 +83,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Read the text a converter made."""
+        """Return the text from a converter, or None."""
         answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
         if not answer.get("found"):
             return None
@@ -92,7 +92,7 @@ class OpenSearchRegister:
         return text
 
     def original(self, namespace: str, doc_id: str) -> None:
-        """Keep no files: a bucket or the loader's folder has them."""
+        """Return None: files are in a bucket or the source folder."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts."""
@@ -103,7 +103,7 @@ class OpenSearchRegister:
             self._bulk([json.dumps({"delete": {"_id": _id(namespace, d)}}) for d in doc_ids])
 
     def namespaces(self) -> tuple[str, ...]:
-        """List the namespaces that hold documents."""
+        """Return the namespaces that contain documents."""
         counted = {"names": {"terms": {"field": "namespace", "size": PAGE}}}
         answer = self._call("POST", f"/{self._index}/_search", {"size": 0, "aggs": counted})
         if not answer:
@@ -131,7 +131,7 @@ class OpenSearchRegister:
 
 
 def ensure_register(server: Server, path: str) -> None:
-    """Make the register's index where it is absent; somebody else may make it at the same time."""
+    """Create the register's index if it is missing; concurrent creation is allowed."""
     if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
         return
     body = json.dumps({"settings": _SETTINGS, "mappings": _MAPPINGS})
@@ -141,5 +141,5 @@ def ensure_register(server: Server, path: str) -> None:
 
 
 def _id(namespace: str, doc_id: str) -> str:
-    """Return the id of a record; hashed, because ids of OpenSearch have at most 512 bytes."""
+    """Return a hashed id: OpenSearch ids have at most 512 bytes."""
     return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

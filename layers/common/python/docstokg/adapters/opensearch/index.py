@@ -1,4 +1,4 @@
-"""Searching and reading chunks and facts in OpenSearch, for stores too large for SQLite."""
+"""Search and reading in OpenSearch, for stores too large for SQLite."""
 
 import base64
 import json
@@ -29,15 +29,15 @@ from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
 from docstokg.observability import Telemetry
 
-CANCELLED = "task_cancelled_exception"  # what `cancel_after_time_interval` ends a search with
+CANCELLED = "task_cancelled_exception"  # error of `cancel_after_time_interval`
 ABSENT = "index_not_found_exception"
-MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
+MAX_CLAUSES = 400  # of 1,024 allowed; the exact sub-field doubles the words
 MAX_TOKENS = 900
 EXACT_BOOST = 0.1
-MIN_CANDIDATES = 100  # HNSW looks at this many even when fewer hits are wanted
-CHILD_SHARE = 0.9  # a child stops before the client does, so that the others are still heard
+MIN_CANDIDATES = 100  # minimum of k for HNSW
+CHILD_SHARE = 0.9  # share of the time limit; lets other results arrive
 MAX_NAMESPACES = 1000
-MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyond count as new
+MAX_COUNTED = 60_000  # of 65,535 allowed buckets; rarer tokens count as new
 WARM_UP_S = 20.0
 WARM_SIZE = 80
 INFO_TTL_S = 10.0
@@ -45,7 +45,7 @@ PROBE_S = 2.0
 
 
 class OpenSearchIndex:
-    """The reading side: one `_msearch` to search, one `_mget` to hydrate."""
+    """The read side: one `_msearch` per search, one `_mget` per read."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class OpenSearchIndex:
         self._languages: Mapping[str, tuple[str, ...]] = {}
 
     def warm(self, timeout_s: float = WARM_UP_S) -> None:
-        """Open a connection and run each kind of search once: a server's first calls are slow."""
+        """Run each kind of search once: a server's first calls are slow."""
         until = time.monotonic() + timeout_s
         info = self.info(timeout_s)
         if not info.chunks:
@@ -91,7 +91,7 @@ class OpenSearchIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Send one child per query; see the port."""
+        """Send one child search per query; see the port."""
         if not queries:
             return ()
         child_ms = max(1, int(timeout_s * CHILD_SHARE * 1000))
@@ -114,7 +114,7 @@ class OpenSearchIndex:
                 return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Read by id; visibility is checked here, with the same rule that searches use."""
+        """Return chunks by id; visibility is checked here, by the rule of searches."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return Hydrated()
@@ -147,7 +147,7 @@ class OpenSearchIndex:
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Read the packed vectors of sentences by id, with what their visibility depends on."""
+        """Return the packed sentence vectors of visible chunks by id."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return {}
@@ -173,11 +173,10 @@ class OpenSearchIndex:
             )
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
-        """Read the counts and what `open_load` noted; `NotLoaded` for an index not made yet.
+        """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
-        load is open, so that requests stay at one round trip. What tokens are worth is read anew
-        when another load was finished.
+        An answer with a model and without an open load is cached for `info_ttl_s`, as every request
+        needs it. Token rarities are read again after another finished load.
         """
         until = time.monotonic() + timeout_s
         entry = self._info
@@ -206,7 +205,7 @@ class OpenSearchIndex:
         with schema_checked("_msearch"):
             of_chunks, of_facts = answer["responses"]
             chunks = of_chunks["hits"]["total"]["value"]
-            # A load that was killed early may have left chunks alone; the next one mends it.
+            # A killed load may leave no facts index; the next one repairs it.
             absent = ABSENT in _kinds(of_facts.get("error"))
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
@@ -232,7 +231,7 @@ class OpenSearchIndex:
         return info
 
     def generation(self, timeout_s: float) -> str | None:
-        """Read what `close_load` noted; see the port."""
+        """Return the id stored by `close_load`; see the port."""
         notes = index_notes(self._server, self._name, timeout_s)
         if notes is None or notes.get("unfinished_load") is not None:
             return None
@@ -240,7 +239,7 @@ class OpenSearchIndex:
         return None if finished is None else str(finished)
 
     def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
-        """Read how many chunks hold each token; without the counts every token is worth 1."""
+        """Read the chunks per token; without them every rarity is 1."""
         if load is None or load == self._rarity.load:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
@@ -267,7 +266,7 @@ class OpenSearchIndex:
     def _post(
         self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
     ) -> Json:
-        """Ask inside the time, behind the circuit; after a failure nothing is taken for known."""
+        """Send a request through the circuit breaker."""
 
         def ask() -> Json:
             return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
@@ -281,9 +280,10 @@ class OpenSearchIndex:
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """How many chunks hold each token after `load`; an encoder never saw the texts of an index.
+    """Number of chunks per token after `load`; the sparse encoder does not know the index.
 
-    Counted over the whole index, as the server counts words: see docs/decisions/real-stores.md.
+    Counted over the whole index, like the server's word statistics: see
+    docs/decisions/real-stores.md.
     """
 
     load: str | None = None
@@ -311,7 +311,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
     }
     if facts:
         body["_source"] = ["id", "evidence_uuid", "rest"]
-    else:  # a hit's stored fields, its id among them, lie in blocks that cost more than the search
+    else:  # stored fields are slower to read than the search
         body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
     visible = _visible(scope, facts=facts)
     if query.channel == "dense":
@@ -343,7 +343,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
             {"match": {"body": words}},
             {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
         ]
-        # A stop word alone is no hit: the analysed words decide what matches.
+        # Stop words must not match by themselves.
         body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
         return json.dumps(body)
     body["query"] = {
@@ -355,7 +355,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
 
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:
-    """Namespace, acl and, for chunks, the request's filter, as filter clauses."""
+    """Return filters for namespace, acl and, for chunks, the request's filter."""
     clauses: list[Json] = [{"terms": {"namespace": list(scope.namespaces)}}]
     if scope.groups is not None:
         free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
@@ -363,15 +363,15 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
         clauses.append({"bool": {"should": [free, shared], "minimum_should_match": 1}})
     if scope.doc_ids is not None:
         clauses.append({"terms": {"doc_id": list(scope.doc_ids)}})
-    if not facts:  # a fact is a place to start from, not a citation: what it leads to is filtered
+    if not facts:  # a fact is a starting point; its chunks are filtered
         clauses += [{"terms": {"facets": list(group)}} for group in required(scope.filter)]
     return clauses
 
 
 def _words(text: str, languages: Sequence[str]) -> str:
-    """Return the words both stores search for, as many as the server's clause limit allows.
+    """Return the search words up to the server's clause limit.
 
-    Ideographs count one by one, as the server's analyser cuts them.
+    Ideographs count one by one, as the server's analyser splits them.
     """
     text = " ".join(searched(text, languages))
     budget = MAX_CLAUSES
@@ -392,7 +392,7 @@ def _held(space: Json) -> dict[str, float]:
 
 
 def _kinds(error: object) -> set[str]:
-    """Return the types an error and its causes name; their reasons may quote the question."""
+    """Return the types of an error and its causes, without texts."""
     if isinstance(error, list):
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
@@ -402,7 +402,7 @@ def _kinds(error: object) -> set[str]:
 
 
 def _cause(error: object) -> str:
-    """Return the types of an error; its text may quote the question, which no log may contain."""
+    """Return an error's types; its text may quote the question."""
     return ", ".join(sorted(_kinds(error))) or "an error without a type"
 
 
@@ -447,28 +447,28 @@ def _hit(hit: Json, cosine: bool) -> Hit:
     score = _number(hit["_score"])
     return Hit(
         uuid=_text(hit["fields"]["uuid"][0]),
-        # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
+        # k-NN scores are (1 + cosine) / 2; the port returns cosines
         score=2.0 * score - 1.0 if cosine else score,
         vector=_compact(hit["fields"].get("compact", [None])[0]),
     )
 
 
 def _text(value: object) -> str:
-    """Return a text; ValueError for another type, because later code does not check it."""
+    """Return a text, or raise ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} instead of text")
     return value
 
 
 def _number(value: object) -> float:
-    """Return a finite number; ValueError for another value."""
+    """Return a finite number; raise ValueError for another value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"{type(value).__name__} instead of a finite number")
     return float(value)
 
 
 def _compact(text: str | None) -> bytes | None:
-    """Decode base64; doc values come back without padding."""
+    """Decode base64; doc values have no padding."""
     return None if text is None else base64.b64decode(text + "=" * (-len(text) % 4))
 
 

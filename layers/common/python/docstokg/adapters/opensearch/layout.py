@@ -1,4 +1,4 @@
-"""Names, template and spellings that reader and writer of an OpenSearch index must agree on."""
+"""Names, template and encodings shared by reader and writer of an OpenSearch index."""
 
 import json
 from importlib import resources
@@ -10,12 +10,11 @@ from docstokg.errors import Misconfigured
 Json = dict[str, Any]
 
 TEMPLATE_VERSION = 3
-"""3: headings, counted twice, and options are searched, sentences have vectors; 2: titles count
-three times."""
+"""3: headings (twice) and options are searched, sentences have vectors; 2: titles three times."""
 
 
 LANGUAGE = "language"
-"""Key of the facet that chunks have which are not English."""
+"""Facet key of non-English chunks."""
 
 
 def facts_alias(name: str) -> str:
@@ -36,22 +35,22 @@ def index_behind(mapping: Json) -> str:
 
 
 def template() -> Json:
-    """Read settings and mappings of both indices, and the mapping of a vector field."""
+    """Return settings and mappings of both indices, and the mapping of a vector field."""
     text = resources.files(__package__).joinpath(f"index.v{TEMPLATE_VERSION}.json")
     loaded: Json = json.loads(text.read_text("utf-8"))
     return loaded
 
 
 def feature_name(token: str) -> str:
-    """Escape what a feature name may not hold: a dot would silently never match."""
+    """Escape characters not allowed in a feature name: a dot would silently never match."""
     return token.replace("%", "%25").replace(".", "%2E") or "%00"
 
 
 def token_of(name: str) -> str:
-    """Read a feature name back."""
+    """Decode a feature name."""
     return "" if name == "%00" else name.replace("%2E", ".").replace("%25", "%")
 
 
 def numbers(vector: bytes) -> list[float]:
-    """Return the components with 9 digits: read back, they are the same float32."""
+    """Return the components with 9 digits, which preserve float32."""
     return [float(f"{value:.9g}") for value in unpack(vector).tolist()]

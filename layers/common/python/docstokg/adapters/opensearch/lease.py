@@ -1,4 +1,4 @@
-"""One load at a time into an OpenSearch index: a lease in the store, for loaders of any machine."""
+"""Exclusive loads into an OpenSearch index, from any machine."""
 
 import functools
 import os
@@ -23,17 +23,16 @@ CONFLICT = 409
 
 
 class LoadLease:
-    """A document of the register that its holder writes again and again.
+    """A document of the register that its holder rewrites regularly.
 
-    No clocks are compared: who waits and sees it unchanged for LEASE_S of its own time takes it,
-    and the server's sequence number lets exactly one of them. A holder that was paused for so
-    long notices before its next write. On the holder's own machine nobody waits for a process
-    that is gone. The tasks of a run, on any machines, share one: whoever of them writes it keeps it
-    for all, and it runs out when none is left.
+    No clocks are compared: a process that sees it unchanged for LEASE_S of its own time takes it;
+    the server's sequence number admits only one. A holder that was paused so long detects the loss
+    before its next write. Leases of dead local processes are taken at once. The tasks of a run
+    share one lease on all machines; it expires when none renews it.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
-        """`name`: alias of the chunk index."""
+        """Create a lease; `name`: alias of the chunk index."""
         self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._path = server, name, f"/{name}-documents"
         self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
@@ -48,9 +47,9 @@ class LoadLease:
     def acquire(
         self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
     ) -> None:
-        """Wait until nobody else loads; `Timeout` after `wait_s`.
+        """Wait until there is no other load; raise `Timeout` after `wait_s`.
 
-        `run`: who writes for the same run, here or elsewhere, has the lease too.
+        `run`: tasks of the same run, here or elsewhere, share the lease.
         """
         with self._taking:
             if self._stamp is None:
@@ -71,7 +70,7 @@ class LoadLease:
             if version is not None and run and holder == run:
                 if (stamp := self._write(version)) is not None:
                     break
-                continue  # another task of the run renewed it at this moment
+                continue  # renewed by another task of the run
             over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
             if over and (stamp := self._write(version)) is not None:
                 break
@@ -85,7 +84,7 @@ class LoadLease:
         threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
 
     def check(self) -> None:
-        """Refuse to go on when the lease was held and is lost: somebody else writes now."""
+        """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
         if self._stamp is None:
             return
         if time.monotonic() - self._renewed >= LEASE_S - CALL_S:
@@ -99,7 +98,7 @@ class LoadLease:
     def release(self, more: bool = False) -> None:
         """Release the lease; one that cannot be deleted expires.
 
-        So does one of a run of which `more` tasks follow, or are under way elsewhere.
+        `more`: let it expire, as tasks of the same run follow or are active.
         """
         with self._taking:
             self._users = max(0, self._users - 1)
@@ -133,7 +132,7 @@ class LoadLease:
                 stamp = self._write(self._stamp) or self._of_our_run()
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_renewed", **cause(exc))
-                # Tried again soon; after LEASE_S somebody else may have it.
+                # Retried soon; after LEASE_S another loader may have it.
                 if time.monotonic() - self._renewed >= LEASE_S:
                     self._renewed = 0.0
                 return
@@ -141,12 +140,12 @@ class LoadLease:
             self._stamp = stamp or self._stamp
 
     def _of_our_run(self) -> tuple[int, int] | None:
-        """Return the stamp of a lease that another task of our run has renewed."""
+        """Return the stamp of a lease renewed by our run."""
         stamp, holder = self._read_lease()
         return stamp if self._run and holder == self._run else None
 
     def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Write the lease: where there is none, or over what has this stamp; None when not so."""
+        """Create the lease or overwrite this stamp; None on conflict."""
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": NAME, "record": holder}
         path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
@@ -165,9 +164,9 @@ class LoadLease:
 
 
 def _process(pid: int) -> str:
-    """Return an id of a running process, unique among machines; "" if it is unknown or ended.
+    """Return a running process's id, unique among machines; "" if unknown or ended.
 
-    Machine since its start, space of process numbers, number, and when it began.
+    It consists of the machine's boot id, PID namespace, PID, and start time.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -179,7 +178,7 @@ def _process(pid: int) -> str:
 
 
 def _is_gone(holder: str) -> bool:
-    """Return whether the named process was one of this machine and is no more."""
+    """Return whether a process of this machine has ended."""
     mine = _process(os.getpid()).split()
     holder_words = holder.split()
     return (

@@ -1,4 +1,4 @@
-"""One OpenSearch address: credentials, time limits, and the server's errors in our tree."""
+"""Client of one OpenSearch address: credentials, time limits, and translated errors."""
 
 import contextlib
 import gzip
@@ -29,12 +29,12 @@ type Headers = dict[str, str]
 
 CONNECTIONS = 8
 LONGEST_ANSWER = 1 << 28
-"""Bytes; a page of an export is the largest."""
+"""Maximum bytes of an answer; a page of an export is the largest."""
 logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
 
 
 class Connection(TypedDict, total=False):
-    """Where a server is and how it wants to be spoken to; readers and writers take the same."""
+    """Address and credentials of a server, for readers and writers."""
 
     url: Required[str]
     auth: Auth
@@ -43,7 +43,7 @@ class Connection(TypedDict, total=False):
 
 
 class Server:
-    """One OpenSearch address; every call ends at its total limit, whatever the server sends."""
+    """One OpenSearch address; every call ends at its total time limit."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])
@@ -67,8 +67,8 @@ class Server:
     ) -> Json:
         """Make one request and return the JSON object; `{}` for a 404 if `absent_is_none`.
 
-        `body`: an object, or text with one object per line. `answered`: another status that is
-        not an error.
+        `body`: an object, or text with one object per line. `answered`: another status that is not
+        an error.
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
@@ -91,14 +91,14 @@ class Server:
         return {} if absent_is_none and answer.get("status") == 404 else answer
 
     def close(self) -> None:
-        """Close idle connections; calls under way end at their limits."""
+        """Close idle connections; active calls end at their limits."""
         self._pool.clear()
 
 
 def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
-    """Read what we noted in the mapping; None when the index does not exist.
+    """Return our notes in the mapping; None if the index does not exist.
 
-    Raises `Misconfigured` for an index that is not ours, so that it is never touched.
+    Raises `Misconfigured` for an index that is not ours, so that it is never changed.
     """
     answer = server.call("GET", f"/{name}/_mapping", timeout_s=timeout_s, absent_is_none=True)
     if not answer:
@@ -126,8 +126,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 def documents_there(answer: Json) -> list[Json]:
     """Return the stored documents of an `_mget`, each with its `_source`.
 
-    A shard that does not answer makes an error of a document: to take it for one that is not
-    stored would write it anew and lose what is noted with it. `Unavailable` then.
+    Raises `Unavailable` if a shard failed: a document treated as missing would be overwritten.
     """
     there: list[Json] = []
     with schema_checked("_mget"):
@@ -142,7 +141,7 @@ def documents_there(answer: Json) -> list[Json]:
 
 @contextlib.contextmanager
 def schema_checked(what: str) -> Iterator[None]:
-    """Turn an answer of another shape into `WrongAnswer`."""
+    """Raise `WrongAnswer` for an answer of another shape."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
@@ -150,13 +149,13 @@ def schema_checked(what: str) -> Iterator[None]:
 
 
 def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Headers], None]:
-    """Return the function that signs a request's headers; a password goes into `headers` once."""
+    """Return the signer of a request; put a password into `headers`."""
     auth = at.get("auth", "basic")
     if auth == "basic":
         if user := at.get("user"):
             headers |= urllib3.make_headers(basic_auth=f"{user}:{at.get('password') or ''}")
         return lambda *_: None
-    import boto3  # only signed deployments carry it
+    import boto3  # only signed deployments have it
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
 
@@ -175,7 +174,7 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
 
 
 def error_text(error: Json) -> str:
-    """Return the type and the reason of an error object, as the server's answers hold them."""
+    """Return the type and the reason of an error object in the server's answers."""
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 

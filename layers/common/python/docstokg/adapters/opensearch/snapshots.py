@@ -1,4 +1,4 @@
-"""Snapshots of an index with its facts and its register, taken and brought back by the server."""
+"""Server-side snapshots of an index with its facts and its register."""
 
 import calendar
 import functools
@@ -23,7 +23,7 @@ TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 DAILY = "daily-"
 KEPT_DAYS = 14
 SORTED = {"chunks": ("uuid",), "facts": ("id",), "documents": ("namespace", "doc_id")}
-"""By what the content of each kind is in one order."""
+"""Sort fields of each kind, for a stable order."""
 type Document = tuple[str, str]
 """Namespace and id."""
 
@@ -32,7 +32,7 @@ class Snapshots:
     """Snapshots of one index: chunks, facts, and the register with texts and origins."""
 
     def __init__(self, server: Server, name: str) -> None:
-        """`name`: alias of the chunk index."""
+        """Create the client; `name`: alias of the chunk index."""
         self._server, self._name = server, name
         self._register = f"{name}-documents"
         self._kinds = {name: "chunks", facts_alias(name): "facts", self._register: "documents"}
@@ -43,7 +43,7 @@ class Snapshots:
         self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
 
     def take(self, snapshot: str) -> None:
-        """Write all three indices into a new snapshot and wait until it is whole."""
+        """Write all three indices into a new snapshot and wait until it is complete."""
         self._begin(snapshot)
         until = time.monotonic() + JOB_S
         while (state := self._state(snapshot)) == "IN_PROGRESS":
@@ -54,10 +54,10 @@ class Snapshots:
             raise Unavailable(f"snapshot {snapshot} ended as {state}")
 
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
-        """Begin today's snapshot unless it is there, and remove those of earlier days.
+        """Start today's snapshot if it is missing, and delete expired daily ones.
 
-        Asked more than once a day: while a load is open it is left for the next time. `now`: epoch
-        seconds; `days`: how many of the daily ones stay.
+        Call it several times a day: it waits while a load is open. `now`: epoch seconds; `days`:
+        daily snapshots to keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -73,15 +73,15 @@ class Snapshots:
         return {"begun": today if begun else "", "removed": gone, "age_days": age_days}
 
     def names(self) -> list[str]:
-        """Every snapshot of the repository, oldest first."""
+        """Return every snapshot of the repository, oldest first."""
         answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
         return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
 
     def restore(self, snapshot: str) -> tuple[str, ...]:
-        """Make new indices of what a snapshot holds of ours, and point the aliases at them.
+        """Restore a snapshot into new indices, and point the aliases at them.
 
-        What was deleted since is deleted in them first, where the register in use still tells. The
-        indices in use are removed in the step that moves the aliases; gives the new ones' names.
+        Documents missing in the current register are deleted in them first. The old indices are
+        removed; returns the names of the new ones.
         """
         fresh = self.bring_back(snapshot, _stamp())
         swap: list[Json] = []
@@ -92,7 +92,7 @@ class Snapshots:
         return tuple(fresh.values())
 
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
-        """Make indices of a snapshot beside those in use, less what was deleted since; by alias."""
+        """Restore a snapshot without deleted documents; return its new indices by alias."""
         held = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")["snapshots"][0]["indices"]
         fresh = {}
         for alias, kind in self._kinds.items():
@@ -121,9 +121,9 @@ class Snapshots:
         return fresh
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Bring a snapshot back beside what is in use, and remove it; digests of both.
+        """Restore a snapshot next to the current indices and remove it; return both digests.
 
-        They are equal where nothing but deletions came since.
+        They are equal if there were only deletions since.
         """
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
@@ -137,7 +137,7 @@ class Snapshots:
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
-                if hit["_id"] != LOADER:  # whose turn it is to load is no content
+                if hit["_id"] != LOADER:  # the load lease is not content
                     line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
                     found.update(line.encode())
         return found.hexdigest()
@@ -173,7 +173,7 @@ class Snapshots:
 
 
 def _stamp() -> str:
-    """Return a time stamp for names, in microseconds so that no two restores share one."""
+    """Return a time stamp for names, unique by microseconds."""
     return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
 
 

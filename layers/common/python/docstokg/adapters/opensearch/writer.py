@@ -1,4 +1,4 @@
-"""Loading chunks and facts into OpenSearch: bulks, and what a load notes in the mapping."""
+"""Writer of chunks and facts into OpenSearch, with load notes in the mapping."""
 
 import base64
 import contextlib
@@ -48,11 +48,11 @@ BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 REMARKED = 100
-"""Chunks that are read at once to be marked; each has kilobytes of vectors."""
+"""Chunks that are read at once to be marked."""
 
 
 class OpenSearchWriter:
-    """The loading side; whole chunks in bulk, made searchable by `close_load`."""
+    """The write side; chunks are written in bulk and searchable after `close_load`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class OpenSearchWriter:
         self._server = Server(**connection)
         self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
         self._lease = LoadLease(self._server, name, self._telemetry)
-        self._stale = True  # what was put may not be searchable yet
+        self._stale = True  # written documents may not be searchable yet
 
     @contextlib.contextmanager
     def hold(
@@ -76,7 +76,7 @@ class OpenSearchWriter:
         run: str = "",
         more: bool = False,
     ) -> Iterator[None]:
-        """Take the lease in the store; see `LoadLease`."""
+        """Hold the lease in the store; see `LoadLease`."""
         self._lease.acquire(wait_s, waiting, run)
         try:
             self._await_shards()
@@ -92,12 +92,12 @@ class OpenSearchWriter:
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Make the indices when absent, note the load and the vector space; see the port."""
+        """Create missing indices, and store the load's id and vector space; see the port."""
         first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
         if embedding_model and dimension:
             first |= {"embedding_model": embedding_model, "dimension": dimension}
         first["sparse_model"] = sparse_model
-        # Facts before chunks: who finds the chunks' notes finds both, whenever a load was killed.
+        # Facts first: notes in the chunk index then imply that both indices exist.
         for kind, alias in reversed(self._aliases()):
             notes = self._ensured(kind, alias, first)
             if notes["docstokg"] != TEMPLATE_VERSION:
@@ -123,7 +123,7 @@ class OpenSearchWriter:
         self._note(notes | {"unfinished_load": run_id})
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Read fingerprints by id; see the port."""
+        """Return fingerprints by id; see the port."""
         fingerprints: dict[str, str] = {}
         for start in range(0, len(uuids), PAGE):
             answer = self._call(
@@ -140,10 +140,10 @@ class OpenSearchWriter:
         return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        """Write chunks in bulk.
+        """Write chunks in bulk, each entirely or not at all.
 
-        When the server refuses one for good, those this call created are removed again and the
-        error is raised; each chunk is written whole or not at all.
+        If the server permanently refuses one, those that this call created are removed and it
+        raises.
         """
         self._bulk(
             self._name,
@@ -151,9 +151,10 @@ class OpenSearchWriter:
         )
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; every chunk it has afterwards carries one generation.
+        """Change a stored document; all its chunks get the same generation.
 
-        One that only gains chunks keeps the generation it has.
+        A document that only gains chunks keeps its generation. Returns the number of removed
+        chunks.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
@@ -186,14 +187,14 @@ class OpenSearchWriter:
         return [doc["_source"] for doc in documents_there(answer)]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
-        """Write facts in bulk, with the same promise as `put`."""
+        """Write facts in bulk, with the guarantees of `put`."""
         self._bulk(
             facts_alias(self._name),
             ((namespaced(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
         )
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """List the chunks of one document, sorted."""
+        """Return the chunk uuids of one document, sorted."""
         terms = {"namespace": namespace, "facets": facet("doc_id", doc_id)}
         return tuple(hit["_id"] for hit in self._scan(self._name, terms, "uuid", False))
 
@@ -214,7 +215,7 @@ class OpenSearchWriter:
         return removed
 
     def close_load(self) -> None:
-        """Refresh, so that all is searchable; every bulk was already made durable."""
+        """Refresh, so that all is searchable; every bulk request was already durable."""
         self._refresh()
         notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
         if notes is not None:
@@ -242,7 +243,7 @@ class OpenSearchWriter:
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Refuse: an index here has one vector space."""
+        """Raise `Misconfigured`: an index here has one vector space."""
         raise Misconfigured(
             f"index {self._name!r} has one encoder: load into another DOCSTOKG_INDEX_NAME with "
             f"{model!r}, and give that name to what asks"
@@ -257,9 +258,9 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Return an index's notes; make it with `first` where it is absent.
+        """Return an index's notes; create it with `first` if missing.
 
-        The server may still be making what a load asked for that was killed since.
+        The server may still be creating it for a killed load.
         """
         notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
         if notes is not None:
@@ -272,7 +273,7 @@ class OpenSearchWriter:
         return notes
 
     def _await_shards(self) -> None:
-        """Wait until what exists can be read: the server may just be making or moving it."""
+        """Wait until the indices, possibly being created or moved, are readable."""
         until = time.monotonic() + SHARDS_S
         for _, alias in self._aliases():
             while not self._is_readable(alias, time.monotonic() >= until):
@@ -292,7 +293,7 @@ class OpenSearchWriter:
         return True
 
     def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
-        """Make an index; that it is there already is an answer with `error`."""
+        """Create an index; an existing one is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": notes}
         if kind == "chunks" and (dimension := notes.get("dimension")):
@@ -315,7 +316,7 @@ class OpenSearchWriter:
     def _scan(
         self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
     ) -> Iterator[Json]:
-        """Yield every hit in the order of `key`, a page at a time."""
+        """Yield every hit in the order of `key`."""
         if self._stale:
             self._refresh()
         exact = [
@@ -343,7 +344,7 @@ class OpenSearchWriter:
         return removed
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
-        """Index (a document) or delete (None) by id; count what was made, replaced or removed."""
+        """Index (a document) or delete (None) by id; return the number of changes."""
         self._lease.check()
         self._stale = True
         done = 0
@@ -359,7 +360,7 @@ class OpenSearchWriter:
                     batch, size = [], 0
             return done + (self._send(alias, batch, created) if batch else 0)
         except DocsToKGError:
-            with contextlib.suppress(DocsToKGError):  # the first error is the one to report
+            with contextlib.suppress(DocsToKGError):  # report the first error
                 if created:
                     self._send(alias, [(name, None) for name in created], [])
             raise
@@ -379,7 +380,7 @@ class OpenSearchWriter:
             try:
                 text = "\n".join(lines) + "\n"
                 answer = self._call("POST", f"/{alias}/_bulk", text, {"filter_path": BULK_ANSWER})
-            except QuotaExceeded:  # the whole of it: the server is short of memory
+            except QuotaExceeded:  # the whole request: the server is short of memory
                 if attempt == BULK_TRIES - 1:
                     raise
                 continue
@@ -399,7 +400,7 @@ class OpenSearchWriter:
                     if outcome["result"] == "created":
                         created.append(name)
                     done += document is not None or outcome["result"] == "deleted"
-            if refusals:  # only now is it known what else of this batch was created
+            if refusals:  # all created documents of the batch are known now
                 raise refusals[0]
             if not left:
                 return done
@@ -419,16 +420,15 @@ _SEARCHED = (
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
-    """Return a chunk as it is searched and, in one stored field, as it is read.
+    """Return a chunk with its searched fields and one stored field for readers.
 
-    The server would take a chunk's whole source apart to give a part of it: its vector and its
-    tokens are ten times what a reader wants.
+    Reading a part of the source would parse all of it, including the vectors, ten times its size.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})
     fields["facets"] = list(facets(fields, chunk.topics, chunk.metadata))
     vectors: Json = {}
-    if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
+    if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zero vectors have no direction
         compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
         vectors = {"vector": numbers(chunk.vector), "compact": compact}
     searched = {name: fields[name] for name in _SEARCHED}

@@ -1,4 +1,4 @@
-"""Finished responses in one SQLite file, for a laptop."""
+"""Response cache in one SQLite file."""
 
 import time
 from pathlib import Path
@@ -12,13 +12,13 @@ _TABLE = (
 
 
 class SqliteCache:
-    """The ResponseCache port on SQLite; each call opens its own short connection."""
+    """A `ResponseCache` on SQLite; each call opens its own short connection."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
-        """Return (request hash, body) of an entry that has not expired, or None."""
+        """Return (request hash, body) of an unexpired entry, or None."""
         with transaction(self._path, _TABLE, timeout_s, write=False) as db:
             row = db.execute(
                 "SELECT request_hash, body FROM response WHERE key = ? AND expires > ?",
@@ -27,7 +27,7 @@ class SqliteCache:
         return None if row is None else (row[0], row[1])
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Keep a body for `ttl_s` seconds and drop what has expired."""
+        """Store a body for `ttl_s` seconds and delete expired entries."""
         now = time.time()
         with transaction(self._path, _TABLE, timeout_s) as db:
             db.execute("DELETE FROM response WHERE expires <= ?", (now,))

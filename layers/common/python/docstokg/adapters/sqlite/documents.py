@@ -1,6 +1,6 @@
-"""The register of documents beside the embedded index, in the same SQLite file."""
+"""Document register in the SQLite file of the index."""
 
-# ruff: noqa: S608 - names of tables are written here, values are bound
+# ruff: noqa: S608 - table names are constants, values are bound
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _TABLES = (
 
 
 class SqliteRegister:
-    """A `DocumentRegister`; without a file, or before the first document, it is empty."""
+    """A `DocumentRegister`; empty without a file or before the first document."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -46,7 +46,7 @@ class SqliteRegister:
             )
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """List a page of records by doc_id, without their texts."""
+        """Return a page of records by doc_id, without their texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? AND doc_id > ? "
             "ORDER BY doc_id LIMIT ?",
@@ -55,7 +55,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Read the records of some documents, without their texts."""
+        """Return the records of documents, without their texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? "
             "AND doc_id IN (SELECT value FROM json_each(?))",
@@ -64,7 +64,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Read the text a converter made."""
+        """Return the text from a converter, or None."""
         rows = self._read(
             "SELECT text FROM index_documents WHERE namespace = ? AND doc_id = ?",
             (namespace, doc_id),
@@ -72,7 +72,7 @@ class SqliteRegister:
         return rows[0][0] if rows else None
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
-        """Read the file a document was."""
+        """Return the original file of a document, or None."""
         query = "SELECT content FROM index_originals WHERE namespace = ? AND doc_id = ?"
         rows = self._read(query, (namespace, doc_id))
         return rows[0][0] if rows else None
@@ -89,7 +89,7 @@ class SqliteRegister:
                 db.executemany(f"DELETE FROM {table} WHERE namespace = ? AND doc_id = ?", names)
 
     def namespaces(self) -> tuple[str, ...]:
-        """List the namespaces that hold documents."""
+        """Return the namespaces that contain documents."""
         rows = self._read(
             "SELECT DISTINCT namespace FROM index_documents WHERE namespace <> '' ORDER BY 1", ()
         )

@@ -1,6 +1,6 @@
-"""The knowledge graph in SQLite, read side: a laptop answers without a graph server."""
+"""The knowledge graph in SQLite, read side."""
 
-# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+# ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
 import sqlite3
@@ -45,11 +45,11 @@ from docstokg.domain.visibility import required
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
 MAX_MENTIONS = 20_000
-"""Mentions of opened chunks that a slice reads."""
+"""Maximum mentions of selected chunks that a slice reads."""
 
 
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
-"""Columns of an entity that a slice reads; the vector would be half a page each."""
+"""Covering index of a slice's columns; rows with vectors fill half a page."""
 
 _ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (
@@ -62,8 +62,7 @@ Row = tuple[Any, ...]
 class SqliteGraph:
     """A `KnowledgeGraph` in one SQLite file; one read-only connection per thread.
 
-    A file that is missing, replaced, damaged or never loaded is `Unavailable`; the progress
-    handler ends a statement at its deadline with `Timeout`.
+    Raises `Unavailable` for a missing, replaced, damaged or never loaded file, and `Timeout`.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -71,7 +70,7 @@ class SqliteGraph:
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Alias look-up and one hop around what is opened, all from one snapshot."""
+        """Look up aliases and return their one-hop neighbourhood, from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.slice(request)
 
@@ -79,7 +78,7 @@ class SqliteGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Chunks and related entities of `frontier`, all from one snapshot."""
+        """Return chunks and related entities of `frontier`, from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.widen(frontier, request)
 
@@ -87,7 +86,7 @@ class SqliteGraph:
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Read visible entities by id (any case), sorted by id."""
+        """Return visible entities by id (case-insensitive), sorted by id."""
         with self._reading(scope, timeout_s) as reader:
             return tuple(sorted(reader.entities(reader.rows_of_ids(ids))))
 
@@ -101,12 +100,12 @@ class SqliteGraph:
 
     @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each visible id to the stored vector of its name; those without are left out."""
+        """Map each visible id to the stored vector of its name; ids without one are skipped."""
         with self._reading(scope, timeout_s) as reader:
             return reader.vectors(ids)
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the graph's counts, as noted by the last finished load."""
+        """Return the graph's counts after the last finished load."""
         with self._sessions.use(time.monotonic() + timeout_s) as connection:
             query = "SELECT value FROM graph_meta WHERE key = 'counts'"
             row = connection.execute(query).fetchone()
@@ -127,7 +126,7 @@ class SqliteGraph:
 
 
 class _Reader:
-    """One call's view of the file: a connection inside a transaction, and the caller's scope."""
+    """A connection inside a transaction, and the caller's scope."""
 
     def __init__(self, connection: sqlite3.Connection, scope: Scope) -> None:
         self._run = connection.execute
@@ -138,14 +137,14 @@ class _Reader:
         self._allowed_sql, self._allowed_values = self._allowed()
         is_free = self._allowed_sql == "TRUE"
         self._joined = "" if is_free else " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
-        self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
+        self._places: dict[int, int] | None = None  # ranks of preferred chunks, computed on demand
 
     def _any_closed(self) -> bool:
         closed = "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1"
         return self._run(closed, (self._space,)).fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
-        """SQL that holds iff the caller may see chunk `c`."""
+        """Return SQL for chunks `c` that the caller may see."""
         if self._sees_all:
             return "TRUE", ()
         return (
@@ -155,7 +154,7 @@ class _Reader:
         )
 
     def _allowed(self) -> tuple[str, tuple[str, ...]]:
-        """SQL that holds iff chunk `c` is seen and meets the request's filter as well."""
+        """Return SQL for visible chunks `c` that match the filter."""
         parts, values = [self._seen_sql], list(self._seen_values)
         for group in required(self._scope.filter):
             parts.append(
@@ -199,7 +198,7 @@ class _Reader:
         return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
 
     def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
-        """Read (group, chunk) of the visible chunks of documents, then of topics."""
+        """Return (group, chunk) of visible chunks of documents and topics."""
         members: list[tuple[str, int]] = []
         places = self._places_of(request) if request.groups else {}
         for kind, text in (
@@ -249,7 +248,7 @@ class _Reader:
         return [(row[0], current[row[2]], bool(row[1])) for row in cursor if row[2] in current]
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
-        """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
+        """Return visible rows by id (case-insensitive), in the given order."""
         folded = dict.fromkeys(identifier.casefold() for identifier in ids)
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
@@ -261,7 +260,7 @@ class _Reader:
         return self._visible(cursor)
 
     def _current(self, rows: Sequence[Row]) -> list[Row]:
-        """Follow obsolete terms to what replaces them, where that is visible."""
+        """Replace obsolete terms by their visible successors."""
         now = list(rows)
         for _ in range(REDIRECT_DEPTH):
             old = {row[0]: row[5] for row in now if row[4] and row[5]}
@@ -275,7 +274,7 @@ class _Reader:
         return list({row[0]: row for row in now}.values())
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
-        """Keep entities that are listed or that a visible chunk mentions."""
+        """Return listed entities and those mentioned by visible chunks."""
         every = self._sees_all
         return [
             row
@@ -292,7 +291,7 @@ class _Reader:
         return int(counted.fetchone()[0])
 
     def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
-        """Make contract entities of rows."""
+        """Convert rows to contract entities."""
         every = self._sees_all
         return [
             SliceEntity(
@@ -329,7 +328,7 @@ class _Reader:
         )
 
     def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
-        """Read what the opened chunks mention, as `Mentioned`; a visible chunk makes it visible."""
+        """Return the entities that selected chunks mention, as `Mentioned`."""
         typed, values = self._typed(request)
         cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
@@ -344,7 +343,7 @@ class _Reader:
         return cursor.fetchall()
 
     def _mentioning(self, entity: int, size: int, which: str = "") -> list[int]:
-        """Read the first visible chunks of an entity, most focused first."""
+        """Return an entity's first visible chunks, most focused first."""
         if size <= 0:
             return []
         text = (
@@ -355,7 +354,7 @@ class _Reader:
         return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
 
     def _about(self, row: Row, request: SliceRequest) -> list[int]:
-        """Read the chunks about an entity: the preferred ones first, then the most focused."""
+        """Return chunks about an entity: preferred, then most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
         chunks, places = self._mentioning(row[0], MAX_HEADED, _ABOUT), self._places_of(request)
@@ -372,7 +371,7 @@ class _Reader:
         return self._places
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
-        """Read (place, neighbour), both directions, the heaviest relations of each entity."""
+        """Return (place, neighbour) by heaviest relations."""
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
@@ -391,7 +390,7 @@ class _Reader:
         return pairs
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
-        """SQL that holds iff relation `name` is visible and of a wanted type."""
+        """Return SQL for relations `name` that are visible and wanted."""
         parts, values = [], []
         if request.relations is not None:
             parts.append(f"{name}.type_key IN (SELECT value FROM json_each(?))")
@@ -405,7 +404,7 @@ class _Reader:
         return " AND ".join(parts) or "TRUE", tuple(values)
 
     def _rows(self, keys: Sequence[int], read: dict[int, Row]) -> dict[int, Row]:
-        """Read the rows of visible entities by key, those that are not `read` yet."""
+        """Return visible rows by key, reading those not in `read`."""
         more = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
             (_array(key for key in keys if key not in read),),
@@ -416,25 +415,25 @@ class _Reader:
     def _assemble(
         self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
     ) -> GraphSlice:
-        """Read the chosen chunks and every edge among what is chosen, and to what is known."""
+        """Read the chosen chunks and their edges."""
         chunks = {key: read[key] for key in choice.chunks if key in read}
         chunks |= self._chunks([key for key in choice.chunks if key not in read])
-        # Keys sort as uuids do, so that what is read by them hardly needs sorting.
+        # Keys sort like uuids, so rows are almost sorted.
         uuids = {key: chunks[key][1] for key in sorted(chunks)}
         names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
         names_json = _array(names)
         mentions = self._mentions_among(uuids, names, names_json)
         return GraphSlice(
-            entities=tuple(sorted(self.entities(rows.values()))),  # by id: no two share it
+            entities=tuple(sorted(self.entities(rows.values()))),  # ids are unique
             chunks=tuple(sorted(SliceChunk(*row[1:]) for row in chunks.values())),
-            mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
+            mentions=tuple(sorted(mentions)),  # (uuid, entity) is unique
             relations=self._relations_among(rows, names, names_json, request),
         )
 
     def _mentions_among(
         self, uuids: dict[int, str], names: dict[int, str], names_json: str
     ) -> list[SliceMention]:
-        """Read what the chunks mention of the entities."""
+        """Return the mentions of these entities by these chunks."""
         rows = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
@@ -449,11 +448,11 @@ class _Reader:
     def _relations_among(
         self, rows: dict[int, Row], names: dict[int, str], names_json: str, request: SliceRequest
     ) -> tuple[SliceRelation, ...]:
-        """Read the relations that have both ends in `names` and one of them in `rows`."""
+        """Return relations within `names` with an end in `rows`."""
         if len(names) < 2 or not rows:
             return ()
         chosen, values = self._relation_sql(request, "r")
-        # What was known before has its relations among itself already.
+        # Relations between known entities were returned before.
         keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
         relations: list[Row] = []
         for here, there, ends in (("source", "target", names_json), ("target", "source", keys)):
@@ -472,7 +471,7 @@ class _Reader:
         )
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Read names and synonyms of visible entities."""
+        """Return names and synonyms of visible entities."""
         rows = self.rows_of_ids(ids)
         cursor = self._run(
             "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
@@ -485,7 +484,7 @@ class _Reader:
         }
 
     def vectors(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Read vectors of visible entities."""
+        """Return vectors of visible entities."""
         text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
         rows = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
         return {identifier: vector for identifier, vector in rows if vector is not None}

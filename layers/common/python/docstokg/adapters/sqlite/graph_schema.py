@@ -1,4 +1,4 @@
-"""Tables of the embedded knowledge graph, beside the index in one SQLite file."""
+"""Tables of the knowledge graph, in the SQLite file of the index."""
 
 import sqlite3
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from docstokg.errors import Unavailable
 
 SCHEMA_VERSION = 3
-"""3: a mention says whether the chunk is about the entity; an entity counts what it heads."""
+"""3: mentions have `about`, entities count the chunks about them."""
 
-# Integer keys are hashes of the identities, so that nothing has to be looked up while loading and
-# every order by key is the same for the same content. `degree` = entities the chunk mentions; it
-# comes before the chunk in the key, so that a hub's most focused chunks are read first.
+# Integer keys are hashes of identities: loads need no lookups, and equal content has equal order.
+# `degree` = entities of the chunk; it precedes the chunk in the key, to read a hub's most focused
+# chunks first.
 TABLES = """
 CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS graph_chunks (
@@ -58,7 +58,7 @@ CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, t
 CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
 
-# Files of earlier versions have no such table: the writer adds it, and the next load fills it.
+# Missing in older files: the writer adds it, the next load fills it.
 NAMES_TABLE = """
 CREATE TABLE IF NOT EXISTS graph_names (
   chunk INTEGER PRIMARY KEY, namespace TEXT NOT NULL, names TEXT NOT NULL)
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS graph_names (
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
-    """Refuse to read another layout than this version's: `Unavailable`, with what helps."""
+    """Raise `Unavailable` if the file has the layout of another version."""
     row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
     if row is not None and row[0] != str(SCHEMA_VERSION):
         raise Unavailable(

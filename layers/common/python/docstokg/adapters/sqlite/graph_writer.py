@@ -1,6 +1,6 @@
-"""The knowledge graph in SQLite, write side: a batch is whole or absent, repeats change nothing."""
+"""The knowledge graph in SQLite, write side: batches are atomic and idempotent."""
 
-# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+# ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
 import sqlite3
@@ -61,7 +61,7 @@ class SqliteGraphWriter:
                     insert(run, "graph_topics", UPSERT, **own)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
-        """Write entities with their aliases, replacing by id; counts of mentions stay."""
+        """Write entities with their aliases, replacing by id; mention counts are kept."""
         with self._writing() as run:
             for entity in entities:
                 key = entity_key(entity.namespace, entity.id)
@@ -80,9 +80,9 @@ class SqliteGraphWriter:
                     insert(run, "graph_aliases", UPSERT, entity=key, **own)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
-        """Write relations, replacing by (source, type, target, evidence); bare ends are made.
+        """Write relations, replacing by (source, type, target, evidence); create missing ends.
 
-        A bare end counts as listed when the relation needs no chunk to be believed.
+        A created end counts as listed if the relation has no evidence chunk.
         """
         with self._writing() as run:
             for item in relations:
@@ -107,7 +107,7 @@ class SqliteGraphWriter:
                 insert(run, "graph_aliases", "INSERT OR IGNORE", **own, preferred=0)
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
-        """Replace all mentions of each given chunk uuid; of several places the first is kept."""
+        """Replace all mentions of each given chunk uuid; only an entity's first place is kept."""
         with self._writing() as run:
             self._drop_mentions(run, [chunk_key(uuid) for uuid in mentions])
             for uuid, records in mentions.items():
@@ -135,7 +135,7 @@ class SqliteGraphWriter:
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted.
 
-        An obsolete term's names lead to the term that replaces it.
+        Names of obsolete terms lead to their successors.
         """
         connection = self._connection()
         replaced = self._replacements(connection, namespace)
@@ -195,7 +195,7 @@ class SqliteGraphWriter:
                 yield uuid, names
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        """Map chunks to the ends of the relations they are evidence for; others are skipped."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
         entities: dict[str, set[str]] = {}
         for key, source, target in self._connection().execute(
@@ -209,7 +209,7 @@ class SqliteGraphWriter:
         return entities
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
-        """List the entities that most chunks mention, most first, then by id."""
+        """Return the most mentioned entities, by mentions, then by id."""
         rows = self._connection().execute(
             "SELECT id, name, type, open_mentions + closed_mentions AS mentions,"
             " open_heads + closed_heads FROM graph_entities WHERE namespace = ? AND mentions > 0"
@@ -233,7 +233,7 @@ class SqliteGraphWriter:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        """Remove chunks with mentions and relations, then unsupported entities."""
         with self._writing() as run:
             if uuids is None:
                 return self._delete_namespace(run, namespace)
@@ -277,7 +277,7 @@ class SqliteGraphWriter:
         return int(gone.rowcount)
 
     def _refresh(self, run: "_Run") -> None:
-        """Count mentions of touched entities anew and drop those that nothing supports."""
+        """Recount changed entities and delete unsupported ones."""
         run(
             "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
             " AND NOT listed"
@@ -305,7 +305,7 @@ class SqliteGraphWriter:
         run("DELETE FROM graph_dirty")
 
     def close_load(self) -> None:
-        """Count what was touched, forget what nothing supports, and make it durable."""
+        """Recount changed entities, delete unsupported ones, and make all durable."""
         with self._writing() as run:
             self._refresh(run)
             counts = {
@@ -340,7 +340,7 @@ class SqliteGraphWriter:
     def _records[Record: Contract](
         self, kind: type[Record], query: str, namespace: str
     ) -> Iterator[Record]:
-        """Read rows whose columns are the fields of a contract."""
+        """Yield rows whose columns are a contract's fields."""
         cursor = self._connection().execute(query, (namespace,))
         names = [column[0] for column in cursor.description]
         for row in cursor:

@@ -1,6 +1,6 @@
-"""The embedded search index, read side: a laptop answers without a search server."""
+"""The search index in SQLite, read side."""
 
-# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+# ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
 import sqlite3
@@ -60,7 +60,7 @@ Mask = NDArray[np.bool_]
 
 
 class SqliteIndex:
-    """A `SearchIndex` over one file; channels run side by side, each with its own failure."""
+    """A `SearchIndex` over one file; channels run in parallel and fail independently."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -72,10 +72,10 @@ class SqliteIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Answer every channel at once.
+        """Search every channel in parallel.
 
-        Scores: bm25 of the words, dot product of the sparse weights with the question's side
-        times each token's rarity in the namespace, cosine of the vectors.
+        Scores: bm25 of the words; dot product of the sparse weights with the query weights times
+        each token's rarity in the namespace; cosine of the vectors.
         """
         if not queries:
             return ()
@@ -92,22 +92,22 @@ class SqliteIndex:
 
     @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Read chunks by uuid in one query; what the scope hides is missing."""
+        """Return chunks by uuid in one query; invisible ones are missing."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
     @across(mappings)
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Read the compact vectors of sentences by chunk, in one query."""
+        """Return the compact sentence vectors of chunks, in one query."""
         return self._in_worker(lambda until: self._sentences(uuids, scope, until), timeout_s)
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
-        """Count what is there, and say which spaces it is in."""
+        """Return counts and vector spaces."""
         return self._in_worker(self._describe, timeout_s)
 
     def generation(self, timeout_s: float) -> str | None:
-        """Read what `close_load` noted; see the port."""
+        """Return the id stored by `close_load`; see the port."""
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
@@ -116,7 +116,7 @@ class SqliteIndex:
         return self._in_worker(read, timeout_s)
 
     def warm(self, timeout_s: float = 30.0) -> None:
-        """Open and check the arrays before the first request has to."""
+        """Open and check the arrays before the first request."""
 
         def open_all(deadline: float) -> None:
             with self._sessions.use(deadline) as db:
@@ -128,7 +128,7 @@ class SqliteIndex:
         self._in_worker(open_all, timeout_s)
 
     def close(self) -> None:
-        """End the workers; connections close with them."""
+        """Stop the workers; their connections close too."""
         self._workers.shutdown(cancel_futures=True)
 
     def _in_worker(self, work: Callable[[float], Answer], timeout_s: float) -> Answer:
@@ -136,7 +136,7 @@ class SqliteIndex:
         return self._wait(self._workers.submit(work, deadline), deadline)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
-        """Wait until the deadline and a grace: a worker that keeps it still has to say so."""
+        """Wait for the deadline plus a grace period for the worker's error."""
         try:
             return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
         except NotYet as exc:
@@ -272,14 +272,14 @@ class SqliteIndex:
         return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
-        """Return the namespace's rows, None if it is empty.
+        """Return the namespace's rows, None if empty.
 
-        `Unavailable` for chunks that were loaded without this encoder or by an unfinished load.
+        Raises `Unavailable` for chunks without this encoder or of an unfinished load.
         """
         rows = section.rows(ns)
         if rows.start < rows.stop:
             return rows
-        # What is not English has no sparse weights, and has lost none.
+        # Non-English chunks have no sparse weights by design.
         if context.filled and not (context.languages and "keys" in section.arrays):
             raise Unavailable(f"no chunk of namespace {context.scope.namespace!r} can be found so")
         return None
@@ -287,7 +287,7 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Return which rows the scope shows; None if it hides nothing of the namespace."""
+        """Return a mask of visible rows, None for all."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -308,11 +308,11 @@ class SqliteIndex:
         ns: int,
         context: "_SearchContext",
     ) -> tuple[Hit, ...]:
-        """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
+        """Return uuid and compact vector of the best rows still present."""
         condition, values = visible(context.scope, ns)
         found = {int(ids[place]): float(scores[place]) for place in best}
         values["rows"] = json.dumps(list(found))
-        # CROSS JOIN: given a free hand, SQLite prefers to walk the whole namespace.
+        # CROSS JOIN: otherwise SQLite scans the whole namespace.
         with self._sessions.use(context.deadline) as db:
             rows = db.execute(
                 "SELECT r.id, r.uuid, v.compact FROM json_each(:rows) AS best "
@@ -338,7 +338,7 @@ class SqliteIndex:
         return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
 
     def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
-        """Select what the scope shows of these chunks."""
+        """Return the visible rows of these chunks."""
         with self._sessions.use(deadline) as db:
             space = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
@@ -364,7 +364,7 @@ class SqliteIndex:
             ).fetchall()
             chunks, facts = notes.get("chunks"), notes.get("facts")
             if chunks is None or facts is None or "dirty" in notes:
-                # Counting takes milliseconds, and every question asks: finished loads note it.
+                # Counting takes milliseconds, so loads store the counts.
                 chunks, facts = db.execute(
                     "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
                 ).fetchone()
@@ -394,10 +394,10 @@ class SqliteIndex:
 
 @dataclass(frozen=True)
 class _SearchContext:
-    """Values that all channels of one search share.
+    """Values shared by all channels of a search.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
-    `dense`: where its vectors are. `languages`: what it holds beside English.
+    `dense`: section of its vectors. `languages`: without English.
     """
 
     scope: Scope
@@ -429,17 +429,17 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
 
 
 def match_expression(words: Sequence[str]) -> str:
-    """Write an FTS5 expression of quoted words joined by OR.
+    """Return an FTS5 expression of quoted words joined by OR.
 
-    No operator of the query language can be reached from a question.
+    Quoting makes operators of the query language unreachable.
     """
     return " OR ".join(f'"{word}"' for word in words)
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
-    """Multiply row by row, shape (n,), in blocks between which the deadline is looked at.
+    """Return each row's dot product, shape (n,), checking the deadline between blocks.
 
-    Rounded, so that equal vectors score equally wherever they stand in a block; -2 is hidden.
+    Rounded, so that equal vectors score equally in any block; masked rows score -2.
     """
     query = unpack(vector)
     if len(query) != matrix.shape[1]:
@@ -454,13 +454,13 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
             block: Any = slice(start, start + SCAN_ROWS)
         else:
             block = places[start : start + SCAN_ROWS]
-        # Row by row: half the time of a matrix product here, and no threads that fight for cores.
+        # Half the time of a matrix product, without BLAS threads.
         scores[block] = np.round(np.vecdot(matrix[block], query), SCORE_DECIMALS)
     return scores
 
 
 def best_rows(scores: Floats, size: int, floor: float) -> list[int]:
-    """List the places of the `size` highest scores above `floor`; rows are in uuid order."""
+    """Return the positions of the `size` highest scores above `floor`; ties in uuid order."""
     places = np.flatnonzero(scores > floor)
     if len(places) > size:
         least = np.partition(scores[places], len(places) - size)[len(places) - size]

@@ -1,7 +1,7 @@
-"""Arrays beside the index file, mapped into memory: what SQL would be too slow to scan.
+"""Memory-mapped arrays next to the index file, for scans too slow in SQL.
 
-They are derived: the rows of the index are the truth, a finished load writes the arrays anew into
-`<path>.d/<generation>/`, and only then names that folder in the index.
+They are derived from the rows of the index: a finished load writes new arrays into
+`<path>.d/<generation>/`, and then stores that folder's name in the index.
 """
 
 import fcntl
@@ -40,9 +40,9 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lets one process at a time load into an index file; the others wait for its end.
+    """Lets one process at a time load into an index file.
 
-    The system gives the lock back when a process is killed. Within a process it is not felt.
+    The system releases a killed process's lock. Threads of one process are not excluded.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,9 +50,9 @@ class LoadLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self, timeout_s: float, waiting: Callable[[int], None] | None = None) -> None:
-        """Wait until no other process loads; `Timeout` after `timeout_s`.
+        """Wait until no other process loads; raise `Timeout` after `timeout_s`.
 
-        `waiting` is called every second with the seconds waited since the call before.
+        `waiting` is called every second with the seconds since its last call.
         """
         if self._file is not None:
             return
@@ -98,7 +98,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Section:
-    """One channel's arrays as they were when opened and checked."""
+    """One channel's arrays as opened and checked."""
 
     arrays: Mapping[str, NDArray[Any]]
     namespaces: Mapping[str, tuple[int, int]]
@@ -107,14 +107,14 @@ class Section:
     folder: Path
 
     def rows(self, ns: int) -> Rows:
-        """Return the rows of a namespace; none when it has none."""
+        """Return the rows of a namespace, empty if it has none."""
         start, stop = self.namespaces.get(str(ns), (0, 0))
         return Rows(start, stop, self.arrays["ids"][start:stop], self.arrays["acl"][start:stop])
 
     def unchanged(self) -> bool:
         """Return whether the files are still those that were checked.
 
-        Reading a mapped file that was cut short would end the process, so this is asked first.
+        Call it first: reading a mapped file that was truncated would crash the process.
         """
         try:
             return all(_signature(self.folder / name) == sign for name, sign in self.seen.items())
@@ -123,7 +123,7 @@ class Section:
 
 
 class ArrayFiles:
-    """The arrays of the generation an index names, opened once and checked before every use."""
+    """The arrays of the current generation, checked before every use."""
 
     def __init__(self, path: Path) -> None:
         self._folder = arrays_folder(path)
@@ -131,7 +131,7 @@ class ArrayFiles:
         self._open: dict[str, tuple[str, Section]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
-        """Return a section of the named generation; `Unavailable` when its files are not whole."""
+        """Return a section of a generation; raise `Unavailable` if its files are damaged."""
         lock = self._locks.setdefault(name, threading.Lock())
         if not lock.acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
@@ -170,7 +170,7 @@ class ArrayFiles:
 
 
 class GenerationWriter:
-    """A folder of arrays in the making; nothing of it counts until the index names it."""
+    """A new folder of arrays, unused until the index stores its name."""
 
     def __init__(self, path: Path) -> None:
         self._root = arrays_folder(path)
@@ -193,7 +193,7 @@ class GenerationWriter:
         }
 
     def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return one array to be filled, mapped, so that it may exceed memory."""
+        """Return one array to fill; it is mapped, so it may exceed memory."""
         file = f"{section}-{name}.bin"
         self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -204,7 +204,7 @@ class GenerationWriter:
         return np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=shape)
 
     def finish(self) -> str:
-        """Write the manifest and see everything on the disk; give the generation's name."""
+        """Write the manifest, sync everything to disk, and return the generation's name."""
         for section in self._sections.values():
             for file, about in section["files"].items():
                 path = self.folder / file
@@ -220,12 +220,12 @@ class GenerationWriter:
         return self.name
 
     def discard(self) -> None:
-        """Remove a folder that will not be named."""
+        """Remove a folder that will not be used."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def remove_other_generations(path: Path, keep: set[str]) -> None:
-    """Remove what killed loads left, and what is two loads old; readers keep what they mapped."""
+    """Remove generations of killed and older loads; readers keep their mappings."""
     root = arrays_folder(path)
     if root.is_dir():
         for folder in root.iterdir():
@@ -236,7 +236,7 @@ def remove_other_generations(path: Path, keep: set[str]) -> None:
 def _mapped(path: Path, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
     if not int(np.prod(shape)):
         return np.zeros(shape, dtype=dtype)
-    # A plain view: slicing the subclass costs microseconds, thousands of times.
+    # Slicing a memmap costs microseconds more than slicing a plain view.
     return np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape)).view(np.ndarray)
 
 
@@ -256,10 +256,7 @@ def _checksum(path: Path) -> int:
 def _write_rows(
     db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Write `ids` and `acl` of a section from a query of (id, ns, acl) in final order.
-
-    Returns the ids and their namespaces by row.
-    """
+    """Write `ids` and `acl` of a section from a sorted query of (id, ns, acl); return ids, ns."""
     ids: list[int] = []
     spaces: list[int] = []
     lists: list[int] = []
@@ -288,7 +285,7 @@ def dense_section(size: int, dimension: int) -> str:
 
 
 def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    """Write the vectors of all chunks in the order of rows, a matrix for each dimension."""
+    """Write the vectors of all chunks in row order, a matrix for each dimension."""
     sizes = db.execute("SELECT DISTINCT length(vector) / 4 FROM index_vectors").fetchall()
     for size in {dimension, *(row[0] for row in sizes)}:
         tail = (
@@ -306,10 +303,10 @@ def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int)
 
 
 def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
-    """Turn rows of (tokens, weights) into postings ordered by namespace, token and row.
+    """Convert rows of (tokens, weights) to postings ordered by namespace, token and row.
 
-    `keys` holds namespace << 32 | token, sorted; `starts` where each key's postings begin, and
-    one more for the end; a posting is its row and its weight.
+    `keys`: sorted namespace << 32 | token; `starts`: the start of each key's postings, and the end
+    of the last; a posting is its row and its weight.
     """
     tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
     ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")
@@ -324,7 +321,7 @@ def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
     del tokens, weights
     rows = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
     keys = np.repeat(spaces << 32, counts) | all_tokens
-    # Stable, and the input is in the order of rows: postings of one key stay in that order.
+    # Stable: postings of a key stay in row order.
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     _save(files, "sparse", "keys", distinct.astype("<i8"))

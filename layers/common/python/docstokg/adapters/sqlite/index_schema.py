@@ -1,6 +1,6 @@
-"""Tables of the embedded search index, beside the graph in one SQLite file, and their rows."""
+"""Tables of the search index, in the SQLite file of the graph, and their rows."""
 
-# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+# ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
 import sqlite3
@@ -16,11 +16,11 @@ from docstokg.domain.visibility import facet, required
 from docstokg.errors import Misconfigured, NotLoaded
 
 SCHEMA_VERSION = "3"
-"""3: headings and options are searched, sentences have vectors; numbered as the other stores."""
+"""3: headings and options are searched, sentences have vectors; shared by all stores."""
 
-# `index_rows` is narrow on purpose: a word query looks at one row per match. Ids are never used
-# twice, so whatever an array file remembers of a replaced chunk finds nothing. Word indexes
-# are one per namespace: statistics of words then never leak from one tenant to another.
+# `index_rows` is narrow: a word query reads one row per match. Ids are never reused, so array
+# entries of replaced chunks match nothing. Each namespace has its own word index, so that
+# statistics do not leak between tenants.
 TABLES = """
 CREATE TABLE IF NOT EXISTS index_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_namespaces (
@@ -48,14 +48,14 @@ CREATE TABLE IF NOT EXISTS index_facts (
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
 LANGUAGES = "languages/"
-"""Before a namespace: the note `LANGUAGE=PASSAGES ...` of all that were written there."""
+"""Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
 SPACE = "space/"
-"""Before a namespace: the note `DIMENSION MODEL`, where it has not those of the index."""
+"""Key prefix of a namespace's own note `DIMENSION MODEL`."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 _COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")
 STORED_FIELDS = ChunkText.model_fields.keys() - set(_COLUMNS)
-"""Fields of a chunk that have no column of their own."""
+"""Chunk fields without own columns."""
 
 
 def words_table(ns: int) -> str:
@@ -69,7 +69,7 @@ def fact_words_table(ns: int) -> str:
 
 
 def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
-    """Make both word indexes of a namespace; they hold no copy of the texts."""
+    """Create both word indexes of a namespace, without copies of the texts."""
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {words_table(ns)} USING fts5("
         f"title, headings, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"
@@ -92,7 +92,7 @@ def searched_words(title: str, headings: str, text: str, language: str) -> tuple
 
 
 def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]:
-    """Read the model and the dimension of a namespace's vectors, 0 where it has none."""
+    """Return model and dimension of a namespace's vectors, 0 without."""
     dimension, _, model = notes.get(SPACE + namespace, "").partition(" ")
     if model:
         return model, int(dimension)
@@ -100,13 +100,13 @@ def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]
 
 
 def rest_of(chunk: ChunkRecord) -> str:
-    """Write the fields without a column of their own as canonical JSON."""
+    """Return the fields without own columns as canonical JSON."""
     rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
-    """Read a row of `uuid, compact` and every column of `index_chunks`."""
+    """Return the chunk of a row of `uuid, compact` and all columns of `index_chunks`."""
     rest = json.loads(row["rest"])
     own = {name: row[name] for name in _COLUMNS}
     own |= {name: rest[name] for name in STORED_FIELDS if name in rest}
@@ -114,12 +114,12 @@ def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
 
 
 def acl_column(acl: tuple[str, ...]) -> str | None:
-    """Write an access list: None when everybody may see the row."""
+    """Return an access list as JSON; None if the row is public."""
     return json.dumps(sorted(set(acl)), ensure_ascii=False) if acl else None
 
 
 def visible(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
-    """Write the one rule of visibility as a condition on `r` (index_rows), with its values."""
+    """Return the visibility condition on `r` (index_rows), with its values."""
     parts, values = _seen("r", scope, ns)
     groups = list(required(scope.filter))
     if scope.doc_ids is not None:
@@ -134,9 +134,9 @@ def visible(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
 
 
 def visible_fact(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
-    """Write the rule for `f` (index_facts), which carries its evidence chunk's acl and document.
+    """Return the visibility condition on `f` (index_facts), with its values.
 
-    The request's filter is left out: a fact is a place to start from, not a citation.
+    The request's filter is not applied: a fact is a starting point, not a citation.
     """
     parts, values = _seen("f", scope, ns)
     if scope.doc_ids is not None:
@@ -160,7 +160,7 @@ def _json(values: object) -> str:
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
-    """Refuse what is no index of this version; give the size the file had after a load."""
+    """Raise an error for another layout; return the file's size after its last load."""
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
         raise NotLoaded(f"{path} holds no index: {HOW}")

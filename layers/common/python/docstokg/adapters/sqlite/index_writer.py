@@ -1,6 +1,6 @@
-"""Loading the embedded search index: every call is one transaction, whole chunks or nothing."""
+"""Writer of the search index in SQLite: every call is one transaction."""
 
-# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+# ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
 import secrets
@@ -47,7 +47,7 @@ LOAD_WAIT_S = 3600.0
 
 
 class SqliteIndexWriter:
-    """An `IndexWriter`; the file, its folder and the tables are made by `open_load`."""
+    """An `IndexWriter`; `open_load` creates the file, its folder and the tables."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -65,8 +65,8 @@ class SqliteIndexWriter:
         run: str = "",
         more: bool = False,
     ) -> Iterator[None]:
-        """Lock the index for this process; the system frees it however the process ends."""
-        # The lock is of the process: tasks of one run that share it take turns by themselves.
+        """Lock the index for this process; the system releases it when the process ends."""
+        # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             self._load_lock.acquire(wait_s, waiting)
             self._held = True
@@ -84,9 +84,9 @@ class SqliteIndexWriter:
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Note the load and the spaces it writes; `Misconfigured` when they are other ones.
+        """Store the load's id and spaces; raise `Misconfigured` if the spaces differ.
 
-        While another process loads into this file it waits: up to an hour, then `Timeout`.
+        Waits up to an hour for another process's load, then raises `Timeout`.
         """
         self._load_lock.acquire(LOAD_WAIT_S)
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ class SqliteIndexWriter:
             _note(db, "unfinished", run_id)
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to the fingerprint it was stored with."""
+        """Map each stored uuid to its fingerprint."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT r.uuid, c.fingerprint FROM index_rows r "
@@ -131,7 +131,7 @@ class SqliteIndexWriter:
             _note(db, "dirty", "1")
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document in one transaction."""
+        """Change a stored document in one transaction; return the number of removed chunks."""
         with self._transaction() as db:
             ns = _known_namespace(db, change.namespace)
             if ns is not None:
@@ -142,7 +142,7 @@ class SqliteIndexWriter:
             return removed
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
-        """Write facts, replacing by id, all or none; an unchanged fact is left as it is."""
+        """Write facts, replacing by id, all or none; unchanged facts are skipped."""
         if not facts:
             return
         with self._transaction() as db:
@@ -151,7 +151,7 @@ class SqliteIndexWriter:
                 _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """List the chunks of one document, sorted."""
+        """Return the chunk uuids of one document, sorted."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT r.uuid FROM index_facets a "
@@ -162,7 +162,7 @@ class SqliteIndexWriter:
             return tuple(row[0] for row in rows)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove chunks with the facts they state (None: the whole namespace); count them."""
+        """Remove chunks with the facts they state (None: the namespace); return their number."""
         with self._transaction() as db:
             ns = _known_namespace(db, namespace)
             if ns is None:
@@ -179,16 +179,16 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self) -> None:
-        """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
+        """Rebuild the arrays after any change, store their name, and sync to disk.
 
-        The write lock is held meanwhile: no chunk can change between arrays and rows.
+        The write lock is held meanwhile, so arrays and rows stay consistent.
         """
         self._close(lambda db: None)
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace a namespace's vectors in the transaction that names the new arrays."""
+        """Replace a namespace's vectors in the transaction that activates the new arrays."""
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:
@@ -294,7 +294,7 @@ class SqliteIndexWriter:
         self.close()
 
     def _generation_is_there(self, generation: str | None) -> bool:
-        """Return whether the named arrays are whole, so that a repeated load repairs damage."""
+        """Return whether the arrays are intact."""
         if generation is None:
             return False
         try:
@@ -305,7 +305,7 @@ class SqliteIndexWriter:
         return True
 
     def _checkpoint(self) -> None:
-        """Move the log into the file: only then is its size the size it must have."""
+        """Move the log into the file, which fixes its size."""
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -317,7 +317,7 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; only `open_load` makes a file, the rest needs one."""
+        """Yield the connection; raise `Unavailable` without a file."""
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
@@ -332,7 +332,7 @@ class SqliteIndexWriter:
             with self._reading() as db, immediate(db):
                 yield db
         except BaseException:
-            # Token ids of a transaction that did not happen must not be used again.
+            # Token ids of a rolled back transaction are invalid.
             self._token_ids.clear()
             raise
 
@@ -395,7 +395,7 @@ class SqliteIndexWriter:
             table = words_table(ns)
             title, headings, text = (chunk_row[key] for key in _WORDS)
             words = searched_words(title, headings, text, rest.get("language", ""))
-            # A word index without texts of its own must be told the words it is to forget.
+            # A contentless FTS5 table needs the deleted words.
             db.execute(
                 f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
                 "VALUES ('delete', ?, ?, ?, ?)",
@@ -426,7 +426,7 @@ _CHUNK_TABLES = (
 
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
-    """Write a fact unless it is there already; tell whether anything changed."""
+    """Write a fact unless unchanged; return whether it was written."""
     values = {
         "acl": acl_column(fact.acl),
         "evidence": fact.evidence_uuid,
@@ -508,7 +508,7 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    """Return whether a namespace has another space than the index; its first load notes it."""
+    """Return whether a namespace has its own space, set by its first load."""
     notes = _notes(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False
@@ -528,7 +528,7 @@ def _has_own_space(
 
 
 def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
-    """Add passages to the note, from which none is taken: it serves for shares."""
+    """Add passages to the note, which is used only for shares."""
     for namespace in {name for name, _ in written}:
         key = LANGUAGES + namespace
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})

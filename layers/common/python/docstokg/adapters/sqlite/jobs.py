@@ -1,4 +1,4 @@
-"""Jobs of a laptop's server, in a store file of their own: they outlive whoever works on them."""
+"""Jobs of a local server, in their own SQLite file."""
 
 import sqlite3
 import time
@@ -10,7 +10,7 @@ from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
 BUSY_S = 5.0
 KEPT_S = 7 * 24 * 3600.0
-"""How long a finished job can be asked about; what it was given to do goes at its end."""
+"""Seconds that a finished job is kept, without its input."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS job (
@@ -22,15 +22,15 @@ CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace);
 
 
 class SqliteJobs:
-    """A `JobQueue`, and the worker's side of it; the file is made by the first job."""
+    """A `JobQueue` with the worker's operations; created by the first job."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def add(self, order: JobOrder) -> bool:
-        """Queue a job; False when MAX_QUEUED of its namespace wait."""
+        """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch(mode=0o600)  # it holds what people upload
+        self.path.touch(mode=0o600)  # it contains uploads
         with self._writing() as db:
             db.execute(
                 "DELETE FROM job WHERE state IN ('done', 'failed') AND changed < ?",
@@ -55,19 +55,18 @@ class SqliteJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Return the state of a job."""
+        """Return the state of a job, or None."""
         rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
     def unfinished(self) -> bool:
-        """Return whether a job waits, or was begun and not ended."""
+        """Return whether a job is queued or running."""
         return bool(self._read("SELECT 1 FROM job WHERE state IN ('queued', 'running') LIMIT 1"))
 
     def take(self) -> tuple[JobOrder, int] | None:
-        """Begin or go on with a job: the oldest of the namespace whose last turn is longest ago.
+        """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Gives it and how often it was begun before without getting anywhere. For the one process
-        that works on jobs.
+        Returns the job and its failed attempts. Only one process may work on jobs.
         """
         if not self.path.exists():
             return None
@@ -97,15 +96,15 @@ class SqliteJobs:
             )
 
     def go_on(self, job: Job, rest: JobOrder) -> None:
-        """Keep what a turn of a job did, and what is left; nothing of a job that was cancelled."""
+        """Store a turn's result and the remaining work; a cancelled job is unchanged."""
         self._keep(job, rest.model_dump_json())
 
     def finish(self, job: Job) -> None:
-        """Keep how a job ended, and forget what it was given; one that was cancelled stays so."""
+        """Store a job's result and delete its input; a cancelled job is unchanged."""
         self._keep(job, None)
 
     def cancel(self, job_id: str) -> None:
-        """End a job that has not ended; what it has loaded stays."""
+        """Cancel an unfinished job; documents it has loaded are kept."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("

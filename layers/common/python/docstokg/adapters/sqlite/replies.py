@@ -1,4 +1,4 @@
-"""Replies of language models to loads, kept for good: they were paid for."""
+"""Language model replies of loads, kept permanently to save cost."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,9 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) 
 
 
 class SqliteReplies:
-    """A `ReplyStore` in one SQLite file that only its owner can read (mode 0600).
+    """A `ReplyStore` in one SQLite file with mode 0600, as replies reveal passages.
 
-    Replies tell what passages say, so the file is as private as the passages. Each `put` is on
-    disk when it returns: what a killed load has paid for is not asked again.
+    Each `put` is on disk when it returns, so that a killed load does not repeat paid calls.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,13 +27,13 @@ class SqliteReplies:
             return dict(db.execute(query, (json.dumps(list(keys)),)).fetchall())
 
     def put(self, replies: Mapping[str, str]) -> None:
-        """Keep replies."""
+        """Store replies."""
         rows = sorted(replies.items())
         with transaction(self._private(), _TABLE, _BUSY_S) as db:
             db.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)
 
     def _private(self) -> Path:
-        """Return the file; it is created with its mode while it is empty."""
+        """Return the path of the file, created with mode 0600."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(mode=0o600)

@@ -1,6 +1,6 @@
-"""SQLite files under a deadline, while another process may load, lock or break them."""
+"""SQLite sessions with deadlines, for files that may be locked or damaged."""
 
-# ruff: noqa: S608 - names of tables are written here
+# ruff: noqa: S608 - table names are constants
 
 import sqlite3
 import threading
@@ -19,15 +19,15 @@ HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 Execute = Callable[..., sqlite3.Cursor]
 Check = Callable[[sqlite3.Connection, Path], int]
-"""Refuses a file of another layout; gives the size in bytes the file had after its last load."""
+"""Raises an error for another layout; returns the size after the last load, in bytes."""
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a kind of file is read.
 
-    `what` it should hold, for messages. `steps`: of SQLite's machine between two looks at the
-    clock. `cache_kib`: pages each thread's connection may keep. `columns`: rows know their names.
+    `what`: its content, for messages. `steps`: virtual machine steps between deadline checks.
+    `cache_kib`: page cache of each thread's connection. `columns`: rows have column names.
     """
 
     what: str
@@ -38,7 +38,7 @@ class Reading:
 
 
 class Sessions:
-    """One read connection per thread; it is replaced when the file is not the one it opened."""
+    """One read connection per thread, replaced when the file changes."""
 
     def __init__(self, path: Path, reading: Reading) -> None:
         self._path, self._reading = path, reading
@@ -46,9 +46,10 @@ class Sessions:
 
     @contextmanager
     def use(self, deadline: float) -> Iterator[sqlite3.Connection]:
-        """Lend this thread's connection until `deadline` (monotonic seconds).
+        """Yield this thread's connection until `deadline` (monotonic seconds).
 
-        `Unavailable` when there is nothing to read, `Timeout` when it is locked or too slow.
+        Raises `Unavailable` if there is nothing to read, `Timeout` if the file is locked or too
+        slow.
         """
         left = deadline - time.monotonic()
         if left <= 0:
@@ -56,7 +57,7 @@ class Sessions:
         try:
             session = self._session(deadline)
             session.clock.deadline = deadline
-            # The lock is given up a little before the deadline: the caller has to be told, too.
+            # Lock waits end before the deadline, so that the error arrives in time.
             session.connection.execute(f"PRAGMA busy_timeout = {max(1, int(left * 950) - 5)}")
             yield session.connection
         except sqlite3.Error as exc:
@@ -78,7 +79,7 @@ class Sessions:
         except OSError as exc:
             self._local.session = None
             raise Unavailable(f"{self._path} cannot be read: {exc}") from exc
-        # Pages that a connection remembers would hide that the file was overwritten in place.
+        # Cached pages would hide an overwritten file.
         identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
         if session is None or session.identity != identity:
             self._local.session = None
@@ -92,7 +93,7 @@ class Sessions:
 
 
 class _Clock:
-    """The deadline that a statement checks; a class of its own, so that there is no cycle."""
+    """A statement's deadline; a separate class avoids a reference cycle."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
@@ -103,14 +104,14 @@ class _Clock:
 
 
 class Closing(sqlite3.Connection):
-    """A connection that closes when its thread ends or its owner is deleted."""
+    """A connection that closes with its thread or owner."""
 
     def __del__(self) -> None:
         self.close()
 
 
 def opened(path: Path, wait_s: float) -> sqlite3.Connection:
-    """Open a file to write; who reads it is not kept waiting meanwhile."""
+    """Open a file for writing, in WAL mode, so that readers do not wait."""
     connection = sqlite3.connect(
         path, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=Closing
     )
@@ -121,7 +122,7 @@ def opened(path: Path, wait_s: float) -> sqlite3.Connection:
 
 @contextmanager
 def immediate(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Make what is written meanwhile one transaction: all of it or nothing."""
+    """Run the block as one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -134,9 +135,9 @@ def immediate(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 def prepared(
     path: Path, wait_s: float, tables: str, notes: str, version: str
 ) -> sqlite3.Connection:
-    """Open a store's file to load into; a new one gets its `tables` and notes their `version`.
+    """Open a store's file for a load; create its `tables` and store their `version` if new.
 
-    `Misconfigured` for one of another version, which is left as it is.
+    Raises `Misconfigured` for another version; that file is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = opened(path, wait_s)
@@ -161,7 +162,7 @@ def prepared(
 
 
 class _Session:
-    """A connection with its deadline; closed when its thread ends or the file is replaced."""
+    """A connection with its deadline."""
 
     def __init__(
         self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading
@@ -189,9 +190,9 @@ class _Session:
 def transaction(
     path: Path, tables: str, wait_s: float, *, write: bool = True, make: bool = True
 ) -> Iterator[sqlite3.Connection]:
-    """Lend a connection of its own in one transaction, the tables made: all of it or nothing.
+    """Yield a new connection in one transaction, after creating the tables.
 
-    Without `make` the file must be there.
+    Without `make` the file must exist.
     """
     address = f"file:{quote(str(path))}?mode={'rwc' if make else 'rw'}"
     try:
@@ -204,7 +205,7 @@ def transaction(
             for statement in filter(str.strip, tables.split(";")):
                 db.execute(statement)
             yield db
-            db.execute("COMMIT")  # closing rolls back what was not
+            db.execute("COMMIT")  # closing rolls back uncommitted changes
     except sqlite3.Error as exc:
         raise translated(exc, path) from exc
     except OSError as exc:
@@ -212,7 +213,7 @@ def transaction(
 
 
 def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
-    """Write a row by its columns' names; give its id."""
+    """Write a row by column names; return its id."""
     return int(run(_insertion(table, how, *row), row).lastrowid or 0)
 
 
@@ -226,7 +227,7 @@ UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Return the error of our tree for a SQLite error."""
+    """Return our error for a SQLite error."""
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_INTERRUPT:

@@ -1,6 +1,6 @@
-"""Counts per caller that the processes of one server share.
+"""Counts per caller, shared by the processes of one server.
 
-One small SQLite file that lives as long as the server; its loss costs agreement, never an answer.
+The SQLite file lives as long as the server; without it, processes count separately.
 """
 
 import time
@@ -15,13 +15,13 @@ _TABLE = (
 
 
 class SqliteCounter:
-    """The CallCounter port between the processes of one machine."""
+    """A `CallCounter` for the processes of one machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Add one to a count that is kept for `ttl_s` seconds; the new count."""
+        """Add one to a count that expires after `ttl_s` seconds; return the new count."""
         now = time.time()
         with transaction(self._path, _TABLE, timeout_s) as db:
             db.execute("DELETE FROM counts WHERE until <= ?", (now,))

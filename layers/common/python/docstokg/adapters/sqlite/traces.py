@@ -1,4 +1,4 @@
-"""Retrieval traces in the embedded graph's file: a laptop keeps them where the chunks are."""
+"""Retrieval traces in the SQLite file of the graph."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS trace_supported_by (
   PRIMARY KEY (query, uuid)) WITHOUT ROWID;
 """
 EDGES = ("trace_retrieved", "trace_focused_on", "trace_supported_by")
-# As in Neo4j an edge needs both its ends: what was deleted meanwhile is left out.
+# As in Neo4j an edge needs both ends.
 IS_CHUNK = "EXISTS (SELECT 1 FROM graph_chunks WHERE chunk = :chunk AND uuid = :uuid)"
 RETRIEVED = (
     f"INSERT OR REPLACE INTO trace_retrieved SELECT :query, :uuid, :rank, :score WHERE {IS_CHUNK}"
@@ -40,13 +40,13 @@ FOCUSED = (
 
 
 class SqliteTraces:
-    """The TraceStore port on the graph's SQLite file; each call opens its own short connection."""
+    """A `TraceStore` on the graph's SQLite file; each call opens its own short connection."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; again changes nothing."""
+        """Write all messages or none; repeats change nothing."""
         with self._transaction(timeout_s) as db:
             for message in messages:
                 _write(db, message)
@@ -80,7 +80,7 @@ class SqliteTraces:
         )
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove queries asked before, with all that hangs on them; count them."""
+        """Remove queries before this time with their edges; return their number."""
         with self._transaction(timeout_s) as db:
             for edges in EDGES:
                 db.execute(
@@ -95,7 +95,7 @@ class SqliteTraces:
 
 
 def _write(db: sqlite3.Connection, message: TraceMessage) -> None:
-    """A session is its queries: it begins with the first and is gone with the last."""
+    """Write one trace; a session exists as long as it has queries."""
     query = message.request_id
     by_rank = {hit["rank"]: hit["uuid"] for hit in message.retrieved}
     cited = [(rank, by_rank[rank]) for rank in message.supported_by if rank in by_rank]

@@ -1,4 +1,4 @@
-"""Cache of vectors by the hash of their text: encoders take hours, a disk seconds."""
+"""Cache of encoder output by the hash of the text."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ BUSY_S = 0.1
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
 MOST_BYTES = 512 << 20
-"""When the entries exceed it, the quarter that expires first is removed."""
+"""Above this size, the quarter that expires first is deleted."""
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS vectors "
@@ -96,7 +96,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         return self.inner.model
 
     def warm(self) -> None:
-        """Load the wrapped model where it has something to load."""
+        """Load the wrapped model if necessary."""
         warm = getattr(self.inner, "warm", None)
         if warm is not None:
             warm()
@@ -109,10 +109,9 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Return the value of each text; missing ones are computed once and stored.
+        """Return each text's value; missing ones are computed once and stored.
 
-        `read` returns None for an entry that cannot be used. Values computed before a `Timeout`
-        stay in the cache.
+        `read` returns None for an unusable entry. Values computed before a `Timeout` are kept.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
@@ -120,7 +119,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         entries = {key: read(value) for key, value in self._cache.get(keys).items()}
         known = {key: value for key, value in entries.items() if value is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        # Shortest first, so that batches are of even length.
+        # Sorted by length, so that batches need little padding.
         todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
         for part in batched(todo, WRITE_THROUGH, strict=False):
             made = compute([text for _, text in part], _left(deadline))
@@ -156,7 +155,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per question, stored apart if the encoder treats questions apart."""
+        """Return one vector per question, cached separately if encoded differently."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)

@@ -1,4 +1,4 @@
-"""Names in chunks: titles, headings, abbreviations and names that a recogniser finds."""
+"""Names in chunks: titles, headings, abbreviations and recogniser output."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from docstokg.loading.read.raw_input import RawChunk
 from docstokg.ports import NameFinder
 
 RULE = "capitals-4"
-"""What finds names where no pipeline is installed; the number changes when its rules do."""
+"""Version of the fallback rule; increase it when the rule changes."""
 
 TITLE = "Title"
 HEADING = "Heading"
@@ -29,11 +29,11 @@ FOUND = "Found"
 """Place of a name that the recogniser found in the text."""
 
 NameRow = tuple[str, str, str]
-"""A name as it is written, its kind or "", and another form of it or ""."""
+"""A name as written, its kind or "", and another form of it or ""."""
 
 
 class ChunkName(NamedTuple):
-    """A name in a chunk: see `NameRow`. `place`: `HEADING`, `FOUND` or "" (kept in any case)."""
+    """A name in a chunk: see `NameRow`. `place`: `HEADING`, `FOUND` or "" (always kept)."""
 
     surface: str
     kind: str = ""
@@ -49,7 +49,7 @@ class NamesRecord(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "NamesRecord":
-        """Parse what `text` returned; "" has no digest."""
+        """Parse the output of `text`; "" has no digest."""
         digest, names = json.loads(text) if text else ("", ())
         return cls(digest, [ChunkName(*name) for name in names])
 
@@ -59,7 +59,7 @@ class NamesRecord(NamedTuple):
 
 
 def naming_digest(recogniser: str, chunk: RawChunk) -> str:
-    """Return a hash of the data that the names of a chunk are read from, given mentions apart."""
+    """Return a hash of a chunk's inputs for names, except given mentions."""
     finder = "" if has_own_mentions(chunk) else recogniser
     place = (chunk.title, chunk.document_name, chunk.doc_id, chunk.section)
     content = json.dumps([finder, chunk.text, *place])
@@ -69,7 +69,7 @@ def naming_digest(recogniser: str, chunk: RawChunk) -> str:
 class Labels(NamedTuple):
     """Section labels of a namespace.
 
-    `common`: folded section labels of many documents. `parts`: those that title no document.
+    `common`: folded section labels of many documents. `parts`: those that are no document's title.
     """
 
     common: Set[str] = frozenset()
@@ -89,18 +89,18 @@ class Labels(NamedTuple):
         return cls(many, many - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
-        """List the names of the title and of the section heading of a chunk."""
+        """Return the names of a chunk's title and section heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
     def heading(self, section: str | None) -> str | None:
-        """Return the name in a section label, None if many documents have that label."""
+        """Return the name in a section label, None if many documents have it."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
     def names(self, found: Iterable[ChunkName]) -> Iterator[NameRow]:
-        """Yield the names of a chunk that are no labels of parts of documents."""
+        """Yield the names of a chunk that are not labels of document parts."""
         for surface, kind, other, place in found:
             labels = {HEADING: self.common, FOUND: self.parts}.get(place)
             if not labels or fold(surface) not in labels:
@@ -108,7 +108,7 @@ class Labels(NamedTuple):
 
 
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
-    """Return the uuids that a load writes, replaces or removes; `removed`: ids of documents."""
+    """Return the uuids that a load writes, replaces or removes; `removed`: doc_ids."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
@@ -124,13 +124,13 @@ def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
 
 
 def installed_recogniser(context: Context) -> str:
-    """Return the name of the recogniser that can read texts here."""
+    """Return the name of the recogniser of this process."""
     finder = context.stores.names
     return RULE if finder is None else finder.model
 
 
 def recogniser_of(context: Context) -> str:
-    """Return the name of the recogniser of this load: the stored one if it loads no chunk."""
+    """Return the load's recogniser: the stored one if it loads no chunk."""
     stored = context.stores.graph_writer.recogniser(context.namespace)
     if stored and not context.staging.count("chunk"):
         return stored
@@ -152,7 +152,7 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
-    """Return the names of each chunk; they depend on nothing but the chunk and `finder`."""
+    """Return each chunk's names, which depend only on chunk and `finder`."""
     found = found_names(finder, batch)
     return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 
@@ -176,15 +176,12 @@ def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName
 
 
 def has_own_mentions(chunk: RawChunk) -> bool:
-    """Tell whether a chunk came with its mentions: then nothing is read from its text."""
+    """Return whether a chunk has given mentions; then its text is not searched."""
     return chunk.mentions is not None
 
 
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
-    """Return the names that `finder`, or else a rule, finds in each text, once per chunk.
-
-    A chunk that came with its mentions has none: nothing is read from its text.
-    """
+    """Return the names found by `finder` or a rule, none for chunks with given mentions."""
     texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
         new = iter(finder.find(texts) if texts else ())
@@ -196,10 +193,7 @@ def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[S
 
 
 def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:
-    """Return the fields of a stored chunk that naming and linking read.
-
-    `is_given`: its mentions came with it, so nothing is read from its text.
-    """
+    """Return a stored chunk's fields for naming; `is_given`: it has given mentions."""
     return RawChunk(
         id=chunk.chunk_id,
         doc_id=chunk.doc_id,

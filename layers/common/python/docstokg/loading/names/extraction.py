@@ -1,4 +1,4 @@
-"""A language model reads the triples of a load's chunks: asked once a text, never unasked."""
+"""Extract triples from a load's chunks by a language model, with consent and cached replies."""
 
 import hashlib
 import threading
@@ -23,21 +23,21 @@ from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.ports import LanguageModel, ReplyStore
 
 BATCH = 64
-"""Chunks whose kept replies are looked up together, and that are asked about together."""
+"""Number of chunks per cache lookup and per round of requests."""
 
 IN_A_ROW = 8
-"""Calls that fail one after the other, in any passage, before no more are made."""
+"""Consecutive failed calls after which no more are made."""
 
 PAUSES_S = (2.0, 8.0)
-"""Before a call is made again that was refused because of too many."""
+"""Pauses in seconds before a call is repeated after `QuotaExceeded`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What asking would send: chunks, characters and tokens of their texts and the instructions.
+    """Expected requests: chunks, characters and tokens of their texts and the instructions.
 
-    `cached`: chunks whose reply is there already. `restricted`: chunks left out because of their
-    acl. `cost_usd` None: the model's price is not known.
+    `cached`: chunks with a stored reply. `restricted`: chunks skipped because of their acl.
+    `cost_usd`: None if the model's price is unknown.
     """
 
     model: str
@@ -52,9 +52,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Who is asked, about what, and who may say no.
+    """Model, reply store and consent callback of an extraction.
 
-    `restricted`: chunks with an acl are sent as well. `parallel`: calls at once; each may take
+    `restricted`: also send chunks with an acl. `parallel`: concurrent calls, each limited to
     `timeout_s` seconds.
     """
 
@@ -68,14 +68,14 @@ class Extraction:
 
 
 class Declined(Permanent):
-    """Nobody agreed to send anything."""
+    """Consent to send texts was refused."""
 
 
 def extract(context: Context, chosen: Extraction) -> ExtractionReport:
-    """Stage the triples of every chunk of the load; `Declined` unless its owner agrees.
+    """Stage the triples of every chunk of the load; raise `Declined` without consent.
 
-    Nothing is asked where every reply is kept. A chunk whose call or reply is no good has no
-    triples and is named among the rejects; after IN_A_ROW failures in a row no more is asked.
+    Stored replies need no request and no consent. A chunk with a failed call or an invalid reply
+    has no triples and is rejected; after IN_A_ROW consecutive failures no more requests are made.
     """
     estimate = _estimated(context, chosen)
     if estimate.chunks and not chosen.agree(estimate):
@@ -130,7 +130,7 @@ def _key(model: str, text: str) -> str:
 
 
 class _Asking:
-    """Asks for what is not kept, some calls at once, until too many fail."""
+    """Requests uncached replies in parallel until too many calls fail."""
 
     def __init__(self, chosen: Extraction, report: ExtractionReport) -> None:
         self._chosen = chosen
@@ -139,7 +139,7 @@ class _Asking:
         self._lock = threading.Lock()
 
     def replies(self, texts: Sequence[str]) -> Mapping[str, str | DocsToKGError]:
-        """Give the reply to each text by its key, or why there is none."""
+        """Return reply or error of each text, by key."""
         chosen = self._chosen
         texts_by_key = {_key(chosen.model, text): text for text in texts}
         replies: dict[str, str | DocsToKGError] = dict(chosen.replies.get(list(texts_by_key)))
@@ -157,10 +157,7 @@ class _Asking:
         return replies
 
     def _reply(self, key: str, text: str) -> str | DocsToKGError:
-        """Ask about one text, and keep a whole reply before anything else is asked.
-
-        So a kill loses only the calls that are open.
-        """
+        """Request a text's triples and store a valid reply at once."""
         report = self._report
         with self._lock:
             if self._failures >= IN_A_ROW:
@@ -185,7 +182,7 @@ class _Asking:
         return completion.text
 
     def _patient(self, text: str) -> Completion:
-        """Call; again after a pause where too many calls were made."""
+        """Call the model; repeat after a pause if the quota is exceeded."""
         for pause_s in (*PAUSES_S, None):
             try:
                 return self._chosen.language_model.complete(
@@ -206,7 +203,7 @@ class _Asking:
 def _keep(
     context: Context, report: ExtractionReport, chunk: RawChunk, reply: str | DocsToKGError
 ) -> None:
-    """Stage what the reply says of the chunk, as that chunk's statements only."""
+    """Stage a reply's triples as statements of the chunk."""
     report.chunks += 1
     try:
         if isinstance(reply, DocsToKGError):

@@ -1,4 +1,4 @@
-"""Which entities a chunk mentions: those it was given, or those whose names the linker finds."""
+"""Entities that a chunk mentions: given, or found by the linker."""
 
 from bisect import bisect
 from collections.abc import Callable, Iterable
@@ -12,13 +12,13 @@ from docstokg.loading.names.naming import Names
 from docstokg.loading.read.raw_input import RawChunk
 
 MOST_HOMONYMS = 8
-"""A name of more entities than this says nothing about any of them."""
+"""Names shared by more entities are ignored."""
 
 Places = dict[str, tuple[int, int] | None]
 
 
 class MentionFinder:
-    """What a load knows of names when it says which entities a chunk mentions."""
+    """Determines a chunk's mentions from the names of a load."""
 
     def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
         self._linker = linker
@@ -26,10 +26,10 @@ class MentionFinder:
         self._labels = labels
 
     def mentions(self, chunk: RawChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
-        """List what a chunk mentions, each entity once, by id.
+        """Return the mentions of a chunk, one per entity, sorted by id.
 
-        It is about its title and its heading. Those and the ends of the edges it states are
-        mentioned too, without a place where their names do not stand in the text.
+        A chunk is about its title and heading. Those and the endpoints of its edges are mentioned
+        too, without offsets if their names are not in the text.
         """
         places: Places = {}
         heads: set[str] = set()
@@ -60,11 +60,11 @@ class MentionFinder:
 
 
 def linked(text: str, matches: Iterable[Match]) -> Places:
-    """Give each entity found its first place; names inside longer names come after those.
+    """Return the first place of each entity; names inside longer names rank last.
 
-    They count: a text about the University of Bonn is about Bonn too, for a walk over the graph.
-    Names that no list gave count only where the words are meant as a name, and not as a part of
-    an option, an address, a path or an identifier (CMAKE_PREFIX_PATH).
+    Nested names count: a text about the University of Bonn is also about Bonn. An unlisted name
+    must be written as a name and not be part of an option, address, path or identifier
+    (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
     inside = _inside_of(text)
@@ -79,7 +79,7 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
 
 
 def _inside_of(text: str) -> Callable[[Match], bool]:
-    """Give what tells whether a match lies in a longer option, address, path or identifier."""
+    """Return a predicate for matches inside options, addresses, paths or identifiers."""
     spans = addresses(text)
     starts = [start for start, _ in spans]
 

@@ -1,4 +1,4 @@
-"""Which entity a name means: a CURIE's when one claims it alone, else one of its own."""
+"""Resolve names to entities: a unique CURIE, else the name's own entity."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _SEVERAL = ""
 
 @dataclass(slots=True)
 class NamedEntity:
-    """An entity that no list gave: a title, a triple's end, or a bare id."""
+    """An entity in no list: a title, an end of a triple, or a bare id."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class NamedEntity:
     synonyms: set[str] = field(default_factory=set)
 
     def take(self, surface: str, kind: str | None, synonyms: Iterable[str]) -> None:
-        """Join what one more text says of it; the order of texts is no matter."""
+        """Merge data from another text, independent of the order."""
         self.name = better_surface(self.name, surface)
         self.type = better_kind((self.type, kind))
         self.synonyms.update(synonyms)
@@ -37,7 +37,7 @@ class Names:
         self._synonym: dict[str, str] = {}
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Take (folded key, entity id, is its preferred name); own ids are no CURIEs."""
+        """Add (folded key, entity id, is its preferred name) of CURIEs; skip other ids."""
         for key, identity, preferred in entries:
             if is_curie(identity):
                 table = self._preferred if preferred else self._synonym
@@ -52,20 +52,20 @@ class Names:
         return {key for key in keys if self.curie(key) != other.curie(key)}
 
     def curie(self, key: str) -> str | None:
-        """Find the CURIE a folded name means: the one with that name, else with that synonym."""
+        """Return the CURIE with this folded name, else with this synonym, or None."""
         return self._preferred.get(key, self._synonym.get(key)) or None
 
     def id_of_name(self, name: str) -> str:
-        """Give the entity id of a name found in a text."""
+        """Return the entity id of a name in a text."""
         return self.curie(fold(name)) or entity_id(name)
 
     def resolve(self, id_or_name: str) -> str:
-        """Give the entity id of what a file may write as an id or as a name."""
+        """Return the entity id of an id or a name in a file."""
         return id_or_name if is_id(id_or_name) else self.id_of_name(id_or_name)
 
 
 class Aliases:
-    """Everything the linker may find: what the store knows and what this load brings."""
+    """All aliases for the linker: stored ones and those of this load."""
 
     def __init__(self, stored: Iterable[Entry]) -> None:
         self._stored: dict[str, list[Entry]] = {}
@@ -76,7 +76,7 @@ class Aliases:
     def put(
         self, identity: str, name: str, synonyms: Iterable[str], leads_to: str | None = None
     ) -> None:
-        """Set the aliases of an entity of this load; a replaced one's lead to its successor."""
+        """Set the aliases of an entity of this load; `leads_to`: its successor."""
         target = leads_to or identity
         self._fresh[identity] = [
             (key, target, own and target == identity)
@@ -84,11 +84,11 @@ class Aliases:
         ]
 
     def of_curies(self) -> Iterator[Entry]:
-        """Yield the aliases of every CURIE, after what this load replaces."""
+        """Yield the aliases of every CURIE after this load."""
         return (entry for entry in self.all() if is_curie(entry[1]))
 
     def all(self) -> Iterator[Entry]:
-        """Yield every alias, this load's in place of the stored ones of the same entity."""
+        """Yield every alias; this load's replace stored ones."""
         for identity, entries in self._stored.items():
             yield from self._fresh.get(identity, entries)
         for identity, entries in self._fresh.items():
@@ -96,10 +96,10 @@ class Aliases:
                 yield from entries
 
     def for_linking(self, names: Names, labels: Labels, forgotten: Set[str]) -> Iterator[Entry]:
-        """Yield what to link, without `forgotten` own entities.
+        """Yield the aliases to link, without `forgotten` own entities.
 
-        Left out are own entities whose name a CURIE has taken over, or that are parts of many
-        documents, and plurals of what is another's own name: Johns is not John.
+        Skipped: own entities whose name now belongs to a CURIE or labels document parts, and
+        plurals that are another entity's name: Johns is not John.
         """
         own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
         names_of_others = set(own.values())
@@ -118,13 +118,13 @@ class Aliases:
 
 
 def changed_keys(before: Iterable[Entry], after: Iterable[Entry]) -> set[str]:
-    """Return the alias keys that lead to other entities after a load than before."""
+    """Return the alias keys whose entities a load changes."""
     old, new = set(before), set(after)
     return {key for key, _, _ in old ^ new}
 
 
 def desired_entities(rows: Iterable[NameRow], names: Names) -> dict[str, NamedEntity]:
-    """Return the entities that names in texts and statements mean, without listed ones, by id."""
+    """Return the own entities of names, by id, without CURIEs."""
     entities: dict[str, NamedEntity] = {}
     for surface, kind, synonym in rows:
         identity = names.id_of_name(surface)

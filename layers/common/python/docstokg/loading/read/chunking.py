@@ -1,4 +1,4 @@
-"""Where documents are cut: at headings and paragraphs, never beyond what the encoder reads."""
+"""Cut documents at headings and paragraphs, within the encoder's limit."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +11,10 @@ from docstokg.ports import PieceCounter
 
 ENCODER_PIECES = 256
 MARKS = 4
-"""The encoder's two marks, and the `. ` and ` > ` between title, headings and text."""
+"""Special tokens of the encoder and separators of its input."""
 
 CONTEXT_PIECES = 64
-"""Title and headings may take this much of what the encoder reads; outer headings go first."""
+"""Maximum pieces of title and headings; outer headings are dropped."""
 
 OVERLAP_PIECES = 24
 SEPARATOR = " > "
@@ -22,7 +22,7 @@ SEPARATOR = " > "
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with those above it; `page` where the document has pages."""
+    """A heading with those above it; `page` if the document has pages."""
 
     heading: Block | None = None
     above: tuple[Block, ...] = ()
@@ -32,7 +32,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A chunk to be: `text[start:end]`, and the headings it stands under, outermost first."""
+    """A future chunk: `text[start:end]` with its headings, outermost first."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A stretch that stays whole where it fits; `label` names it to its parts where it does not."""
+    """A range to keep whole; if split, its parts get `label`."""
 
     start: int
     end: int
@@ -58,10 +58,10 @@ def cut_document(
     anchors: dict[int, str],
     summary: tuple[int, int] | None = None,
 ) -> Iterator[Cut]:
-    """Cut `outline.text[begin:]`; cuts are in order, and overlap only inside a long sentence.
+    """Cut `outline.text[begin:]`; cuts are in order and overlap only inside a long sentence.
 
-    `anchors`: a heading's start -> its anchor. `summary`: a stretch before `begin` that comes
-    first. Everything but white space, rules and headings over nothing is in some chunk.
+    `anchors`: a heading's start -> its anchor. `summary`: a range before `begin` that comes first.
+    Cuts cover everything except white space, rules and headings without content.
     """
     cutter = _Cutter(outline.text, title, counter)
     if summary is not None:
@@ -79,11 +79,11 @@ class _Cutter:
         self._sizes: dict[tuple[str, ...], int] = {}
 
     def cut(self, section: Section, units: Sequence[_Unit]) -> Iterator[Cut]:
-        """Cut one section; its own heading is part of its first chunk's text."""
+        """Cut one section; its first chunk contains its heading."""
         over = tuple(block.label for block in section.above if block.label)
         own = (*over, section.heading.label) if section.heading and section.heading.label else over
         own = own[1:] if own and own[0] == self._title else own
-        # The first chunk has its own heading in its text, and may have room for others above it.
+        # Outer headings may fit, as the first chunk contains its own.
         room = min(self._room(own), self._room(own[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
@@ -93,7 +93,7 @@ class _Cutter:
             yield Cut(span.start, span.end, section, headings)
 
     def _packed(self, units: Sequence[_Unit], room: int, label: str) -> Iterator[tuple[Span, str]]:
-        """Put units together up to `room` pieces, about evenly; cut those that do not fit."""
+        """Join units evenly up to `room` pieces; cut larger ones."""
         soft = self._share(units, room)
         start = end = -1
         for unit in units:
@@ -112,9 +112,9 @@ class _Cutter:
             yield Span(start, end), label
 
     def _share(self, units: Sequence[_Unit], room: int) -> int:
-        """Spread a section evenly: 300 pieces are two chunks of 150, not 250 and 50."""
+        """Return an even chunk size: 300 pieces become 150 and 150."""
         total = self._size(units[0].start, units[-1].end)
-        chunks = max(1, -(-total // room))  # a private use letter may have no piece
+        chunks = max(1, -(-total // room))  # a private-use character may have no piece
         return min(room, -(-total // chunks) * 9 // 8)
 
     def _parts(self, unit: _Unit, room: int, label: str) -> Iterator[tuple[Span, str]]:
@@ -124,7 +124,7 @@ class _Cutter:
             title = unit.label or label
             used = len(self._counter.starts(title)) if title else 0
             parts = list(self._packed(inner, max(room // 2, room - used), ""))
-            # The first part holds the label's own line.
+            # The first part contains the label's own line.
             yield from (
                 (span, deeper or (title if number else label))
                 for number, (span, deeper) in enumerate(parts)
@@ -145,7 +145,7 @@ class _Cutter:
                 yield from ((span, label) for span in self._windows(unit, room))
 
     def _windows(self, unit: _Unit, room: int) -> Iterator[Span]:
-        """Cut a sentence longer than a chunk between words, each part overlapping the last."""
+        """Cut a long sentence between words, with overlaps."""
         first = bisect_left(self._starts, unit.start)
         last = bisect_left(self._starts, unit.end)
         place = first
@@ -164,7 +164,7 @@ class _Cutter:
             place = back if place < back < following else following
 
     def _word_border(self, low: int, high: int) -> int:
-        """Find the last piece at or before number `high` that begins a word; give its place."""
+        """Return the last word start up to piece `high`."""
         for number in range(high, max(low, high - 40), -1):
             if self._text[self._starts[number] - 1].isspace():
                 return self._starts[number]
@@ -191,7 +191,7 @@ class _Cutter:
 def _sections(
     outline: Outline, begin: int, anchors: dict[int, str]
 ) -> Iterator[tuple[Section, list[_Unit]]]:
-    """Yield each heading or page with what stands below it, up to the next."""
+    """Yield each heading or page with its content."""
     section = Section()
     above: list[Block] = []
     start = begin
@@ -202,7 +202,7 @@ def _sections(
             continue
         end = block.start if block is not None else len(outline.text)
         own = max(start, section.heading.end) if section.heading is not None else start
-        # A heading with nothing below it says nothing that its children do not.
+        # A heading without content adds nothing to its children.
         if any(True for _ in _units(outline.text, inner, own, end)):
             yield section, list(_units(outline.text, inner, start, end))
         if block is None:
@@ -221,9 +221,9 @@ def _sections(
 
 
 def _units(text: str, blocks: Iterable[Block], start: int, end: int) -> Iterator[_Unit]:
-    """Give blocks as units that leave nothing of `text[start:end]` out but rules and margins.
+    """Yield units that cover `text[start:end]` except rules and margins.
 
-    What stands before the first block (its heading) stays with it.
+    Text before the first block belongs to that block.
     """
     parts = list(blocks)
     places = [n for n, block in enumerate(parts) if block.kind != "gap"]

@@ -1,4 +1,4 @@
-"""Records of a load's files, after checking and before names become entities."""
+"""Records of a load's files, before names become entities."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,9 +12,9 @@ BINARY = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 @dataclass(frozen=True, slots=True)
 class RawMention:
-    """A stretch `text[start:end]` of a chunk that names `entity`: an id, or a name.
+    """A mention of `entity` (an id or a name) at `text[start:end]` of a chunk.
 
-    `about`: the chunk is about it; then there may be no stretch.
+    `about`: the chunk is about it; then offsets are optional.
     """
 
     entity: str
@@ -27,10 +27,9 @@ class RawMention:
 class RawChunk:
     """A chunk as its file has it.
 
-    `headings`: those its place in the document stands under, given to encoders and word search
-    with the title. `mentions` None = link it here. `embedding`: unit vector, float32
-    little-endian. `whole`: its document is replaced entirely. `found`: names that the recogniser
-    found in it, None if it has not read it.
+    `headings`: passed to encoders and word search with the title. `mentions`: None means that the
+    linker finds them. `embedding`: unit vector, float32 little-endian. `whole`: its document is
+    replaced entirely. `found`: names from the recogniser, None if it has not run.
     """
 
     id: str
@@ -75,10 +74,10 @@ class RawEntity:
 
 @dataclass(frozen=True, slots=True)
 class RawRelation:
-    """An edge between two ids or names, stated by chunk `evidence` or somewhere in a document.
+    """An edge between two ids or names, with evidence from a chunk or a document.
 
-    `start`, `end`: the stretch of the chunk's text, if known. `from_text`: a triple, whose ends
-    are names as a text has them.
+    `start`, `end`: offsets in the chunk's text, if known. `from_text`: a triple; its ends are
+    names.
     """
 
     source: str
@@ -96,11 +95,10 @@ class RawRelation:
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """A document that was read whole, even when nothing of it is left.
+    """A document that was read entirely, even if it is empty.
 
-    `digest`: of its text. `note`: what its owner should know. `text`: kept where a converter,
-    `converter`, made it; `original`: the file, where its pages can be shown. `named`: its id
-    is its owner's.
+    `digest`: hash of its text. `note`: message for its owner. `text`: kept if `converter` made it.
+    `original`: the file, if its pages can be displayed. `named`: its file sets its id.
     """
 
     doc_id: str
@@ -110,7 +108,7 @@ class RawDocument:
     named: bool = False
     converter: str = ""
     text: str | None = None
-    # Not in a run's rows: the bucket has it already.
+    # Not in a run's rows: the bucket already has it.
     original: Annotated[bytes | None, Field(exclude=True)] = None
     kind: Literal["document"] = "document"
 
@@ -122,4 +120,4 @@ CHUNK, ENTITY = TypeAdapter(RawChunk), TypeAdapter(RawEntity)
 ROW: TypeAdapter[tuple[int, RawRecord | str]] = TypeAdapter(
     tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
 )
-"""A line of a file, counted from 1, with its record or the reason why it has none, as JSON."""
+"""A line number from 1, with its record or reject reason, as JSON."""

@@ -1,4 +1,4 @@
-"""Every file goes through its reader into the staging area; what is wrong is put aside."""
+"""Read files into the staging area; invalid lines are rejected."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -34,10 +34,10 @@ from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
 
 MOST_PASSAGES = 100_000
-"""Of a document: what the embedded store is made for."""
+"""Maximum passages per document, the limit of the embedded store."""
 
 Row = tuple[int, RawRecord | Rejected]
-"""A line of a file, counted from 1, and what it says."""
+"""A line number, counted from 1, and its record or reject."""
 
 READERS: dict[Kind, Callable[[dict[str, Any]], RawRecord]] = {
     "chunks": read_chunk,
@@ -55,9 +55,9 @@ def stage(
     dimension: int | None,
     registry: SourceRegistry | None = None,
 ) -> int | None:
-    """Put one file's rows into `staging`; give the dimension of vectors, fixed by the first given.
+    """Stage one file's rows; return the vector dimension, set by the first vector.
 
-    `dimension`: what vectors must have already, or None.
+    `dimension`: the required dimension, or None.
     """
     name = str(file.path)
     skipped: str | None = None
@@ -96,7 +96,7 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    """Take a document's id for its text; `Rejected` when another text has it."""
+    """Claim an id for a text; raise `Rejected` if another text has it."""
     if registry is not None and (reason := registry.conflict(file, document)):
         raise Rejected(reason)
     if not staging.add_document(document.doc_id, document.digest):
@@ -109,11 +109,10 @@ def _claim(
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
-    """Yield each row of one file with its line, or the reason why it was not read.
+    """Yield each row of one file with its line, or its reject.
 
-    This is the boundary of a file for folders, uploads and the bucket run: a file that cannot be
-    opened, and a fault of ours in reading it, are one reject and do not affect other files. Only
-    errors of a dependency are raised.
+    An unreadable file, or a bug in reading it, is one reject. Only errors of a dependency are
+    raised.
     """
     try:
         yield from _rows(file, readers)
@@ -162,7 +161,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
 
 
 def _document(file: SourceFile, document: Document, readers: Readers) -> Iterator[Row]:
-    """Yield a document and its chunks, or one reject; nothing is yielded before all are cut."""
+    """Yield a document and its chunks, or one reject, once all are cut."""
     chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
     if len(chunks) == MOST_PASSAGES:
         yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")

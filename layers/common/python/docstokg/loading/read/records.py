@@ -1,4 +1,4 @@
-"""How a chunk of a file becomes the record both stores keep, and when it counts as changed."""
+"""Convert a file's chunk to store records, and detect changes."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
 
 FINGERPRINT = "3"
-"""Change it when sentence borders or stored fields change, so that chunks are written anew."""
+"""Increase it when sentence boundaries or stored fields change, to rewrite all."""
 
 
 SAME_FIELDS = tuple(
@@ -22,22 +22,22 @@ SAME_FIELDS = tuple(
     for field in fields(RawChunk)
     if field.name in ChunkRecord.model_fields and field.name != "sparse"
 )
-"""What the index keeps of a chunk as its file gave it."""
+"""Fields that the index copies from the file's chunk."""
 
 
 def text_sha256(text: str) -> str:
-    """SHA-256 of the text's UTF-8, in hex."""
+    """Return the SHA-256 of the text's UTF-8 in hex."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
-    """What the encoders see: `title. text`, or `title > heading > heading. text`."""
+    """Return the encoder input: `title. text`, or `title > heading > heading. text`."""
     place = SEPARATOR.join((title, *headings) if title else headings)
     return f"{place}. {text}" if place else text
 
 
 def chunk_record(chunk: RawChunk, namespace: str, run_id: str, **computed: Any) -> ChunkRecord:
-    """Make what the index keeps of a chunk; `computed`: fields of `ChunkRecord` by encoders."""
+    """Return the index record of a chunk; `computed`: `ChunkRecord` fields from encoders."""
     return ChunkRecord(
         uuid=chunk_uuid(namespace, chunk.id),
         chunk_id=chunk.id,
@@ -50,7 +50,7 @@ def chunk_record(chunk: RawChunk, namespace: str, run_id: str, **computed: Any) 
 
 
 def chunk_node(chunk: RawChunk | ChunkRecord, namespace: str) -> ChunkNode:
-    """Make what the graph keeps of a chunk."""
+    """Return the graph node of a chunk."""
     chunk_id = chunk.id if isinstance(chunk, RawChunk) else chunk.chunk_id
     filterable = {key: getattr(chunk, key) for key in FIELDS}
     return ChunkNode(
@@ -67,18 +67,18 @@ def chunk_node(chunk: RawChunk | ChunkRecord, namespace: str) -> ChunkNode:
 
 
 def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
-    """Name a chunk's content: `all.stated.links`.
+    """Return the fingerprint of a chunk's content: `all.stated.links`.
 
-    `stated` changes when the text, its owner or who may see it change: then edges that earlier
-    loads drew from it fall. `links` is g for given mentions, else l. `dense`, `sparse`: the
-    models that make vector and weights ("" = none; given ones are hashed).
+    `stated` changes with the text, document or acl: then edges of earlier loads from this chunk are
+    removed. `links` is g for given mentions, else l. `dense`, `sparse`: models of the vector and
+    weights ("" = none; given ones are hashed).
     """
     stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
     own = asdict(chunk)
     for key in ("mentions", "whole", "embedding", "sparse", "found", "kind"):
         del own[key]
     if not chunk.layout:
-        del own["layout"]  # the mark of a chunk that has none is that of earlier versions
+        del own["layout"]  # same fingerprint as before `layout` was added
     vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
     every = _hash([FINGERPRINT, own, vector_digest, weights])
@@ -86,7 +86,7 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
 
 
 def made_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
-    """List every fingerprint a stored chunk may have; first those of a vector made here."""
+    """Return all possible fingerprints of a stored chunk, computed vectors first."""
     whole = RawChunk(
         id=chunk.chunk_id,
         embedding=chunk.vector,
@@ -102,12 +102,12 @@ def made_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
 
 
 def same_statements(old: str, new: str) -> bool:
-    """Tell whether what a chunk states is unchanged between two fingerprints."""
+    """Return whether a chunk's statements are the same in two fingerprints."""
     return old.split(".")[1:2] == new.split(".")[1:2]
 
 
 def is_linked_here(stored: str) -> bool:
-    """Tell whether a stored chunk's mentions are found by the product's own linker."""
+    """Return whether the linker finds a stored chunk's mentions."""
     return not stored.endswith(".g")
 
 

@@ -1,4 +1,4 @@
-"""A bad line is put aside with its place and reason; the good ones around it load."""
+"""Rejects: invalid lines are recorded, and the others load."""
 
 import json
 import re
@@ -15,15 +15,15 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Rejected(LoadError):
-    """One line, or one document, cannot be loaded; `str()` is the reason."""
+    """One line or document cannot be loaded; `str()` is the reason."""
 
 
 class Postponed(Rejected):
-    """A document is read again after all others: only they tell whether its folder has moved."""
+    """A document is read again later, when moved folders are known."""
 
 
 class Unreadable(LoadError):
-    """A file cannot be opened or read; `reason` says why, `str()` of which file too."""
+    """A file cannot be read; `str()` names the file, `reason` does not."""
 
     def __init__(self, path: Path, broken: OSError) -> None:
         self.reason = f"it cannot be read: {broken.strerror}"
@@ -32,19 +32,19 @@ class Unreadable(LoadError):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Where and why something was not loaded; `line` counts from 1."""
+    """Place and reason of a rejection; `line` counts from 1."""
 
     file: str
     line: int
     reason: str
 
     def __str__(self) -> str:
-        """Give `file:line: reason` as `harmless` text."""
+        """Return `file:line: reason` as `harmless` text."""
         return harmless(f"{self.file}:{self.line}: {self.reason}")
 
 
 def fault(error: Exception) -> Rejected:
-    """Return the reject for an error that nobody foresaw, with the place in our code."""
+    """Return the reject for an unexpected error, with the place in our code."""
     if isinstance(error, MemoryError):
         return Rejected("reading it needs more memory than this process has")
     frames = traceback.extract_tb(error.__traceback__)
@@ -56,12 +56,12 @@ def fault(error: Exception) -> Rejected:
 
 
 def harmless(text: str) -> str:
-    """Show what names in a text would do to a terminal instead of letting it be done."""
+    """Return a text with escaped control characters, safe for terminals."""
     return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class RejectLog:
-    """Counts rejections, keeps the first `examples`, writes each as a JSON line to a file."""
+    """Counts rejections, keeps the first `examples`, writes each as a JSON line."""
 
     def __init__(self, path: Path | None = None, examples: int = EXAMPLES) -> None:
         self._examples = examples
@@ -72,12 +72,12 @@ class RejectLog:
         self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
         self.unlisted: set[Path] = set()
-        """Folders of a load below which some folder cannot be listed."""
+        """Source folders with a subfolder that cannot be listed."""
         self._path = path
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        """Open the file, if one was named, emptying it."""
+        """Open and empty the file, if any."""
         if self._path is not None:
             self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace")
         return self
@@ -89,12 +89,12 @@ class RejectLog:
             self._file = None
 
     def add_file(self, path: Path, reason: str, kind: str = "") -> None:
-        """Record a whole file that is not read; counted by `kind`, or else its ending."""
+        """Reject a whole file, counted by `kind` or its suffix."""
         self.unread[kind or path.suffix.lower() or "without ending"] += 1
         self.add(str(path), 1, reason)
 
     def skip(self, path: Path, reason: str) -> None:
-        """Name a file that is nobody's document: it is in the notes and the file, no rejection."""
+        """Record a skipped file, which is not a rejection."""
         self.skipped[path.suffix.lower() or "without ending"] += 1
         self.notes.append(f"{path}: {reason}, not read")
         self._write(str(path), 1, reason)

@@ -1,4 +1,4 @@
-"""Where documents come from: two folders must not fight for one id, and a gone file can go."""
+"""Sources of documents: id conflicts, moved folders, deleted files."""
 
 import datetime
 import hashlib
@@ -19,17 +19,17 @@ from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister
 
 KEY = ("", "root-key")
-"""The namespace and doc_id under which a store keeps the key of its roots' hashes."""
+"""Namespace and doc_id of the HMAC key for folder hashes in a store."""
 
 BATCH = 200
 BATCH_CHARACTERS = 50_000_000
 
 POSTED = Path("posted")
-"""Stands for the folder of documents that were in none."""
+"""Pseudo folder of posted documents."""
 
 
 class SourceRegistry:
-    """The documents of one namespace before a load, and what the load says of them."""
+    """The documents of a namespace before a load, and the load's records."""
 
     def __init__(
         self, register: DocumentRegister, namespace: str, replace: bool, run_id: str = ""
@@ -44,19 +44,19 @@ class SourceRegistry:
         self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self._moved: dict[str, str] = {}
         self.postponed: list[SourceFile] | None = None
-        """Files whose documents wait until it is known which folders have moved; None: none do."""
+        """Files postponed until moved folders are known; None: do not postpone."""
 
     def root(self, folder: Path) -> str:
-        """Give the keyed hash of a folder's real place; what is POSTED has one of its own."""
+        """Return the HMAC of a folder's resolved path; POSTED has its own."""
         if folder not in self._roots:
             place = b"posted" if folder == POSTED else os.fsencode(folder.resolve())
             self._roots[folder] = hmac.new(self._key.encode(), place, hashlib.sha256).hexdigest()
         return self._roots[folder]
 
     def conflict(self, file: SourceFile, document: RawDocument) -> str | None:
-        """Say why a document must not take its id: another folder's file has it, for other text.
+        """Return why a document cannot take its id: another folder's file has it with other text.
 
-        Ids that their owners wrote are theirs: such a document replaces the one before.
+        A document whose file sets its id replaces the stored one.
         """
         stored = self.stored.get(document.doc_id)
         if file.posted is not None:
@@ -76,7 +76,7 @@ class SourceRegistry:
         )
 
     def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
-        """Say why a posted document must not take its id; what this load wrote is its own."""
+        """Return why a posted document cannot take its id; the run's own do not conflict."""
         if stored is None or stored.run_id == self._run_id:
             return None
         if not self._replace:
@@ -85,7 +85,7 @@ class SourceRegistry:
         return None if seen else "there is no document of this id that the sender may read"
 
     def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
-        """Keep what the register will say of a document."""
+        """Stage the register record of a document."""
         root, stored = self.root(file.root), self.stored.get(document.doc_id)
         if stored is not None and not document.named and stored.sha256 == document.digest:
             self._same[root, stored.root] += 1
@@ -105,10 +105,10 @@ class SourceRegistry:
         staging.add_origin(document.doc_id, record.model_dump_json())
 
     def settle(self) -> list[str]:
-        """Find out which folders have moved, once all files were read, and say so.
+        """Detect moved folders after all files were read; return notes about them.
 
-        A folder is one loaded before if it holds more than half of that one's documents
-        unchanged, and fewer that have changed.
+        A folder was moved if it contains more than half of a stored folder's documents unchanged,
+        and more unchanged than changed ones.
         """
         self.postponed, said = None, []
         sizes = Counter(record.root for record in self.stored.values())
@@ -124,14 +124,13 @@ class SourceRegistry:
         return said
 
     def write_key(self) -> None:
-        """Keep the key of the roots' hashes, so that another process makes the same."""
+        """Store the key of the folder hashes for other processes."""
         self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
 
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
-        """Bring the register to what was loaded; unchanged documents keep run and time.
+        """Write the register; unchanged documents keep run and time.
 
-        Yields the last document's id after each batch, in their order; `after`: the last one that
-        was written before.
+        Yields the last doc_id after each batch, in order; `after`: resume after this id.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.write_key()
@@ -155,22 +154,22 @@ class SourceRegistry:
         return not stored or stored.model_dump(exclude=times) != record.model_dump(exclude=times)
 
     def of_roots(self, roots: Iterable[Path]) -> int:
-        """Count the documents that were read from these folders."""
+        """Return the number of documents read from these folders."""
         mine = self._hashes(roots)
         return sum(record.root in mine for record in self.stored.values())
 
     def _hashes(self, folders: Iterable[Path]) -> set[str]:
-        """Give the hashes of folders, and of the places they were in before."""
+        """Return the hashes of folders and of their earlier places."""
         roots = {self.root(folder) for folder in folders}
         return roots | {self._moved[root] for root in roots if root in self._moved}
 
     def gone(
         self, roots: Iterable[Path], prefix: str, staging: Staging, rejected: set[tuple[str, str]]
     ) -> list[str]:
-        """List the documents of these folders that this load did not see.
+        """Return the documents of these folders that this load did not see.
 
-        `rejected`: (root, path) of files that are there and could not be read: their documents
-        stay. Documents under another `prefix` are of another load.
+        `rejected`: (root, path) of existing files that could not be read: their documents are kept.
+        Documents with another `prefix` belong to another load.
         """
         mine = self._hashes(roots)
         seen = {doc_id for doc_id, _ in staging.origins()}
@@ -185,7 +184,7 @@ class SourceRegistry:
 
 
 def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Put rows together, at most BATCH of them and not far beyond BATCH_CHARACTERS."""
+    """Group rows by at most BATCH rows and about BATCH_CHARACTERS."""
     some: list[tuple[str, str]] = []
     for row in rows:
         some.append(row)
@@ -205,7 +204,7 @@ def every_document(register: DocumentRegister, namespace: str) -> Iterable[Docum
 
 
 def many(gone: Sequence[str], stored: int) -> bool:
-    """Tell whether so many are gone that a person should look."""
+    """Return whether over 20 % of the documents are missing."""
     return len(gone) * 5 > stored
 
 

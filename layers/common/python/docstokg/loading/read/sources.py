@@ -1,6 +1,6 @@
-"""Which files a load reads, and as what: the beginning of a name says its kind."""
+"""Find the files of a load and their kinds, by name."""
 
-# ruff: noqa: PTH113, PTH114 - these are False, too, for what no system call can reach
+# ruff: noqa: PTH113, PTH114 - these return False for paths that no system call accepts
 
 import os
 import re
@@ -19,15 +19,15 @@ Kind = Literal[
 ]
 
 LINES: tuple[Kind, ...] = ("chunks", "entities", "relations", "triples", "questions", "answers")
-"""What the beginning of a name says of JSON lines."""
+"""Kinds of JSON lines files, by the prefix of their name."""
 
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 ODD_NAME = "its name is not UTF-8, or holds a control character"
 FOLDERS = "folders"
-"""How a folder that is not read is counted among the types of files."""
+"""Type under which unread folders are counted."""
 
 EVALUATION = ("questions", "answers")
-"""What `docstokg eval` reads and `load` passes over."""
+"""Kinds for `docstokg eval`; `load` skips them."""
 
 EXPECTED = (
     "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
@@ -37,10 +37,10 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What was sent as a document instead of read from a file.
+    """A document that was sent instead of read from a file.
 
-    `fields` (title, acl, document_name) and `metadata` win over what the document says of itself.
-    `groups`: those of the sender, None for all: what they do not see they do not replace.
+    `fields` (title, acl, document_name) and `metadata` override those in the document. `groups`: of
+    the sender, None for all: it cannot replace documents that it cannot see.
     """
 
     raw: bytes
@@ -51,10 +51,10 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to load; `doc_id` is its path relative to the given folder `root`, or its name.
+    """A file to load; `doc_id` is its path relative to the source folder `root`, or its name.
 
-    `inner`: that path, before anything is put in front of it. `posted`: its bytes, when there is
-    no file and `path` only names its format.
+    `inner`: that path without a prefix. `posted`: its bytes if there is no file; then `path` only
+    determines its format.
     """
 
     path: Path
@@ -66,19 +66,19 @@ class SourceFile:
 
     @property
     def name(self) -> str:
-        """Give the name that is shown where the document has no title."""
+        """Return the name to display for a document without a title."""
         return self.path.name if self.posted is None else self.posted.fields["document_name"]
 
     @property
     def type(self) -> str:
-        """Name its type in a summary: its suffix."""
+        """Return its type in a summary: its suffix."""
         return self.path.suffix.lower() or "without ending"
 
 
 def kind_of(path: PurePath) -> Kind | None:
-    """Tell what a file is by its name, or None: see `no_reader`.
+    """Return a file's kind by its name, or None: see `no_reader`.
 
-    A name that says nothing may be that of a document: its content has to tell.
+    A file with an unknown suffix may be a document: its content decides.
     """
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
@@ -90,27 +90,27 @@ def kind_of(path: PurePath) -> Kind | None:
 
 
 def is_passed_over(inner: PurePath) -> bool:
-    """Tell whether a load does not look at a file in its folder: hidden, or for evaluation."""
+    """Return whether a load ignores a file: hidden, or for evaluation."""
     hidden = any(part.startswith(".") for part in inner.parts)
     return hidden or kind_of(inner) in EVALUATION
 
 
 def no_reader(path: PurePath) -> str:
-    """Say why a file of no known kind is not read."""
+    """Return why a file of unknown kind is not read."""
     return skipped(PurePath(path.name)) or f"no reader for {path.suffix.lower()}"
 
 
 def find_files(  # noqa: C901 - one branch a reason to leave a file out
     sources: Iterable[Path], rejects: RejectLog, may_be_empty: bool = False
 ) -> tuple[SourceFile, ...]:
-    """List the loadable files of files and folders, folders whole, each once, in path order.
+    """Return the loadable files of files and folders, each once, in path order.
 
-    What cannot be loaded is rejected by name: JSON lines of no known kind, a folder that cannot be
-    listed, and a link that leads out of its folder, for whoever made the folder need not be
-    allowed to read what it names. What is nobody's document (hidden, a picture, a key) is skipped
-    with a note, and files of `docstokg eval` are passed over.
-    `LoadError` when a source is not there or cannot be read, a named file is of no known kind, or
-    nothing is left (unless `may_be_empty`).
+    Rejected: JSON lines of unknown kind, folders that cannot be listed, and links that leave their
+    folder (the folder's author may lack permission to read the target). Skipped with a note: hidden
+    files, pictures, keys. Files for `docstokg eval` are ignored.
+
+    Raises `LoadError` if a source is missing or unreadable, a given file is of unknown kind, or no
+    file remains (unless `may_be_empty`).
     """
     files: dict[Path, SourceFile] = {}
     for source in sources:
@@ -151,10 +151,10 @@ def check_readable(path: Path) -> None:
 
 
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
-    """List what lies below a folder and is none, in path order; hidden folders are passed over.
+    """Return the files below a folder in path order, without hidden folders.
 
-    Links to folders are not followed: one that leads to a folder of `source` is a note, any
-    other is rejected, as is a folder that cannot be listed.
+    Links to folders are not followed: one to a folder inside `source` is a note, any other is
+    rejected, as is a folder that cannot be listed.
     """
 
     def unlisted(broken: OSError) -> None:
@@ -180,11 +180,11 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
 
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
-    """Give the file's real place, or None for one that is rejected or skipped, with the reason."""
+    """Return the resolved path; None for a rejected or skipped file."""
     real = path.resolve()
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME
-    elif not isfile(path):  # also where no system call can reach it
+    elif not isfile(path):  # also if no system call accepts the path
         reason = "a link that leads nowhere" if islink(path) else "no regular file"
     elif not real.is_relative_to(source.resolve()):
         reason = "a link that leads out of the folder"

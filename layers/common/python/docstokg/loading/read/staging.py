@@ -1,4 +1,4 @@
-"""The checked content of a load's files, on disk, so that a load needs little memory."""
+"""Staging area: the checked content of a load's files, on disk."""
 
 import json
 import sqlite3
@@ -53,7 +53,7 @@ _OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shar
 
 
 class Place(NamedTuple):
-    """Where the row comes from that is staged now: a run's shard of rows, its part, its line."""
+    """Origin of the row being staged: a run's shard of rows, part and line."""
 
     shard: str = ""
     part: int = 0
@@ -61,15 +61,15 @@ class Place(NamedTuple):
 
 
 class Staging:
-    """A temporary SQLite file without a name: the system frees it however the load ends."""
+    """A temporary unnamed SQLite file, freed when the load ends."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """`path`: a file to work in, which may hold what `empty` left there."""
-        # One thread at a time has it, not always the one that made it.
+        """Open `path`, possibly the output of `empty`, or an unnamed file."""
+        # Used by one thread at a time, not always its creator.
         self._db = sqlite3.connect(
             "" if path is None else path, isolation_level=None, check_same_thread=False
         )
-        weakref.finalize(self, self._db.close)  # a process may end with one that it kept
+        weakref.finalize(self, self._db.close)  # a process may exit without close()
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             self._db.executescript(_SCHEMA)
@@ -88,7 +88,7 @@ class Staging:
             yield from rows
 
     def add_chunk(self, chunk: RawChunk, digest: str) -> None:
-        """Keep a chunk the first time it comes; `Rejected` when its id has other text."""
+        """Add a chunk once; raise `Rejected` if its id has other text."""
         for (known,) in self._rows("SELECT digest FROM chunk WHERE id = ?", chunk.id):
             if known != digest:
                 raise Rejected(f"id {chunk.id!r} is repeated with other text")
@@ -102,13 +102,13 @@ class Staging:
             self.add_document(chunk.doc_id)
 
     def add_document(self, doc_id: str, digest: str = "") -> bool:
-        """Mark a document as replaced entirely by this load; False when other text has its id."""
+        """Mark a document as replaced; return False if another text has its id."""
         self._db.execute("INSERT OR IGNORE INTO document VALUES (?, ?)", (doc_id, digest))
         ((known,),) = self._rows("SELECT digest FROM document WHERE doc_id = ?", doc_id)
         return not digest or known == digest
 
     def add_origin(self, doc_id: str, record: str) -> None:
-        """Keep the origin of a document, the first time it is seen."""
+        """Add the origin of a document once."""
         self._db.execute("INSERT OR IGNORE INTO origin VALUES (?, ?)", (doc_id, record))
 
     def origins(self) -> Iterator[tuple[str, str]]:
@@ -116,7 +116,7 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Return a document's number of chunks, its title, and the groups that may see any."""
+        """Return a document's chunk count, title, and groups that may see any chunk."""
         rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
         chunks = [json.loads(payload) for (payload,) in rows]
         lists = [chunk.get("acl", ()) for chunk in chunks]
@@ -125,14 +125,14 @@ class Staging:
         return len(chunks), title, tuple(sorted(groups))
 
     def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
-        """Keep a name that becomes an entity, and another form of it."""
+        """Add a name that becomes an entity, with another form of it."""
         self._db.execute(
             "INSERT OR IGNORE INTO name (surface, synonym, type) VALUES (?, ?, ?)",
             (surface, synonym, type_),
         )
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (name, type or "", synonym or ""), in no order that means anything."""
+        """Yield (name, type or "", synonym or "") in arbitrary order."""
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
     def add_names(self, uuid: str, names: str) -> None:
@@ -149,7 +149,7 @@ class Staging:
         return self._each("SELECT uuid, names FROM chunk_names")
 
     def add_entity(self, entity: RawEntity) -> None:
-        """Keep an entity; the same id again adds synonyms, under another name it is refused."""
+        """Add an entity or its synonyms; raise `Rejected` if its name differs."""
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with another name")
@@ -169,7 +169,7 @@ class Staging:
         )
 
     def add_statement(self, stated: RawRelation, file: str, line: int) -> None:
-        """Keep a relation with its place, to be checked when all files are read."""
+        """Add a relation with its place, to be checked later."""
         self._db.execute(
             "INSERT INTO statement (from_text, file, line, payload) VALUES (?, ?, ?, ?)",
             (stated.from_text, file, line, json.dumps(asdict(stated))),
@@ -178,7 +178,7 @@ class Staging:
     def add_edge(
         self, key: tuple[str, str, str, str | None], payload: dict[str, Any], fact: str
     ) -> None:
-        """Keep a resolved edge (source, type, target, evidence uuid); the first one wins."""
+        """Add a resolved edge (source, type, target, evidence uuid); the first one wins."""
         source, kind, target, evidence = key
         self._db.execute(
             "INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?, ?)",
@@ -186,7 +186,7 @@ class Staging:
         )
 
     def chunks(self) -> Iterator[RawChunk]:
-        """Yield every chunk, in the order of the files."""
+        """Yield every chunk in file order."""
         for page in self._pages("true"):
             yield from page
 
@@ -197,27 +197,27 @@ class Staging:
             yield [_chunk(*row[1:]) for row in rows]
 
     def documents_chunks(self, shard: str | None) -> Iterator[tuple[str, list[RawChunk]]]:
-        """Yield (doc_id, some of its chunks in order), all of a document one after another.
+        """Yield (doc_id, batch of its chunks in order), document by document.
 
-        `shard`: only the documents whose first chunk is of that shard.
+        `shard`: only the documents whose first chunk is in that shard.
         """
         for doc_id in self.documents_beginning(shard):
             for chunks in self.document_chunks(doc_id):
                 yield doc_id, chunks
 
     def document_chunks(self, doc_id: str) -> Iterator[list[RawChunk]]:
-        """Yield the chunks of one document in order, some at a time."""
+        """Yield the chunks of one document in order, in batches."""
         return self._pages("doc_id = ?", doc_id)
 
     def documents_beginning(self, shard: str | None) -> list[str]:
-        """List the documents by their first chunks; `shard`: those whose first is of it."""
-        # Of a bare column beside min(), SQLite gives the value of the row that has it.
+        """Return the doc_ids by first chunk; `shard`: only those whose first chunk is in it."""
+        # SQLite returns bare columns next to min() from the row with the minimum.
         own_shard = () if shard is None else (shard,)
         firsts = self._rows(_FIRSTS.format(_OF_SHARD if own_shard else ""), *own_shard)
         return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
-        """List the shards that hold chunks of these documents."""
+        """Return the shards that contain chunks of these documents."""
         rows = self._rows(
             "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
             " ORDER BY 1",
@@ -226,7 +226,7 @@ class Staging:
         return [shard for (shard,) in rows]
 
     def fill(self, chunk: RawChunk) -> bool:
-        """Restore the text of the chunk that was read at `place`; return whether it is this one."""
+        """Restore the text of the chunk at `place`; return whether it is `chunk`."""
         done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
@@ -235,12 +235,12 @@ class Staging:
         return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
-        """Forget the texts and vectors of the chunks, or of these documents alone."""
+        """Drop the texts and vectors of all chunks or of these documents."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
     def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
-        """Keep JSON values of one kind that a later task needs, in their order."""
+        """Add JSON values of one kind for a later task, in order."""
         numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 
@@ -256,7 +256,7 @@ class Staging:
         self._db.execute("BEGIN")
 
     def chunk(self, chunk_id: str) -> RawChunk | None:
-        """Find one chunk of this load."""
+        """Return one chunk of this load, or None."""
         query = "SELECT id, doc_id, payload, embedding FROM chunk WHERE id = ?"
         return next((_chunk(*row) for row in self._rows(query, chunk_id)), None)
 
@@ -273,12 +273,12 @@ class Staging:
         return starmap(_entity, self._each("SELECT id, payload, embedding FROM entity ORDER BY id"))
 
     def entity(self, identity: str) -> RawEntity | None:
-        """Find a listed entity of this load."""
+        """Return a listed entity of this load, or None."""
         query = "SELECT id, payload, embedding FROM entity WHERE id = ?"
         return next((_entity(*row) for row in self._rows(query, identity)), None)
 
     def statements(self) -> Iterator[tuple[str, int, RawRelation]]:
-        """Yield every relation with its place, triples last, in the order of the files."""
+        """Yield every relation with its place in file order, triples last."""
         query = "SELECT file, line, payload FROM statement ORDER BY from_text, seq"
         for file, line, payload in self._each(query):
             yield file, line, RawRelation(**json.loads(payload))
@@ -293,32 +293,32 @@ class Staging:
             yield source, kind, target, evidence or None, json.loads(payload), fact
 
     def endpoints(self, uuid: str) -> list[str]:
-        """List the entities of the edges that one chunk states."""
+        """Return the entities of the edges that one chunk states."""
         rows = self._rows("SELECT source, target FROM edge WHERE evidence = ?", uuid)
         return sorted({end for row in rows for end in row})
 
     def evidence(self) -> list[str]:
-        """List the uuids of the chunks that state edges of this load."""
+        """Return the uuids of the chunks that state edges of this load."""
         rows = self._rows("SELECT DISTINCT evidence FROM edge WHERE evidence <> '' ORDER BY 1")
         return [uuid for (uuid,) in rows]
 
     def documents(self, every: bool) -> list[str]:
-        """List the documents to replace: those read whole, or `every` document of the load."""
+        """Return the documents to replace: those read whole, or `every` one."""
         more = " UNION SELECT doc_id FROM chunk" if every else ""
         rows = self._rows(f"SELECT doc_id FROM document{more} ORDER BY 1")  # noqa: S608
         return [doc_id for (doc_id,) in rows]
 
     def emptied(self) -> list[str]:
-        """List the documents that were read whole and have no chunk."""
+        """Return the documents that were read whole and have no chunk."""
         query = "SELECT doc_id FROM document WHERE doc_id NOT IN (SELECT doc_id FROM chunk)"
         return [doc_id for (doc_id,) in self._rows(f"{query} ORDER BY 1")]
 
     def is_whole(self, doc_id: str) -> bool:
-        """Return whether a document was read whole, so that its other stored chunks are removed."""
+        """Return whether a document was read whole; other stored chunks are removed."""
         return bool(self._rows("SELECT 1 FROM document WHERE doc_id = ?", doc_id))
 
     def count(self, table: Literal["chunk", "entity", "statement", "edge"]) -> int:
-        """Count the rows of a table."""
+        """Return the number of rows of a table."""
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")  # noqa: S608 (four literals)
         return int(count)
 
@@ -330,7 +330,7 @@ class Staging:
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    """Return the fields without a column of their own as JSON."""
+    """Return the fields without own columns as JSON."""
     adapter: TypeAdapter[Any] = CHUNK if isinstance(record, RawChunk) else ENTITY
     own = {"id", "doc_id", "embedding"}
     return adapter.dump_json(record, exclude=own, exclude_defaults=True).decode()

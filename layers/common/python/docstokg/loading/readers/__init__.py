@@ -1,1 +1,1 @@
-"""One file a format that needs no vendor: each turns a file into raw chunks and entities."""
+"""Readers of formats that need no vendor packages."""

@@ -1,4 +1,4 @@
-"""`chunks*.jsonl` and `passages*.jsonl`: passages with their place in a source document."""
+"""`chunks*.jsonl` and `passages*.jsonl`: passages of source documents."""
 
 from typing import Annotated, Any, Self
 
@@ -16,7 +16,7 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class MentionLine(StrictContract):
-    """A named entity in the text, `text[start:end]`, or what the text is about."""
+    """An entity at `text[start:end]`, or one that the text is about."""
 
     entity: Id
     start: int | None = Field(None, ge=0)
@@ -33,7 +33,7 @@ class MentionLine(StrictContract):
 
 
 class Placed(StrictContract):
-    """A passage of a document, and where it stands there."""
+    """A passage with its place in a document."""
 
     doc_id: Id
     text: Text
@@ -46,7 +46,7 @@ class Placed(StrictContract):
 
 
 class ChunkLine(Placed, Line):
-    """The keys of a chunk that mean something; the others become metadata."""
+    """The known keys of a chunk; others become metadata."""
 
     id: Id
     title: str | None = None
@@ -72,7 +72,7 @@ class ChunkLine(Placed, Line):
 
 
 def read_chunk(line: dict[str, Any]) -> RawChunk:
-    """Check one line; `Rejected` lists everything wrong with it."""
+    """Check one line; raise `Rejected` with all its errors."""
     seen = checked(ChunkLine, line)
     mentions = None
     if seen.mentions is not None:

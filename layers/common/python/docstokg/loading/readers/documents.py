@@ -1,4 +1,4 @@
-"""Documents: read as they are, cut by their outline, every chunk an exact stretch."""
+"""Read documents and cut them into exact ranges of text."""
 
 import codecs
 import re
@@ -29,41 +29,41 @@ SOURCE_TEXTS = frozenset((".md", ".txt", ".rst"))
 
 SAMPLE = 100_000
 MOST_CONTROLS = 50
-"""A text has at most one control character in so many bytes."""
+"""One control character per this many bytes is allowed."""
 
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
+"""Such a text may contain zero bytes; the UTF-32 mark begins like UTF-16."""
 
 TERMINAL = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])"
 )
-"""Escape sequences of terminals (ECMA-48), such as colours."""
+"""Terminal escape sequences (ECMA-48), such as colours."""
 
 COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man", ".org", ".tex"}
-"""Formats of text that such sequences are removed from."""
+"""Text formats from which terminal escape sequences are removed."""
 
 NAMELESS = frozenset((".code", ".conf"))
-"""Formats whose words are identifiers: none of them names an entity."""
+"""Formats of identifiers: their words do not name entities."""
 
 LARGEST_FILE = 200 * 1024 * 1024
 LARGEST_TEXT = 50_000_000
-"""Characters that a converter may make of a file: one of 50 kB can say a cell so often."""
+"""Maximum characters after conversion; small files can expand far beyond."""
 
 LARGEST_ORIGINAL = 50 * 1024 * 1024
-"""Of a PDF that is kept, so that its pages can be shown."""
+"""Maximum bytes of a PDF kept for display."""
 
 LONGEST_TITLE = 200
-"""Characters of a title that are kept."""
+"""Maximum characters of a title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document's own words about itself; `body` is where the text after them begins.
+    """A parsed document; `body` is the start of the text after its front matter.
 
-    `summary`: where its front matter tells what it is about. `named`: its id is its own, not made
-    from its path. `converter`: what made its text, "" where that is the decoded file. `nameless`:
-    its words are no names. `refused`: why the member of an archive that it stands for is not read.
-    `original`: the file, where its pages can be shown.
+    `summary`: range of the front matter that is searched. `named`: the document sets its id itself.
+    `converter`: reader and version, "" if the text is the decoded file. `nameless`: its words name
+    no entities. `refused`: reject reason of an archive member. `original`: the file, if its pages
+    can be displayed.
     """
 
     doc_id: str
@@ -80,15 +80,16 @@ class Document:
 
     @property
     def text(self) -> str:
-        """Give the decoded file."""
+        """Return the decoded file or the converter's text."""
         return self.outline.text
 
 
 def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Document, ...]:
-    """Read a file, mostly one document; a list of JSON documents is several.
+    """Read a file as one document, or several for an archive or a list of JSON documents.
 
-    Texts stay as they are (line ends and front matter kept, they count in offsets); of other
-    formats the text that `converter` makes counts. `Rejected` says why a file is not read.
+    Text formats stay unchanged: line ends and front matter count in offsets. For other formats,
+    offsets refer to the converter's text. Raises `Rejected` with the reason if the file cannot be
+    read.
     """
     try:
         size = path.stat().st_size
@@ -109,14 +110,14 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
 
 
 def _check_is_text(sample: bytes) -> None:
-    """Refuse what is no text: nothing but its content says what such a file is."""
+    """Raise `Rejected` for binary content."""
     controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
     if not sample.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
         raise Rejected("its ending is that of no format that is read, and it is no text")
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read what was sent as a document: its id is the given one, whatever it says of itself."""
+    """Read a posted document; the given id overrides its own."""
     documents = _documents(posted.raw, suffix, doc_id, converter, MAX_DOCUMENTS_BYTES)
     if len(documents) != 1:
         raise Rejected(f"holds {len(documents)} documents: send each by itself")
@@ -141,7 +142,7 @@ def _documents(
     try:
         if suffix in SOURCE_TEXTS:
             made = _text_document(plain, suffix, doc_id, converter)
-            # The text is no longer that of the file, so it is kept.
+            # The text differs from the file, so it is stored.
             return (made if plain == raw else replace(made, converter=f"docstokg/1 {made_by}"),)
         outlines = converter.convert(suffix, plain)
     except (Timeout, Unavailable) as ended:
@@ -185,13 +186,13 @@ def _documents(
 
 
 def _check_id(doc_id: str) -> None:
-    """Refuse what nobody could name over HTTP."""
+    """Raise `Rejected` for an id that a URL cannot contain."""
     if problem := id_problem(doc_id):
         raise Rejected(f"doc_id {problem}")
 
 
 def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read a text whose offsets count in the decoded file."""
+    """Read a text; offsets count in the decoded file."""
     encoding = ""
     try:
         text = raw.decode("utf-8")
@@ -207,7 +208,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     body = front.end
     fields, metadata = understood(front.values)
     _check_id(fields.get("doc_id", doc_id))
-    # Blank lines in place of the front matter, so that places count in the whole file.
+    # Blank lines replace the front matter, so that offsets count in the whole file.
     shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
     if suffix == ".txt":
         outline = outline_text(shown)
@@ -230,7 +231,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    """Put the paragraphs between headings, where a converter found nothing else."""
+    """Add paragraphs if a converter found only headings."""
     if any(block.kind != "heading" for block in headings):
         return headings
     if not headings:
@@ -245,15 +246,15 @@ def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, .
 
 
 def document_chunks(document: Document, name: str, counter: PieceCounter) -> Iterator[RawChunk]:
-    """Cut a document at its headings and blocks, each chunk no longer than the encoder reads.
+    """Cut a document at its headings and blocks, within the encoder's input length.
 
-    Chunk texts are `document.text[char_start:char_start + len(text)]`, without white space at
-    their ends; what the front matter says of the document comes first. A document without a
-    title is known to encoders and word search by its name.
+    Chunk texts are `document.text[char_start:char_start + len(text)]` without surrounding white
+    space; the summary comes first. Encoders and word search use the file name of a document without
+    a title.
     """
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]
-    # Encoders read the name where there is no title: it takes its room in every chunk.
+    # Without a title, every chunk's encoder input contains the name.
     shown = title or Path(name).stem[:LONGEST_TITLE]
     known_as = () if title else (shown,)
     anchors = heading_anchors(document.outline.blocks)
@@ -287,7 +288,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
 
 
 def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
-    """Give each heading its anchor, or the one Markdown readers make; equal ones are numbered."""
+    """Map each heading's start to its anchor, or to a numbered Markdown slug."""
     anchors: dict[int, str] = {}
     slugs: dict[str, int] = {}
     for block in blocks:
@@ -303,7 +304,7 @@ def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
 
 
 def slugify(heading: str) -> str:
-    """Give the anchor that Markdown readers make: small letters, hyphens for spaces."""
+    """Return the anchor that Markdown renderers make: lower case, hyphens for spaces."""
     characters = (
         character
         for character in compatible(heading, "NFC").lower()

@@ -1,4 +1,4 @@
-"""`entities*.jsonl`: a list of things with an id of their own."""
+"""`entities*.jsonl`: a list of entities with ids."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from docstokg.loading.readers.lines import Line, checked
 
 
 class EntityLine(Line):
-    """The keys of an entity that mean something; the others are passed over."""
+    """The known keys of an entity; others are ignored."""
 
     id: Id
     name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -34,7 +34,7 @@ class EntityLine(Line):
 
 
 def read_entity(line: dict[str, Any]) -> RawEntity:
-    """Check one line; `Rejected` lists everything wrong with it."""
+    """Check one line; raise `Rejected` with all its errors."""
     seen = checked(EntityLine, line)
     if seen.embedding is not None and not any(seen.embedding):
         raise Rejected("embedding: all zero")

@@ -1,4 +1,4 @@
-"""Lines of an exported file, as strict as those of a stranger's."""
+"""Lines of an exported file, validated as untrusted input."""
 
 import base64
 import binascii
@@ -45,7 +45,7 @@ Labels = Many[Annotated[str, Field(max_length=512)]]
 
 
 class ChunkRow(Placed):
-    """A chunk with what was computed of it."""
+    """A chunk with its computed data."""
 
     chunk_id: Id
     fingerprint: Annotated[str, Field(max_length=200)] = ""
@@ -72,7 +72,7 @@ class ChunkRow(Placed):
 
 
 class DocumentRow(StrictContract):
-    """A document as lists show it, with the text a converter made."""
+    """A document's list entry, with the text from a converter."""
 
     doc_id: Id
     title: str = ""
@@ -99,7 +99,7 @@ class EntityRow(StrictContract):
 
 
 class _Edge(StrictContract):
-    """`evidence`: a chunk of the file."""
+    """An edge; `evidence`: a chunk of the file."""
 
     source: Entity
     type: Id
@@ -123,7 +123,7 @@ class FactRow(_Edge):
 
 
 class MentionRow(StrictContract):
-    """A chunk of the file names an entity."""
+    """A mention of an entity by a chunk of the file."""
 
     chunk: Id
     entity: Entity

@@ -1,4 +1,4 @@
-"""The YAML block before a document's text: fields of its chunks, and metadata."""
+"""YAML front matter: fields of a document's chunks, and metadata."""
 
 import datetime
 import math
@@ -11,7 +11,7 @@ from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import DEEPEST
 
 LONGEST = 65_536
-"""Characters of front matter; a person writes a few hundred."""
+"""Maximum characters; usual front matter has a few hundred."""
 
 _FRONT = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)(?:^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -22,15 +22,15 @@ _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
 class _Bounded(yaml.SafeLoader):
-    """A few hundred bytes of aliases stand for billions of values, or for a value inside itself.
+    """A YAML loader without aliases and deep nesting.
 
-    Reading costs the square of the depth, and how deep Python may go is for a process to say.
+    Aliases can expand a few hundred bytes to billions of values; parsing is quadratic in depth.
     """
 
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse an alias where a value is expected, and what is nested too deep."""
+        """Raise `Rejected` for an alias and for nesting deeper than DEEPEST."""
         if self.check_event(yaml.AliasEvent):
             raise Rejected("uses a YAML alias (*name)")
         if self.depth > DEEPEST:
@@ -42,11 +42,11 @@ class _Bounded(yaml.SafeLoader):
 
 
 class FrontMatter(NamedTuple):
-    """The block before a document's text.
+    """The front matter of a text.
 
-    `values`: its keys as JSON values. `end`: offset of the text after the block, 0 or 1 where the
-    block itself is text. `summary`: the stretch of the block that is searched, or None. `note`: why
-    the block was read as text, "" otherwise.
+    `values`: its keys as JSON values. `end`: offset of the text after the block, 0 or 1 if the
+    block itself is text. `summary`: the searched range of the block, or None. `note`: why the block
+    was read as text, otherwise "".
     """
 
     values: dict[str, Any]
@@ -58,8 +58,8 @@ class FrontMatter(NamedTuple):
 def front_matter(text: str) -> FrontMatter:
     """Parse the YAML block at the beginning of a text.
 
-    A block that is not a YAML mapping is read as text. `Rejected` if such a block has a line for
-    `acl`, because the document would become visible to everybody.
+    A block that is not a YAML mapping is read as text. Raises `Rejected` if such a block has a line
+    for `acl`, because the document would become public.
     """
     match = _FRONT.match(text)
     begin = 1 if text.startswith("\ufeff") else 0
@@ -74,7 +74,7 @@ def front_matter(text: str) -> FrontMatter:
         if node is None:
             return FrontMatter({}, match.end())
         if isinstance(node, yaml.ScalarNode):
-            return FrontMatter({}, begin)  # a text between two rules
+            return FrontMatter({}, begin)  # text between two horizontal rules
         if not isinstance(node, yaml.MappingNode):
             raise Rejected("is not a mapping of keys to values")
         loaded = loader.construct_document(node)
@@ -94,10 +94,7 @@ def front_matter(text: str) -> FrontMatter:
 
 
 def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int] | None:
-    """Return the offsets of `description`, with `title` where it is the line before or after.
-
-    Other keys are metadata, which is not searched.
-    """
+    """Return the range of `description` with an adjacent `title`; other keys are not searched."""
     keys = [key.value for key, _ in node.value]
     if "description" not in keys:
         return None
@@ -111,12 +108,12 @@ def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int
 
 
 def _stretch(start: int, piece: str) -> tuple[int, int]:
-    """Return the offsets of a piece that begins at `start`, without white space at its end."""
+    """Return a piece's range without trailing white space."""
     return start, start + len(piece.rstrip())
 
 
 def understood(front: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split front matter into fields of a chunk and metadata."""
+    """Split front matter into chunk fields and metadata."""
     fields: dict[str, Any] = {}
     for key in _FIELDS:
         value = front.get(key)
@@ -135,7 +132,7 @@ def understood(front: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn what YAML knows and JSON does not into JSON values."""
+    """Convert YAML-only values to JSON values."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""JSON lines read strictly: what is not plain, finite, well-formed JSON is refused by line."""
+"""Strict JSON lines: each line must be plain, finite, well-formed JSON."""
 
 import json
 import math
@@ -13,20 +13,19 @@ from docstokg.loading.read.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
 DEEPEST = 64
-"""Levels of lists and objects in one value; what writes it again recurses a level at a time."""
+"""Maximum nesting; serialising a value recurses once per level."""
 
 
 class Line(StrictContract):
-    """One JSON object of a file; keys it does not name are kept aside in `model_extra`."""
+    """One JSON object of a file; unknown keys are in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
-    """Yield (line number from 1, object or why it is none); blank lines are passed over.
+    """Yield (line number from 1, object or reject); blank lines are skipped.
 
-    Lines end at LF only, so that a line separator inside a string never splits it. `Unreadable`
-    when the file cannot be read.
+    Only LF ends a line: strings may contain other separators. Raises `Unreadable` for a bad file.
     """
     try:
         with path.open("rb") as file:
@@ -41,7 +40,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Parse one line; `Rejected` for anything but an object of finite, well-formed values."""
+    """Parse one line; raise `Rejected` unless it is an object of finite, well-formed values."""
     if len(raw) > LONGEST_LINE:
         raise Rejected(f"the line is longer than {LONGEST_LINE} bytes")
     try:
@@ -59,14 +58,14 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Rejected("not a JSON object")
     check_depth(value)
-    # Only an escape can bring these two in: raw ones are no UTF-8 and no JSON.
+    # Only escapes can produce them: raw ones are not valid UTF-8 or JSON.
     if "\\u0000" in text or "\\ud" in text or "\\uD" in text:
         check_text(value)
     return value
 
 
 def check_depth(value: object) -> None:
-    """Refuse what is nested deeper than DEEPEST; level by level, so that depth costs no stack."""
+    """Raise `Rejected` for nesting deeper than DEEPEST, without recursion."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [
@@ -81,7 +80,7 @@ def check_depth(value: object) -> None:
 
 
 def check_text(value: object) -> None:
-    """Refuse NUL and lone surrogates anywhere in a JSON value."""
+    """Raise `Rejected` for NUL and lone surrogates anywhere in a JSON value."""
     if isinstance(value, str):
         if "\x00" in value:
             raise Rejected("a string holds the NUL character")
@@ -97,7 +96,7 @@ def check_text(value: object) -> None:
 
 
 def checked[Row: BaseModel](kind: type[Row], line: dict[str, Any]) -> Row:
-    """Read an object as a row; `Rejected` lists everything wrong with it."""
+    """Validate an object as a row; raise `Rejected` with all its errors."""
     try:
         return kind.model_validate(line)
     except ValidationError as error:
@@ -105,7 +104,7 @@ def checked[Row: BaseModel](kind: type[Row], line: dict[str, Any]) -> Row:
 
 
 def reasons(error: ValidationError) -> str:
-    """Tell everything that is wrong with one line, in one line."""
+    """Return all errors of one line as a single line."""
     messages = []
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])

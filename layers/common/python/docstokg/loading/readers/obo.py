@@ -1,4 +1,4 @@
-"""`*.obo`: an ontology's terms as entities, its is_a and other relations as edges."""
+"""`*.obo`: ontology terms as entities, is_a and other relations as edges."""
 
 import re
 from collections import defaultdict
@@ -21,7 +21,7 @@ OboRecord = RawEntity | RawRelation | Rejected
 
 @dataclass(slots=True)
 class _Term:
-    """A stanza: its values by tag, those of edges as (line, type, target)."""
+    """A stanza: values by tag; edges as (line, type, target)."""
 
     line: int
     tags: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -32,10 +32,10 @@ class _Term:
 
 
 def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one branch a tag of the format
-    """Yield (line, entity, relation or why there is none), terms in file order.
+    """Yield (line, entity, relation or reject) in file order.
 
-    An `alt_id` becomes an obsolete entity replaced by its term. The type of a term is its
-    `namespace`, else the file's `default-namespace`. Typedefs and instances are passed over.
+    An `alt_id` becomes an obsolete entity replaced by its term. A term's type is its `namespace`,
+    else the file's `default-namespace`. Typedefs and instances are skipped.
     """
     term: _Term | None = None
     default: str | None = None
@@ -87,7 +87,7 @@ def _take(term: _Term, number: int, tag: str, value: str) -> None:
             raise Rejected(f"{tag} without a quoted text")
         value = _unescape(quoted[1]).strip()
     elif tag == "name":
-        # A name may hold `!`; only a comment after white space is none of it.
+        # A name may contain `!`; a comment starts after white space.
         value = _unescape(value.split(" ! ", maxsplit=1)[0]).strip()
     else:
         value = _TRAILING.sub("", f"{value} ").strip()

@@ -1,4 +1,4 @@
-"""`*.txt`: paragraphs by blank lines, and what indentation says of manual pages and lists."""
+"""`*.txt`: paragraphs by blank lines, manual pages and lists by indentation."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ DEEPEST = 12
 
 @dataclass(slots=True)
 class _Group:
-    """Consecutive lines that stand at one depth, and the deeper ones below them."""
+    """Consecutive lines of one indent, with the deeper groups below them."""
 
     start: int
     end: int
@@ -31,8 +31,8 @@ class _Group:
 def outline_text(text: str) -> Outline:
     """Find headings, paragraphs, and terms with their indented descriptions.
 
-    A heading is a line without small letters above deeper lines, as in manual pages (at least
-    two of them, or it is a shout), or a line above a rule of `===` or `---`.
+    A heading is a line without lower-case letters above deeper lines, as in manual pages (only if
+    there are at least two), or a line above a rule of `===` or `---`.
     """
     roots = _nested(_groups(text, 0, len(text)))
     shouts = [root for root in roots if _is_shout(root)]
@@ -42,7 +42,7 @@ def outline_text(text: str) -> Outline:
         if id(root) in headings:
             blocks.append(Block("heading", root.start, root.end, 1, root.first))
             for group in root.below:
-                # `   Merge options` stands between the heading's column and the text's.
+                # ` Merge options` is indented less than the text.
                 if group.indent <= root.indent + 3 and _is_short(group) and group.below:
                     blocks.append(Block("heading", group.start, group.end, 2, group.first))
                     blocks.extend(map(_block, group.below))
@@ -65,7 +65,7 @@ def paragraph_blocks(text: str, begin: int, end: int) -> tuple[Block, ...]:
 
 
 def _nested(groups: list[_Group]) -> list[_Group]:
-    """Put every group below the last one that is less deep; give those on top."""
+    """Nest groups by indent; return the top level."""
     roots: list[_Group] = []
     stack: list[_Group] = []
     for group in groups:
@@ -77,7 +77,7 @@ def _nested(groups: list[_Group]) -> list[_Group]:
 
 
 def _groups(text: str, begin: int, end: int) -> list[_Group]:
-    """Join lines of one paragraph; a line that goes deeper begins the description of the last."""
+    """Join lines to paragraphs; a deeper line starts a description."""
     groups: list[_Group] = []
     blank = True
     for match in _LINE.finditer(text, begin, end):

@@ -1,4 +1,4 @@
-"""`relations*.jsonl`: typed, directed edges, each with the span that states it when known."""
+"""`relations*.jsonl`: typed, directed edges with optional evidence."""
 
 from typing import Annotated, Any, Self
 
@@ -13,7 +13,7 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class EvidenceLine(StrictContract):
-    """The chunk that states an edge, and the span of its text."""
+    """The chunk that states an edge, and the range of its text."""
 
     chunk_id: Id
     start: Annotated[int, Field(ge=0)] | None = None
@@ -29,7 +29,7 @@ class EvidenceLine(StrictContract):
 
 
 class RelationLine(Line):
-    """The keys of an edge that mean something; the others are its properties."""
+    """The known keys of an edge; others are its properties."""
 
     source: Name
     type: Annotated[Name, Field(max_length=128)]
@@ -39,7 +39,7 @@ class RelationLine(Line):
 
 
 def read_relation(line: dict[str, Any]) -> RawRelation:
-    """Check one line; `Rejected` lists everything wrong with it."""
+    """Check one line; raise `Rejected` with all its errors."""
     seen = checked(RelationLine, line)
     evidence = seen.evidence
     return RawRelation(

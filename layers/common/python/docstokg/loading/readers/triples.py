@@ -1,4 +1,4 @@
-"""`triples*.jsonl`: what open information extraction found in a chunk or a document."""
+"""`triples*.jsonl`: triples from open information extraction."""
 
 from typing import Annotated, Any, Self
 
@@ -12,7 +12,7 @@ Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class TripleLine(Line):
-    """The keys of a triple that mean something; the others are properties of its relation."""
+    """The known keys of a triple; others are properties of its relation."""
 
     doc_id: Id | None = None
     chunk_id: Id | None = None
@@ -28,7 +28,7 @@ class TripleLine(Line):
 
 
 def read_triple(line: dict[str, Any]) -> RawRelation:
-    """Check one line; `Rejected` lists everything wrong with it."""
+    """Check one line; raise `Rejected` with all its errors."""
     seen = checked(TripleLine, line)
     return RawRelation(
         source=seen.subject,

@@ -1,1 +1,1 @@
-"""Stage resolve: which entity a name means, and which entities went."""
+"""Stage resolve: entities of names, and entities that are no longer named."""

@@ -1,4 +1,4 @@
-"""Entities that a load computes again, from the names of all chunks instead of the stored entity.
+"""Entities that a load recomputes from the names of all chunks.
 
 See docs/decisions/graph-of-names.md.
 """
@@ -38,11 +38,11 @@ class Unread(Unavailable):
 
 
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
-    """Read the names of stored chunks that have none, and store them.
+    """Compute and store the names of stored chunks without names.
 
-    Stores of earlier versions and imported namespaces have none. `check`: also read stored names
-    again that are of another text or by another recogniser; chunks in `leaving` are skipped then.
-    `Unread` if a text has to be read and the recogniser is not installed.
+    Stores of earlier versions and imported namespaces have none. `check`: also recompute names of
+    another text or recogniser, except of chunks in `leaving`. Raises `Unread` if the required
+    recogniser is not installed.
     """
     graph, model = context.stores.graph_writer, recogniser_of(context)
     given: dict[str, list[ChunkName]] = {}
@@ -74,7 +74,7 @@ def _put(
 
 
 def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChunk, bool]]:
-    """Yield stored chunks, and whether their mentions were given with them."""
+    """Yield stored chunks, and whether their mentions were given."""
     if not uuids:
         return
     marks = context.stores.index_writer.fingerprints(context.namespace, uuids)
@@ -95,7 +95,7 @@ def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]
 def _with_mentions(
     context: Context, given: dict[str, list[ChunkName]]
 ) -> dict[str, list[ChunkName]]:
-    """Add to the names of chunks the stored names of the entities that were given with them."""
+    """Add the stored names of given entities to the names of chunks."""
     mentions = context.stores.graph_writer.stored_mentions(context.namespace) if given else ()
     for mention in mentions:
         if mention.uuid in given and is_own_id(mention.entity):
@@ -106,11 +106,10 @@ def _with_mentions(
 
 
 class Changes(NamedTuple):
-    """Changes that a load makes to the data that names depend on.
+    """Changes by a load to the data that names depend on.
 
-    `labels`: of the store, and of the store after the load. `leaving`: uuids that the load writes,
-    replaces or removes. `keys`: folded names that become, or no longer are, the name of a listed
-    entity.
+    `labels`: before and after the load. `leaving`: uuids that the load writes, replaces or removes.
+    `keys`: folded names that a listed entity gains or loses.
     """
 
     labels: tuple[Labels, Labels]
@@ -123,8 +122,8 @@ def stage_affected(
 ) -> set[str]:
     """Stage the names of stored chunks for the entities that a load affects; return their ids.
 
-    `every`: all entities of the store, if each is computed again. Without the recogniser that some
-    texts need: a warning and no entity, or `Unread` if `must`.
+    `every`: all entities of the store, if all are recomputed. If a required recogniser is missing,
+    adds a warning and returns no entity, or raises `Unread` if `must`.
     """
     if context.earlier is not None and not context.earlier:
         return set()
@@ -157,7 +156,7 @@ def affected_entities(context: Context, changes: Changes, every: Set[str] | None
 
 
 def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
-    """Yield the names of chunks that are new, changed or removed, before and after the load."""
+    """Yield old and new names of new, changed and removed chunks."""
     unchanged: set[str] = set()
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in leaving:
@@ -171,7 +170,7 @@ def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
 
 
 def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
-    """Map chunks whose stored relations this load removes to the ends of these relations."""
+    """Map chunks whose stored relations this load removes to the endpoints."""
     namespace, graph = context.namespace, context.stores.graph_writer
     stated: dict[str, set[str]] = {}
     for uuids in batched(sorted(leaving), ROW_BATCH, strict=False):
@@ -187,9 +186,9 @@ def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
 
 
 def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
-    """Return the ends of relations that stay: no text has the names of these ends.
+    """Return the endpoints of remaining relations, whose names are in no text.
 
-    The ends of a SAME_AS that a text states are names of that text.
+    SAME_AS relations with evidence are skipped: their endpoints are names of that text.
     """
     ends: set[str] = set()
     for relation in context.stores.graph_writer.stored_relations(context.namespace):
@@ -200,7 +199,7 @@ def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
 
 
 def _stage_stored_names(context: Context, changes: Changes, ids: Set[str] | None) -> None:
-    """Stage the names of these entities (None: all) in the chunks that this load leaves alone."""
+    """Stage the names of entities (None: all) from unchanged chunks."""
     own, labels = lru_cache(200_000)(entity_id), changes.labels[1]
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in changes.leaving:

@@ -1,4 +1,4 @@
-"""Entities of a load: of lists and ontologies, of texts and of statements."""
+"""Entities of a load: from lists and ontologies, texts and statements."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from docstokg.loading.read.raw_input import ENTITY, RawEntity
 
 @dataclass
 class EntityResolver:
-    """The entities of a load, and a record of those written. `entities`: unlisted ones, by id."""
+    """A load's entities and those already written. `entities`: unlisted ones, by id."""
 
     context: Context
     entities: dict[str, NamedEntity]
@@ -28,7 +28,7 @@ class EntityResolver:
                 advance(len(batch))
 
     def write_named(self, identities: Iterable[str]) -> None:
-        """Write the entities of this load's texts that are needed now and not yet there."""
+        """Write those of these unlisted entities that are unwritten."""
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
         for batch in batched(needed, ROW_BATCH, strict=False):
@@ -37,10 +37,9 @@ class EntityResolver:
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
-        """Write the stored ones of these entities whose data differs now.
+        """Write those of these stored entities whose data changed.
 
-        A removed text may take one of them out of the store later in this load, so each counts
-        as unwritten afterwards.
+        They count as unwritten afterwards, as a removed text may delete them later.
         """
         for batch in batched(sorted(affected), ROW_BATCH, strict=False):
             stored = list(stored_names(self.context, batch))
@@ -48,7 +47,7 @@ class EntityResolver:
         self._written.clear()
 
     def display_names(self, identities: Iterable[str]) -> dict[str, str]:
-        """Give the name of each entity, its id where nobody named it."""
+        """Return the name of each entity, or its id if it has none."""
         labels, missing = {}, []
         for identity in sorted(identities):
             entity = self.entities.get(identity)
@@ -64,7 +63,7 @@ class EntityResolver:
         return labels
 
     def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
-        """Write entities, with a vector of the name of each that brings none."""
+        """Write entities; compute the missing vectors of their names."""
         context, missing = self.context, [e.name for e in entities if e.embedding is None]
         dense = context.dense if missing else None
         made = iter(dense.embed(missing, None) if dense is not None else ())
@@ -79,7 +78,7 @@ class EntityResolver:
 
 
 def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Names]:
-    """Return the aliases of a store after its lists changed, and the names of listed entities."""
+    """Return all aliases after changes of the lists, and the listed names."""
     aliases, names = Aliases(stored), Names()
     for entity in context.staging.entities():
         leads_to = _current(context, entity)
@@ -93,8 +92,7 @@ def resolver_of(
 ) -> EntityResolver:
     """Return the entities of the staged names.
 
-    Stored data of an entity is joined with them, except for `affected` ones, whose staged names
-    are all there are.
+    They are merged with stored data, except `affected` ones, whose staged names are complete.
     """
     own = desired_entities(context.staging.names(), names)
     for identities in batched(sorted(own.keys() - affected), ROW_BATCH, strict=False):
@@ -106,7 +104,7 @@ def resolver_of(
 
 
 def _current(context: Context, entity: RawEntity) -> str:
-    """Follow `replaced_by` through a load's entities, so that old names find new terms."""
+    """Follow `replaced_by` through a load's entities."""
     for _ in range(REDIRECT_DEPTH):
         following = entity.replaced_by if entity.obsolete else None
         replacement = context.staging.entity(following) if following is not None else None
@@ -117,7 +115,7 @@ def _current(context: Context, entity: RawEntity) -> str:
 
 
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
-    """Yield the stored name, type and synonyms of entities; unknown ones are left out."""
+    """Yield stored name, type and synonyms of entities; unknown ones are skipped."""
     graph, scope = context.stores.knowledge_graph, context.scope
     kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
     for identity, names in graph.names(identities, scope, READ_S).items():

@@ -1,4 +1,4 @@
-"""Link chunks of earlier loads again where a load changes the entities of a name."""
+"""Relink stored chunks if a load changes the entities of a name."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ChangedNames:
     """Names that lead to other entities after the load.
 
     `keys`: linker of the changed alias keys. `heads`: folded titles and section labels that name
-    another entity, or none. `everything`: all chunks are linked again.
+    another entity, or none. `everything`: relink all chunks.
     """
 
     keys: Linker
@@ -32,7 +32,7 @@ class ChangedNames:
         return bool(self.keys) or bool(self.heads) or self.everything
 
     def concern(self, chunk: StoredChunk) -> bool:
-        """Return whether a chunk has to be linked again."""
+        """Return whether a chunk has to be relinked."""
         if self.everything or self.keys.find(chunk.text):
             return True
         if not self.heads:
@@ -45,10 +45,10 @@ class ChangedNames:
 def relink(
     resolver: EntityResolver, finder: MentionFinder, changed: ChangedNames, after: str = ""
 ) -> Iterator[str]:
-    """Link every earlier chunk again that has a changed name or states an edge of this load.
+    """Relink every stored chunk that has a changed name or states an edge of this load.
 
-    Given mentions stay as they are. Yields the last chunk's uuid after each batch, in their order;
-    `after`: the last one that was linked before.
+    Given mentions are kept. Yields the last chunk's uuid after each batch, in order; `after`:
+    resume after this uuid.
     """
     context = resolver.context
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}

@@ -1,1 +1,1 @@
-"""One load over a bucket, its stages in any number of processes."""
+"""A load from a bucket, with stages in several processes."""

@@ -1,4 +1,4 @@
-"""A job of posted documents: they are loaded or removed as those of a folder are."""
+"""Jobs of posted documents: load or remove them."""
 
 import base64
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
-"""Endings of a doc_id that say how its `text` is written; any other is plain text."""
+"""Suffixes of a doc_id that set the format of its `text`."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
-    """Load or remove the documents of a job; a second time, it ends in the same content.
+    """Load or remove the documents of a job; a repeated run has the same result.
 
-    `again`: it was begun before. Errors of the stores are raised: the job is not done then.
+    `again`: it was started before. Errors of the stores are raised: the job is not done then.
     """
     groups = order.caller.scope(order.namespace).groups
     files = [_source(order, number, groups) for number in range(len(order.documents))]
@@ -64,8 +64,7 @@ def posted_file(
 ) -> SourceFile:
     """Return a source file for posted content; `statement`: title, acl, metadata, media_type.
 
-    `name`: of its path, without the suffix of its format. `statement["text"]`: whether it was
-    posted as text.
+    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text.
     """
     suffix = ".txt"
     if statement.get("text"):

@@ -1,4 +1,4 @@
-"""Deletion of the objects of a finished run: all but its report and the loaded documents."""
+"""Delete a finished run's objects, except report and loaded documents."""
 
 import time
 from collections.abc import Collection
@@ -9,17 +9,17 @@ from docstokg.loading.run.rows import every_object
 from docstokg.ports import ObjectStore
 
 WORKING = ("rows", "vectors", "models", "names", "resolved")
-"""Of a run's own objects those that hold texts."""
+"""Kinds of a run's own objects that contain texts."""
 LONGEST_RUN_S = 2 * 86_400.0
-"""Longer than any run lives: an older object waits for none."""
+"""Longer than any run, so older objects belong to none."""
 
 
 def erase(
     run: IngestRun, objects: ObjectStore, gone: Collection[str], rejected: Collection[str]
 ) -> None:
-    """Delete the sent files of removed, rejected and replaced documents, and the run's own objects.
+    """Delete uploads of removed, rejected and replaced documents, and a run's own objects.
 
-    Files of a run that has not ended are kept: they are loaded later.
+    Uploads of an unfinished run are kept: they are loaded later.
     """
     inbox = f"inbox/{run.namespace}/"
     own = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}

@@ -1,4 +1,4 @@
-"""One load at a time: the store's own lease for a task, an object of the bucket for a run."""
+"""Exclusive loads: a lease in the store per task, one in the bucket per run."""
 
 import json
 import time
@@ -12,20 +12,20 @@ from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
 LEASE = "runs/lease.json"
 LEASE_S = 1800
-"""How long a run that was ended without a word keeps others out; its tasks take half of it."""
+"""Seconds until a killed run's lease expires; tasks take half of it."""
 
 TAKE_S = 35.0
-"""How long a task waits for the store's lease: that of a run that died runs out in 30."""
+"""Seconds that a task waits for the store's lease, which expires in 30."""
 
 CLOSED = "report.json"
 
 
 @contextmanager
 def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
-    """Exclude other loads and removals while a task writes; `Locked` if another one holds a lease.
+    """Exclude other loads and removals while a task writes; raise `Locked` if one is active.
 
-    Tasks of one run share the store's lease, which runs out between two that are far apart; so the
-    run has one of its own in the bucket. Only who holds the store's lease takes or renews it.
+    Tasks of one run share the store's lease, which may expire between two tasks; therefore the run
+    has its own lease in the bucket. Only the holder of the store's lease takes or renews it.
     """
     _refuse_others(run, objects)
     with ExitStack() as held:
@@ -38,10 +38,7 @@ def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
-    """Release the store's lease at the end of a run.
-
-    Where somebody else has it already, or the store is away, it runs out by itself.
-    """
+    """Release the store's lease at the end of a run; otherwise it expires."""
     with suppress(Timeout, Unavailable), writer.hold(0, run=run.run_id):
         pass
 
@@ -62,9 +59,9 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began: the plan no longer fits the store.
+    """Raise `LoadError` if another load began, as the plan no longer fits.
 
-    A `close` that ended the load and was killed before its report (`closing`) may go on.
+    `closing`: a `close` that was killed before its report may continue.
     """
     open_run = info_before(index).open_run
     if open_run != run.run_id and (open_run or not closing):
@@ -75,7 +72,7 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
 
 
 def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
-    """Refuse before the store's lease is taken, which would keep the other run's tasks waiting."""
+    """Raise `Locked` early, so that the other run's tasks need not wait."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"the run {holder} is loading")

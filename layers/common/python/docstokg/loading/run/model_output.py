@@ -1,4 +1,4 @@
-"""The output of a run's models: for each shard of rows, an object with one line per row."""
+"""Model output of a run: one object per shard of rows, one line per row."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
 type Models = dict[str, str | None]
-"""Names of the models that read a shard: `dense`, `sparse` and `names`, each only once it did."""
+"""Models that read a shard: `dense`, `sparse` and `names`, each once it is done."""
 
 
 def put_output(
@@ -26,7 +26,7 @@ def put_output(
     models: Models,
     ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> int:
-    """Write the JSON value that `ask` returns for each chunk of a shard; return their number."""
+    """Write the JSON values of `ask` for a shard's chunks; return their number."""
     rows, count = Shard.fetched(run, objects, shard), 0
     lines = [json.dumps(models)]
     for batch in batched(rows.every(), CHUNK_BATCH, strict=False):
@@ -48,7 +48,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 
 
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
-    """Fetch a shard with one kind of model output; `KeyError` if either is missing."""
+    """Fetch a shard with one kind of output; raise `KeyError` if either is missing."""
     rows = Shard.fetched(run, objects, shard)
     rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows
@@ -61,13 +61,13 @@ def written(encoding: Encoding) -> list[Any]:
 
 
 def encoding_of(value: Sequence[Any]) -> Encoding:
-    """Read what `written` returned."""
+    """Parse the output of `written`."""
     vector, sentences = map(base64.b64decode, value[:2])
     return Encoding(vector or None, sentences, value[2])
 
 
 class AbsentNames:
-    """A recogniser that is not installed here: its output for this run's chunks is recorded."""
+    """A missing recogniser; its output for this run is recorded."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""The reason of a failed task, for the report: a Map says only that too many tasks failed."""
+"""Failure reasons for the report; a Map state reports only too many failures."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ KIND = "refused"
 
 @contextmanager
 def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
-    """Store the reason of a failure that is not retried, for the report of the run."""
+    """Store the reason of a permanent failure for the report of the run."""
     try:
         yield
     except Permanent as error:
@@ -23,7 +23,7 @@ def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
 
 
 def refusal(run: IngestRun, objects: ObjectStore) -> str:
-    """Return the reason that was stored last, "" for none."""
+    """Return the reason stored last, or ""."""
     there = max(objects.list(run.key(KIND)), key=lambda entry: entry.modified, default=None)
     if there is None:
         return ""

@@ -1,4 +1,4 @@
-"""The result of a run's `resolve`, for `write` and `close`: a slim staging file with the plan."""
+"""Output of `resolve`: a compact staging file with the plan."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ def put_resolved(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Write the plan of a run; `file`: that of the staging. `summary`: for the run's report."""
+    """Write the plan of a run; `file`: the staging. `summary`: for the report."""
     staging, earlier = context.staging, context.earlier
     documents = staging.documents_beginning(None)
     head = {
@@ -76,14 +76,14 @@ def put_resolved(
 
 
 class ResolverCache:
-    """Resolved runs that a process keeps between its tasks: their linkers take time to make."""
+    """Resolved runs kept between tasks, as linkers are slow to build."""
 
     def __init__(self) -> None:
         self._idle: deque[tuple[str, ResolvedRun]] = deque(maxlen=MOST_IDLE)
 
     @contextmanager
     def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["ResolvedRun"]:
-        """Return the run's plan as it is in the bucket now, to one task at a time."""
+        """Lend the run's current plan to one task at a time."""
         listed = objects.list(run.key("resolved", RESOLVED))
         version = run.run_id + "".join(entry.etag for entry in listed)
         try:
@@ -97,10 +97,10 @@ class ResolverCache:
 
 
 class ResolvedRun:
-    """A copy of a run's staging file, and the plan in it."""
+    """A copy of a run's staging file with its plan."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
-        """Fetch the file; `Unavailable` if the run is not resolved yet."""
+        """Fetch the file; raise `Unavailable` if the run is not resolved yet."""
         self._run = run
         self._plan: LoadPlan | None = None
         try:
@@ -116,7 +116,7 @@ class ResolvedRun:
             except (OSError, EOFError, zlib.error) as broken:
                 raise WrongAnswer("what the run decided is cut short") from broken
             file.flush()
-            # SQLite keeps the file open: it goes when the staging is closed or the process ends.
+            # SQLite keeps the deleted file open until the staging is closed.
             self.staging = Staging(Path(file.name))
         self.head: dict[str, Any] = next(self.staging.plan("head"))
 
@@ -147,14 +147,14 @@ class ResolvedRun:
         )
 
     def plan(self, context: Context) -> LoadPlan:
-        """Return the plan that `pipeline.plan` made, for the resolver of `context`."""
+        """Return the plan of `pipeline.plan`, for the resolver of `context`."""
         made = self._plan = self._plan or self._read_plan(context)
-        # Another task of the same load: both resolvers know what one wrote.
+        # The copies share the set of written entities.
         return replace(made, resolver=replace(made.resolver, context=context))
 
     def _read_plan(self, context: Context) -> LoadPlan:
         rows, names = self.staging.plan, Names()
-        # A million names are read here: an id is one text, however many aliases lead to it.
+        # There may be a million aliases: share the ids.
         aliases = [(key, sys.intern(i), preferred) for key, i, preferred in rows("alias")]
         names.add(aliases)
         entities = {

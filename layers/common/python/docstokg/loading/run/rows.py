@@ -1,4 +1,4 @@
-"""Shards of rows, which a run's `read` writes for its other stages."""
+"""Shards of rows, written by a run's `read` for the other stages."""
 
 import gzip
 import hashlib
@@ -16,16 +16,16 @@ from docstokg.loading.read.rejects import Rejected
 from docstokg.ports import ObjectStore, StoredObject
 
 SHARD_BYTES = 8_000_000
-"""Of rows as text, after which a shard is written and another one begun."""
+"""Size of a shard's rows as text after which a new shard starts."""
 
 ENDING = ".jsonl.gz"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One object's rows in one shard; of an object whose rows fill several, the number of it.
+    """Rows of an object in one shard; `number` counts the parts of a large object.
 
-    `last`: nothing of the object follows. `unread`: why it was not read at all.
+    `last`: the object ends here. `unread`: why it was not read at all.
     """
 
     inner: str
@@ -37,13 +37,13 @@ class Part:
 
 
 def shard_name(items: Sequence[IngestObject]) -> str:
-    """Return the name of a batch's shards, by its content: reading it again overwrites them."""
+    """Return the name of a batch's shards, derived from its content."""
     lines = "\n".join(f"{item.key} {item.etag}" for item in items)
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class ShardWriter:
-    """Writes rows into as many shards as they need, one in memory at a time."""
+    """Writes rows into shards, one shard in memory at a time."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore, name: str) -> None:
         self._run, self._objects, self._name = run, objects, name
@@ -53,7 +53,7 @@ class ShardWriter:
         self.shards: list[str] = []
 
     def add(self, inner: str, etag: str, rows: Iterable[Row]) -> int:
-        """Write an object's rows; count its chunks."""
+        """Write an object's rows; return the number of its chunks."""
         number = begin = chunks = 0
         begin = len(self._lines)
         for line, record in rows:
@@ -70,11 +70,11 @@ class ShardWriter:
         return chunks
 
     def refuse(self, inner: str, etag: str, reason: str) -> None:
-        """Note an object that is not read, with the reason."""
+        """Record an unread object with the reason."""
         self._parts.append(Part(inner, etag, 0, 0, True, reason))
 
     def flush(self) -> None:
-        """Write the rows so far as a shard."""
+        """Write the collected rows as a shard."""
         if self._parts:
             name = f"{self._name}-{len(self.shards):05}"
             head = json.dumps([asdict(part) for part in self._parts], separators=(",", ":"))
@@ -85,7 +85,7 @@ class ShardWriter:
 
 
 class Shard:
-    """Rows of a shard, parsed when they are read. `output`: a line of model output for each."""
+    """Rows of a shard, parsed lazily. `output`: a line of model output for each."""
 
     def __init__(self, body: bytes) -> None:
         self._lines = unpacked(body)
@@ -94,7 +94,7 @@ class Shard:
 
     @classmethod
     def fetched(cls, run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
-        """Fetch a shard; `KeyError` if it is missing."""
+        """Fetch a shard; raise `KeyError` if it is missing."""
         return cls(objects.get(run.key("rows", name + ENDING)))
 
     def rows(self, position: int) -> Iterator[tuple[int, RawRecord | Rejected, Any]]:
@@ -116,12 +116,12 @@ def row_of(line: str) -> Row:
 
 
 def packed(lines: Iterable[str]) -> bytes:
-    """Compress lines; the same lines give the same bytes."""
+    """Compress lines deterministically."""
     return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
 
 
 def unpacked(body: bytes) -> list[str]:
-    """Return the lines that `packed` compressed; `WrongAnswer` for anything else."""
+    """Return the lines that `packed` compressed; raise `WrongAnswer` otherwise."""
     try:
         return gzip.decompress(body).decode().split("\n")
     except (OSError, EOFError, ValueError, zlib.error) as broken:
@@ -137,7 +137,7 @@ def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
 
 
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
-    """List the run's shards."""
+    """Return the run's shards."""
     prefix = run.key("rows")
     keys = (entry.key for entry in every_object(objects, prefix))
     return [shard_of(key) for key in keys if key.endswith(ENDING)]

@@ -1,4 +1,4 @@
-"""The manifest of a run: the objects that its prefix lists, and the shards that hold their rows."""
+"""The manifest of a run: listed objects and the shards of their rows."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -9,7 +9,7 @@ NOT_READ = "it was not read to its end: run the load again"
 
 
 class PartRef(NamedTuple):
-    """The shard that holds some rows of an object, and the place of the part in it."""
+    """The shard of some rows of an object, and the part's position in it."""
 
     shard: str
     position: int
@@ -20,7 +20,7 @@ type _Read = tuple[int, PartRef, bool, str]
 
 
 class Entry(NamedTuple):
-    """An object as it is listed now: the places of its rows, or the reason why it was not read."""
+    """A listed object: the places of its rows, or why it was not read."""
 
     inner: str
     parts: tuple[PartRef, ...]
@@ -28,23 +28,22 @@ class Entry(NamedTuple):
 
 
 class ShardManifest:
-    """Listed objects, by path below the prefix, with their etag and the parts that were read."""
+    """Listed objects by path, with etag and the parts read."""
 
     def __init__(self, listed: Iterable[tuple[str, str]]) -> None:
         self._objects: dict[str, tuple[str, list[_Read]]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
-        """Note the parts of a shard; rows that were read before an object changed are ignored."""
+        """Add a shard's parts, except rows of changed objects."""
         for position, part in enumerate(parts):
             etag, read = self._objects.get(part.inner, ("", []))
             if etag == part.etag:
                 read.append((part.number, PartRef(shard, position), part.last, part.unread))
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every listed object, by path, as it is now.
+        """Yield every listed object, by path.
 
-        An object that was read twice, in two batches, has equal rows in two shards; the first
-        shard is taken.
+        An object that was read in two batches has equal rows in two shards; the first is used.
         """
         for inner, (_, read) in sorted(self._objects.items()):
             yield _entry(inner, sorted(read))

@@ -1,4 +1,4 @@
-"""The objects of a run as source files, posted ones with their statements."""
+"""The objects of a run as source files; posted ones have statements."""
 
 import json
 from collections.abc import Mapping
@@ -44,11 +44,11 @@ class RunSources:
 
     @property
     def root(self) -> Path:
-        """Stand for the folder that the namespace's sources are, the same in every process."""
+        """Return a pseudo folder of the namespace's sources, the same in every process."""
         return Path("/bucket", self.run.bucket, self.run.sources)
 
     def inner(self, key: str) -> str:
-        """Return an object's path in its folder, which is the id of its document."""
+        """Return an object's relative path, which is its doc_id."""
         base = self.run.inbox if self.run.posted else self.run.sources
         return key.removeprefix(base)
 
@@ -65,7 +65,7 @@ class RunSources:
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:
-        """Make the source file of an object that is read."""
+        """Return the source file of an object."""
         if self.run.posted:
             return posted_file(inner, inner, raw, self.statements[inner], self.run.groups)
         kind = kind_of(Path(inner))

@@ -1,9 +1,8 @@
-"""The six stages of a load over a bucket: each may run twice, in any number of processes.
+"""The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions that `pipeline.load` calls, so both end in the same content. `read` writes
-each object's rows into shards, `encode` and `names` add the output of the models, `resolve` stages
-all rows in the order of their paths and makes the plan, `write` writes the documents of one shard,
-and `close` does the last steps.
+They call the functions of `pipeline.load`, so both have the same result. `read` writes rows into
+shards, `encode` and `names` add model output, `resolve` stages all rows in path order and makes the
+plan, `write` writes one shard's documents, and `close` does the last steps.
 """
 
 import json
@@ -76,23 +75,23 @@ from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 LARGEST_OBJECT = 500_000_000
-"""Bytes: the whole of an object is in memory while its rows are read."""
+"""Maximum bytes of an object, which is held in memory."""
 
 MOST_NAMED = 1000
-"""Rejections that a run's report names; all of them are in `rejects/resolve.jsonl`."""
+"""Maximum rejections in a report; `rejects/resolve.jsonl` has all."""
 
 SHARDS_AT_HAND = 4
 AHEAD = 8
 CLOSING = "closing.json"
 VECTORS, NAMES = "vectors", "names"
 LOST = "lost"
-"""Where the machine notes the shards that ended who read them."""
+"""Where the state machine records shards that crashed their reader."""
 
 Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Write the rows of some objects into shards, with a reason for each that cannot be read."""
+    """Write the rows of objects into shards, with reasons for unreadable ones."""
     run = task.run
     sources = RunSources.of(run, objects)
     writer = ShardWriter(run, objects, shard_name(task.items))
@@ -122,7 +121,7 @@ def _read_object(
     readers: Readers,
     writer: ShardWriter,
 ) -> int:
-    """Write one object's rows; `LoadError` when it holds none that could be read."""
+    """Write one object's rows; raise `LoadError` if it is unreadable."""
     inner = sources.inner(item.key)
     if item.size > LARGEST_OBJECT:
         raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
@@ -144,7 +143,7 @@ def _read_object(
         try:
             rows = list(rows_of(here, readers))
         except (ValueError, RecursionError, MemoryError, ArithmeticError, LookupError) as broken:
-            # What no reader foresaw of one document costs that document, not its batch.
+            # An unexpected error rejects one document, not its batch.
             raise LoadError(f"it could not be read ({type(broken).__name__})") from broken
         return writer.add(inner, item.etag, rows)
 
@@ -152,7 +151,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Encode the chunks of some shards."""
+    """Encode the chunks of shards."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -167,7 +166,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Find the names in the chunks of some shards."""
+    """Find the names in the chunks of shards."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 
@@ -187,9 +186,9 @@ def _put_output(
 def resolve(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Stage every row, in the order of the paths, and write the plan of the load.
+    """Stage every row in path order, and write the plan of the load.
 
-    Killed, it starts again; `LoadError` if it does not end in its `time`.
+    After a kill it starts again; raises `LoadError` if its `time` is not enough.
     """
     run = task.run
     if is_closed(run, objects):
@@ -221,11 +220,11 @@ class _Resolution:
         self.files = 0
         self.models: Models | None = None
         self.paths: dict[str, str] = {}
-        # An object that filled several shards may need one again.
+        # Rows of an object in several shards may revisit one.
         self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Write the plan with the staging's `file`; return the summary for the report."""
+        """Write the plan with the staging `file`; return the report's summary."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -262,7 +261,7 @@ class _Resolution:
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
-        """Note the objects that are listed and read; return the stores with the run's models."""
+        """Collect listed and read objects; return the stores for the run's models."""
         run, objects = self.run, self.objects
         self.manifest = ShardManifest(
             (inner, entry.etag)
@@ -287,7 +286,7 @@ class _Resolution:
         return replace(stores, embedder=embedder, names=names)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
-        """Return the parts of a shard and the models that read it, None if the shard was lost."""
+        """Return a shard's parts and models, None if it was lost."""
         models = models_of(self.run, self.objects, shard)
         if {"dense", "names"} <= models.keys():
             return Shard.fetched(self.run, self.objects, shard).parts, models
@@ -301,7 +300,7 @@ class _Resolution:
         return [replace(part, rows=0, unread=reason) for part in parts], None
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        """Yield the objects with their rows; record those that were not read completely."""
+        """Yield objects with their rows; record incomplete ones."""
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -336,7 +335,7 @@ class _Resolution:
         return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
     def _rejected(self) -> list[dict[str, str]]:
-        """Return the first reason of each object that was rejected, or had a rejected row."""
+        """Return the first reason of each rejected object."""
         reasons: dict[str, str] = {}
         for rejection in self.rejects.first:
             reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
@@ -346,9 +345,9 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in some shards, with their mentions.
+    """Write the documents that begin in these shards, with their mentions.
 
-    Any number of tasks may do so at once, each for other shards. `resolvers`: of this process.
+    Tasks of different shards can run in parallel. `resolvers`: of this process.
     """
     run = task.run
     written = chunks = 0
@@ -388,9 +387,9 @@ def _write_shard(
 def close(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
-    """Write edges, remove documents, link earlier chunks again, end the load and report.
+    """Write edges, remove documents, relink stored chunks, end the load and report.
 
-    If its `time` ends first, the next task goes on from the `cursor` of the answer.
+    If its `time` ends first, the next task continues from the `cursor` of the answer.
     """
     run = task.run
     if task.failed:
@@ -423,7 +422,7 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete the objects of a run that has ended, except its report."""
+    """Delete a finished run's objects, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -432,7 +431,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Do the last steps of a load; return where they stopped, None if all is done."""
+    """Do the last steps; return where they stopped, or None."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -447,7 +446,7 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report the reason and release the leases; the load stays unfinished and can be run again."""
+    """Report the reason and release the leases; the load stays unfinished."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

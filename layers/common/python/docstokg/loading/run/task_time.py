@@ -1,4 +1,4 @@
-"""Time limit of a task of a run: Lambda ends a function without a warning."""
+"""Time limit of a run's task: Lambda ends functions without warning."""
 
 import math
 import time
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from docstokg.errors import LoadError
 
 KEPT_S = 180.0
-"""Seconds of a function's time that are kept for the batch under way and the answer."""
+"""Seconds reserved for the current batch and the answer."""
 
 
 class TaskTime:
-    """The time of one task."""
+    """The time limit of one task."""
 
     def __init__(self, end_s: float = math.inf) -> None:
-        """`end_s`: seconds until the task has to stop by itself; without end on a laptop."""
+        """Set the limit to `end_s` seconds from now."""
         self._end = time.monotonic() + end_s
 
     @classmethod
@@ -30,9 +30,9 @@ class TaskTime:
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Begin a stage of a task that cannot stop half way, as of `Progress`.
+        """Start a stage of a task that cannot stop half way, as in `Progress`.
 
-        Each advance may raise `LoadError`: tried again, it would take as long.
+        Each advance may raise `LoadError`: a repeated attempt would take as long.
         """
         yield self._advance
 

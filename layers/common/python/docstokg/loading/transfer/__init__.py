@@ -1,1 +1,1 @@
-"""A namespace as a file, and back."""
+"""Export and import of a namespace."""

@@ -1,4 +1,4 @@
-"""What two stores hold, as canonical lines: the same in every store that holds the same."""
+"""Store contents as canonical lines, for comparison."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ from docstokg.loading.read.source_registry import document_rows
 from docstokg.ports import DocumentRegister, GraphWriter, IndexWriter
 
 DIGITS = 4
-"""Of a sparse weight: encoders round to three, a store may keep 32 bits."""
+"""Digits of a sparse weight: stores may keep 32 bits."""
 
 
 def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:
-    """Yield one line per chunk, by uuid, and fact, by id, without run ids and times."""
+    """Yield a line per chunk and fact, by id, without run ids and times."""
     for chunk, _ in index.stored_chunks(namespace):
         yield f"chunk {chunk.uuid} {_canonical(_chunk(chunk))}"
     for fact in index.stored_facts(namespace):
@@ -23,7 +23,7 @@ def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:
 
 
 def graph_rows(graph: GraphWriter, namespace: str) -> Iterator[str]:
-    """Yield one line per chunk, entity, relation and mention of the graph, each sorted."""
+    """Yield sorted lines of the graph's chunks, entities, relations and mentions."""
     without = {"namespace"}
     for node in graph.stored_nodes(namespace):
         yield f"node {_canonical(node.model_dump(mode='json', exclude=without))}"
@@ -41,7 +41,7 @@ def graph_rows(graph: GraphWriter, namespace: str) -> Iterator[str]:
 def digests(
     index: IndexWriter, graph: GraphWriter, register: DocumentRegister, namespaces: Iterable[str]
 ) -> tuple[str, str, str]:
-    """Hash what the index with its documents holds, what the graph holds, and both."""
+    """Return the SHA-256 of index and documents, of the graph, and of both."""
     names = list(namespaces)
     first = _digest(
         (name, chain(index_rows(index, name), document_rows(register, name))) for name in names
@@ -60,7 +60,7 @@ def _chunk(chunk: ChunkRecord) -> dict[str, object]:
 
 
 def _compact(vector: bytes | None) -> str | None:
-    """Give a vector's compact form; zeros have no direction, and a store may drop them."""
+    """Return a vector's compact form; None for zero vectors, which a store may drop."""
     return quantise(vector).hex() if vector is not None and any(vector) else None
 
 

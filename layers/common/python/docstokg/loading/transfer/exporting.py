@@ -1,7 +1,7 @@
-"""A namespace as one file: JSON lines in a zip, with everything that was computed.
+"""Export a namespace as a zip file of JSON lines, including computed data.
 
-References are chunk ids, never uuids, so that a file can be loaded under another namespace. What
-a store keeps to itself (the folder a document came from, runs, times) is left out.
+References are chunk ids, not uuids, so that the file fits another namespace. Data local to a store
+(document folders, runs, times) is excluded.
 """
 
 import base64
@@ -20,16 +20,16 @@ from docstokg.loading.transfer.contents import digests
 FORMAT = 1
 MANIFEST = "manifest.json"
 PARTS = ("chunks", "documents", "entities", "relations", "facts", "mentions")
-"""Files of an export, `NAME.jsonl`, in the order they are loaded."""
+"""Files of an export, `NAME.jsonl`, in load order."""
 
 UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
-"""Fields of a chunk that follow from the others."""
+"""Fields of a chunk that are derived from others."""
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
-    """Write a namespace to `target`, whole or not at all; count the lines of each part.
+    """Write a namespace to `target` atomically; return the number of lines per part.
 
-    `LoadError` when there is nothing, or a load into the store did not finish.
+    Raises `LoadError` if it is empty, or if a load into the store did not finish.
     """
     info = stores.search_index.info(READ_S)
     if info.unfinished_load:
@@ -61,7 +61,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
 
 def content_digest(stores: Stores, namespace: str) -> str:
-    """Hash what a namespace holds, whatever it is called."""
+    """Return the hash of a namespace's content, independent of its name."""
     parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
     return parts[2]
 
@@ -78,7 +78,7 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
 
 
 def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
-    """Return the rows of PARTS; those of the chunks come first, since the others refer to them."""
+    """Return the rows of PARTS, chunks first."""
     index, graph = stores.index_writer, stores.graph_writer
     chunk_ids: dict[str, str] = {}
 

@@ -1,6 +1,6 @@
-"""Loads an exported namespace without encoding again; the file may be anyone's, so all is checked.
+"""Import an exported namespace without encoding, validated as untrusted.
 
-A line that does not fit is rejected with its place, and the rest is loaded.
+Invalid lines are rejected with their place, and the rest is loaded.
 """
 
 import datetime
@@ -45,13 +45,13 @@ from docstokg.loading.write.removal import exclusive_load, remove
 
 LARGEST_MANIFEST = 100_000
 SQUEEZED = 1000
-"""A part of JSON lines does not unpack to more than so many times its size."""
+"""Maximum compression ratio of a part; JSON lines do not exceed it."""
 
 Rows = Sequence[tuple[str, int, StrictContract]]
 
 
 class Manifest(Contract):
-    """What an exported file says of itself."""
+    """The manifest of an exported file."""
 
     format: int
     namespace: str
@@ -65,7 +65,7 @@ class Manifest(Contract):
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What later lines need of a chunk: the length of its text, and who may see it."""
+    """A chunk's text length, document and acl, for later lines."""
 
     length: int
     doc_id: str
@@ -74,7 +74,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Import:
-    """One import, and the chunks that came so far, by chunk id."""
+    """State of an import, with the chunks so far by chunk id."""
 
     manifest: Manifest
     namespace: str
@@ -85,7 +85,7 @@ class _Import:
     chunks: dict[str, _Chunk] = field(default_factory=dict)
 
     def uuid(self, chunk_id: str, start: int | None = None, end: int | None = None) -> str:
-        """Give a chunk's uuid; `Rejected` when this file has no such chunk, or no such stretch."""
+        """Return a chunk's uuid; raise `Rejected` if the file lacks this chunk or range."""
         record = self.chunks.get(chunk_id)
         if record is None:
             raise Rejected(f"chunk {chunk_id!r} is not in this file")
@@ -97,7 +97,7 @@ class _Import:
 
 
 def manifest_of(path: Path) -> Manifest:
-    """Read what a file says of itself; `LoadError` when it is no export."""
+    """Read a file's manifest; raise `LoadError` if it is not an export."""
     try:
         with zipfile.ZipFile(path) as file:
             _check_names(file, path)
@@ -121,10 +121,10 @@ def load_export(
     only: bool = False,
     progress: Progress | None = None,
 ) -> LoadReport:
-    """Load an exported file into a namespace that holds nothing else.
+    """Load an exported file into a namespace that contains nothing else.
 
-    With `only`, what the namespace holds and the file does not is removed; without it that is
-    a `LoadError`. Running it again, also after it was killed, ends in the same content.
+    `only`: remove chunks that are not in the file; otherwise they are a `LoadError`. A repeated
+    import, also after a kill, leads to the same content.
     """
     shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, shown):
@@ -167,7 +167,7 @@ def load_export(
 
 
 def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
-    """Put ROW_BATCH rows together; the mentions of a chunk stay together, they replace others."""
+    """Group rows into batches; a chunk's mentions stay together."""
     batch: list[tuple[str, int, StrictContract]] = []
     for _, together in groupby(rows, lambda item: getattr(item[2], "chunk", item[1])):
         batch += together
@@ -188,14 +188,14 @@ def _check_names(file: zipfile.ZipFile, path: Path) -> None:
 
 
 def _others(path: Path, run: _Import) -> list[str]:
-    """List the chunks of the namespace that the file does not hold."""
+    """Return the namespace's chunks that the file lacks."""
     with zipfile.ZipFile(path) as file:
         mine = {
             chunk_uuid(run.namespace, row.chunk_id)
             for _, _, row in _rows(file, path, "chunks", RejectLog())
             if isinstance(row, ChunkRow)
         }
-    # The writer is asked: what the reader says was counted by the last load that ended.
+    # The reader's counts are from the last finished load.
     stored = run.stores.graph_writer.labels(run.namespace)
     return [uuid for uuid, *_ in stored if uuid not in mine]
 
@@ -203,7 +203,7 @@ def _others(path: Path, run: _Import) -> list[str]:
 def _rows(
     file: zipfile.ZipFile, path: Path, name: str, rejects: RejectLog
 ) -> Iterator[tuple[str, int, StrictContract]]:
-    """Yield (file, line, checked row) of one part; what does not fit is rejected."""
+    """Yield (file, line, row) of one part; reject invalid lines."""
     shown = f"{path}:{name}.jsonl"
     with file.open(f"{name}.jsonl") as part:
         number = 0
@@ -218,7 +218,7 @@ def _rows(
 
 
 def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
-    """Write rows of a part; those that do not fit the file's chunks are rejected."""
+    """Write a part's rows; reject those without their chunks."""
     made: list[Any] = []
     for shown, number, row in rows:
         try:
@@ -230,7 +230,7 @@ def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
         case "chunks" if made:
             index.put(made)
             graph.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in made])
-            # Mentions come later in the file: those of an earlier version must not stay.
+            # Mentions of an earlier version must be removed.
             graph.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in made})
             report.chunks, report.written = report.chunks + count, report.written + count
         case "documents":
@@ -270,9 +270,9 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 
 
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
-    """Keep the fingerprint when it is this chunk's; else give the one of a chunk made here.
+    """Return a valid fingerprint of the chunk, else a computed one.
 
-    A wrong one would let a later load of the true text pass it over as unchanged.
+    A wrong one would make a later load skip the true text as unchanged.
     """
     made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]
@@ -326,4 +326,4 @@ _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]]
     "facts": (FactRow, _fact),
     "mentions": (MentionRow, _mention),
 }
-"""What a line of each part is read as, and what is made of it."""
+"""Row type of each part, and its conversion to a record."""

@@ -1,7 +1,6 @@
-"""A namespace moves to another encoder without its sources, while the old vectors answer.
+"""Re-encode a namespace without its sources, while the old vectors stay in use.
 
-Every vector is made first: killed, it is begun again, and what an encoder's cache keeps is not
-made twice. Then all are exchanged at once.
+All vectors are computed first, with a cache for restarts, and then replaced at once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from docstokg.ports import Embedder
 def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress) -> int:
     """Replace the vectors of a namespace by those of `dense`; return its number of chunks.
 
-    `LoadError` where it holds none, or a load did not finish.
+    Raises `LoadError` if it is empty, or if a load did not finish.
     """
     with exclusive_load(stores.index_writer, progress):
         info = stores.search_index.info(60.0, anew=True)
@@ -56,6 +55,6 @@ def _rows(
         made = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
         for (chunk, mark), (vector, packed) in zip(some, made, strict=True):
             old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
-            # The same mark of another encoder; that of a vector that came with its file is new.
+            # The same variant for the new encoder.
             place = old.index(mark) % (len(old) // 2) if mark in old else 0
             yield VectorRow(chunk.uuid, new[place], vector, packed)

@@ -1,1 +1,1 @@
-"""Stage write: chunks, mentions and relations enter or leave both stores."""
+"""Stage write: add or remove chunks, mentions and relations in both stores."""

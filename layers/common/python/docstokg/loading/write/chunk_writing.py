@@ -1,4 +1,4 @@
-"""Write chunks to the index with their vectors, and to the graph with their mentions."""
+"""Write chunks with vectors to the index, with mentions to the graph."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,11 +26,11 @@ from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 Records = list[tuple[ChunkRecord, str]]
 
 AHEAD = 2
-"""Batches that are encoded while one is written."""
+"""Number of batches that are encoded while one is written."""
 
 
 class _Batch(NamedTuple):
-    """Chunks, the new or changed ones with their fingerprints, and the documents that change."""
+    """Chunks, new or changed ones with fingerprints, and changed documents."""
 
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
@@ -38,10 +38,10 @@ class _Batch(NamedTuple):
 
 
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
-    """Encode and write new and changed chunks; nodes and mentions of all are written.
+    """Encode and write new and changed chunks; write nodes and mentions of all.
 
-    A stored document changes in one step. What a changed chunk invalidates goes before its new
-    fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
+    A stored document changes in one step. Data that a changed chunk invalidates is removed before
+    its new fingerprint is stored: the fingerprint is the commit mark after an interruption.
     `shard`: only the documents that begin in it.
     """
     context = resolver.context
@@ -56,7 +56,7 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
-    """Put documents together until a batch is full; one that is stored already is not parted."""
+    """Group documents into batches; stored documents are not split."""
     batch = _Batch([], [], {})
     for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
@@ -72,9 +72,9 @@ def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
 def _compare(
     context: Context, doc_id: str | None, chunks: Sequence[RawChunk], batch: _Batch
 ) -> None:
-    """Find which chunks the store does not hold as they are now.
+    """Add to `batch` the chunks that differ from the store.
 
-    `doc_id`: of a document of which these are all chunks; None for one that is new.
+    `doc_id`: set if these are all chunks of a stored document.
     """
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.report.sparse_model or ""
@@ -105,7 +105,7 @@ def _compare(
 
 
 def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, records: Records) -> int:
-    """Write one batch that is encoded; count its chunks."""
+    """Write an encoded batch; return its number of chunks."""
     context = resolver.context
     report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
@@ -133,10 +133,10 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
 
 
 def encoded(context: Context, batch: _Batch) -> Records:
-    """Make records with vectors and weights; those that came with a chunk are kept."""
+    """Return records with vectors and weights; given ones are kept."""
     chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
-    # Encoders read title and headings too; so does the finder of languages.
+    # Language detection reads title and headings, like the encoders.
     languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
     sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
     if context.recorded is not None:
@@ -163,7 +163,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
-    """Return the language of a text, as `ChunkText` has it."""
+    """Return the language of a text, as in `ChunkText`."""
     return "" if finder is None else finder.language(text)
 
 
@@ -176,9 +176,9 @@ def embedded(
     chunks: Sequence[RawChunk | ChunkRecord],
     sentences: Sequence[Sequence[tuple[int, int]]],
 ) -> Sequence[Parts]:
-    """Return the vector of each chunk, with its title and headings, and those of its sentences."""
+    """Return the vectors of each chunk (with title and headings) and its sentences."""
     texts = [_encoder_text(chunk) for chunk in chunks]
-    # Sentences count in the chunk's own text, which title and headings precede.
+    # Sentence offsets start after title and headings.
     before = [len(text) - len(chunk.text) for text, chunk in zip(texts, chunks, strict=True)]
     parts = [[(a + n, b + n) for a, b in spans] for n, spans in zip(before, sentences, strict=True)]
     return dense.embed_parts(texts, parts)
@@ -191,9 +191,9 @@ def encodings(
     sentences: Sequence[Sequence[tuple[int, int]]],
     languages: Sequence[str],
 ) -> list[Encoding]:
-    """Encode chunks with their sentences, except for vectors and weights that came with them.
+    """Encode chunks with their sentences, except given vectors and weights.
 
-    `languages`: "" for English. The sparse encoder reads only English: its units are word pieces.
+    `languages`: "" for English. The sparse encoder supports English only.
     """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]

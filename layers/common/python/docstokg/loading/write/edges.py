@@ -1,4 +1,4 @@
-"""Relations and triples become edges of the graph and facts of the index, with their evidence."""
+"""Write relations and triples as graph edges and index facts."""
 
 from collections.abc import Iterator
 from itertools import batched, islice
@@ -15,10 +15,10 @@ from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 
 Place = tuple[str, RawChunk | StoredChunk]
-"""The uuid of a chunk that states something, and the chunk."""
+"""The uuid of a stating chunk, and the chunk."""
 
 Gone = frozenset[str]
-"""Stored documents that this load removes: nothing can be proved by them any more."""
+"""Stored documents that this load removes: they are no longer evidence."""
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
@@ -35,7 +35,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
 def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
-    Yields how many are written, after each batch; `after`: so many were written before.
+    Yields the number written after each batch; `after`: resume after this number.
     """
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
@@ -61,7 +61,7 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
                     properties=payload["properties"],
                 )
                 relations.append(relation)
-                if kind == SAME_AS:  # says nothing that a question could ask
+                if kind == SAME_AS:  # not useful as a fact for questions
                     continue
                 identity = fact_id(context.namespace, source, kind, target, evidence)
                 sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
@@ -81,7 +81,7 @@ def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str |
 
 
 def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
-    """Find the first sentence that holds both ends of a triple, whatever their case."""
+    """Return the first sentence that contains both ends of a triple, ignoring case."""
     ends = (subject.casefold(), object_.casefold())
     if not all(end in text.casefold() for end in ends):
         return None
@@ -119,7 +119,7 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
             start, end = stating_sentence(chunk.text, edge.source, edge.target) or (None, None)
         if end is not None and end > len(chunk.text):
             raise Rejected(f"evidence: {start}..{end} is no stretch of the chunk's text")
-        # A fact has the owner and the readers of its chunk.
+        # A fact has the document and acl of its chunk.
         payload |= {"start": start, "end": end, "doc_id": chunk.doc_id, "acl": list(chunk.acl)}
     resolve = names.id_of_name if edge.from_text else names.resolve
     source, target = resolve(edge.source), resolve(edge.target)
@@ -133,7 +133,7 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
 
 
 def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
-    """Choose the chunk of the document that holds both ends, else one end, else the first."""
+    """Return the evidence chunk: the given one, or one with most of the ends."""
     if edge.evidence is not None:
         return _place(context, edge.evidence, gone)
     doc_id = edge.doc_id or ""
@@ -153,7 +153,7 @@ def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
 
 
 def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
-    """Find a chunk in this load, else in the store; `Rejected` when it is in neither."""
+    """Return a chunk of this load or the store, or raise `Rejected`."""
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:

@@ -1,4 +1,4 @@
-"""What leaves both stores: the graph first, so that a removal cut short can be done again."""
+"""Removal from both stores, graph first, so that it can be repeated."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,22 +10,22 @@ from docstokg.loading.context import Context, NullProgress, Progress, Stores
 from docstokg.ports import IndexWriter
 
 WAIT_S = 3600.0
-"""How long a load or a removal waits for the one before it."""
+"""Seconds that a load or removal waits for the previous one."""
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
-    """Remove chunks with what only they state (None: the whole namespace); count the chunks.
+    """Remove chunks (None: the namespace) and data that only they support; return the count.
 
-    The index remembers which chunks there are, so it forgets last.
+    The index lists the chunks, so it is changed last.
     """
     stores.graph_writer.delete(namespace, uuids)
     return stores.index_writer.delete(namespace, uuids)
 
 
 def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
-    """Remove the chunks of documents that are stored and were read without any chunk.
+    """Remove the stored chunks of documents that are now empty.
 
-    Each document is yielded when it is done, in order; `after`: the last one that was.
+    Yields each finished document, in order; `after`: resume after this one.
     """
     earlier = context.earlier
     documents = [
@@ -41,9 +41,9 @@ def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
 
 
 def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
-    """Remove documents; the register has them until their chunks are removed.
+    """Remove documents, then their register records.
 
-    Each document is yielded when it is done, in order; `after`: the last one that was.
+    Yields each finished document, in order; `after`: resume after this one.
     """
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
         for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
@@ -61,7 +61,7 @@ def _remove_chunks(context: Context, doc_id: str) -> None:
 
 @contextmanager
 def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
-    """Keep other loads and removals away; `Timeout` when the one under way does not end."""
+    """Exclude other loads and removals; raise `Timeout` if the active one does not end."""
     with ExitStack() as held:
         try:
             held.enter_context(writer.hold(0))
@@ -72,7 +72,7 @@ def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
 
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
-    """Remove everything of a namespace; count the chunks."""
+    """Remove everything of a namespace; return the number of chunks."""
     with exclusive_load(stores.index_writer, NullProgress()):
         stores.index_writer.open_load(str(ULID()), None, None, None)
         count = remove(stores, namespace, None)
