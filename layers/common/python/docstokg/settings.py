@@ -134,7 +134,7 @@ class EncoderSettings(Contract):
     )
     embed_model: str | None = Field(
         None,
-        description="default: the provider's; local: also `multilingual` or a model folder",
+        description="embedding model; default: the provider's; local: also `multilingual` or a folder",
     )
     embed_dimension: int | None = Field(
         None, description="vector dimension; required for unknown models"
@@ -156,7 +156,7 @@ class RerankSettings(Contract):
 
     rerank_provider: RerankerName = Field("none", description="reranker provider")
     rerank_base_url: str | None = Field(None, description="alternative base URL of that provider")
-    rerank_model: str | None = Field(None, description="default: the provider's")
+    rerank_model: str | None = Field(None, description="reranker model; default: the provider's")
     rerank_api_key: str | None = Field(None, description="API key of the rerank provider")
     rerank_model_path: str | None = Field(
         None, description="ONNX cross-encoder, for `local` and as fallback of a remote reranker"

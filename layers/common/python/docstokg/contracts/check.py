@@ -95,7 +95,7 @@ class CheckRequest(StrictContract):
             if (start is None) != (end is None) or (
                 start is not None and end is not None and start >= end
             ):
-                message = "char_start and char_end come together, start before end"
+                message = "char_start and char_end must both be given, with start before end"
                 errors.append(_wrong(("citations", place, "char_end"), "span_invalid", message))
         if self.sources is not None:
             if self.citations is not None:

@@ -110,15 +110,15 @@ class PostedDocument(StrictContract):
     @model_validator(mode="after")
     def _one_content(self) -> Self:
         if (self.text is None) == (self.content is None):
-            raise PydanticCustomError("content", "needs either `text` or `content`")
+            raise PydanticCustomError("content", "requires either `text` or `content`")
         if self.content is not None and self.media_type is None:
-            raise PydanticCustomError("media_type", "`content` needs its `media_type`")
+            raise PydanticCustomError("media_type", "`content` requires `media_type`")
         return self
 
 
 def _some(documents: tuple[PostedDocument, ...]) -> tuple[PostedDocument, ...]:
     if not documents:
-        raise PydanticCustomError("too_short", "must hold at least one document")
+        raise PydanticCustomError("too_short", "must contain at least one document")
     return documents
 
 

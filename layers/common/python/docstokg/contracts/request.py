@@ -76,7 +76,7 @@ def _long_enough(query: str) -> str:
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """Reject an empty list of filter values."""
     if not values:
-        raise PydanticCustomError("too_short", "must hold at least one value")
+        raise PydanticCustomError("too_short", "must contain at least one value")
     return values
 
 
@@ -117,7 +117,7 @@ class Turn(StrictContract):
 
 def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     if sum(len(turn.content.encode()) for turn in turns) > MAX_HISTORY_BYTES:
-        raise PydanticCustomError("history_too_large", "must hold at most 32 KiB of text")
+        raise PydanticCustomError("history_too_large", "must contain at most 32 KiB of text")
     return turns
 
 
@@ -327,7 +327,7 @@ class Expected(StrictContract):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.doc_id is None) == (self.chunk_id is None):
-            raise PydanticCustomError("one_of", "must hold either doc_id or chunk_id")
+            raise PydanticCustomError("one_of", "must contain either doc_id or chunk_id")
         return self
 
 
