@@ -134,7 +134,7 @@ class EncoderSettings(Contract):
     )
     embed_model: str | None = Field(
         None,
-        description="embedding model; default: the provider's; local: also `multilingual` or a folder",
+        description="model; default: the provider's; local: also `multilingual` or a model folder",
     )
     embed_dimension: int | None = Field(
         None, description="vector dimension; required for unknown models"

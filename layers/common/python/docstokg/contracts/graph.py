@@ -83,7 +83,7 @@ class SliceChunk(NamedTuple):
 class SliceMention(NamedTuple):
     """An edge chunk -> entity, with the span in the chunk's text if known.
 
-    `about`: whether the entity is in the title of the document or the heading of the section.
+    `about`: whether the entity is the title of the document or the heading of the section.
     """
 
     uuid: str

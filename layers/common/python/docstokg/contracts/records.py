@@ -224,7 +224,7 @@ class RelationRecord(Contract):
 class MentionRecord(Contract):
     """A mention of an entity at `text[start:end]` of a chunk; None if the span is unknown.
 
-    `about`: whether the entity is in the title of the document or the heading of the section.
+    `about`: whether the entity is the title of the document or the heading of the section.
     """
 
     uuid: str

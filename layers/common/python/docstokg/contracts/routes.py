@@ -176,7 +176,7 @@ ROUTES: Final = (
         operation="document_page",
         summary="Return a page of a PDF as PNG",
         description="`boxes` of a citation refer to this page. 404 if the file is not stored: over "
-        "50 MB, loaded by an earlier version, or with OpenSearch and Neo4j.",
+        "50 MB, loaded by an earlier version, or the store is OpenSearch.",
         parameters=("doc_id", "n", "namespace"),
     ),
     Route(
