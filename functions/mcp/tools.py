@@ -49,7 +49,7 @@ from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, p
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512
-CHANGED = "What was found has changed since the page before; ask again without the cursor."
+CHANGED = "The results changed after the previous page. Repeat the call without a cursor."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ TOOLS = (
     Tool(
         "search_documentation",
         "Search documentation",
-        "Find passages that answer a question: hybrid search widened and re-ranked through "
-        "the knowledge graph. Each passage comes with its source and why it was found.",
+        "Find passages that answer a question by hybrid search and the knowledge graph. "
+        "Each passage has its source and the reason why it was found.",
         "search",
         SearchRequest,
         ("citations", "graph"),
@@ -117,9 +117,9 @@ TOOLS = (
     Tool(
         "answer_with_citations",
         "Answer with citations",
-        "Answer a question from the documentation: every claim carries a marker [n] that "
-        "means the citation marked [n], and sentences their sources do not carry are listed "
-        "as doubtful. With synthesis.enabled false the same evidence and no answer.",
+        "Answer a question from the documentation. Markers [n] refer to citations; unsupported "
+        "sentences are listed as doubtful. With synthesis.enabled false, only the evidence is "
+        "returned.",
         "answer",
         RAGRequest,
         ("answer", "citations", "grounding", "graph"),
@@ -130,9 +130,8 @@ TOOLS = (
     Tool(
         "check_grounding",
         "Check grounding",
-        "Check any draft text, sentence by sentence, against given citations or what is "
-        "found for it, and its ids, labels and stated relations against the ontology. "
-        "No model is called.",
+        "Check each sentence of a draft against given citations or retrieved passages, and its "
+        "ids, labels and relations against the ontology. No answer is generated.",
         "check",
         CheckRequest,
         ("grounding", "consistency"),
@@ -142,8 +141,8 @@ TOOLS = (
     Tool(
         "traverse_relationships",
         "Traverse relationships",
-        "Walk the knowledge graph from given nodes towards a question: only nodes that "
-        "are similar to it and new are expanded, within caps that no request can raise.",
+        "Walk the knowledge graph from given nodes towards a question. Only new nodes that are "
+        "similar to the question are expanded, within the limits of the server.",
         "traverse",
         TraverseRequest,
         ("nodes", "edges"),
@@ -153,7 +152,7 @@ TOOLS = (
     Tool(
         "list_documents",
         "List documents",
-        "List what is loaded, by id, as far as the caller may read it.",
+        "List the loaded documents that the caller may read, by id.",
         "documents",
         DocumentsQuery,
         ("documents",),
@@ -163,7 +162,7 @@ TOOLS = (
     Tool(
         "read_passage",
         "Read a passage",
-        "Read a citation in its surrounding text: what stands before and after it.",
+        "Read a cited passage with the text before and after it.",
         "passage",
         PassageRequest,
         ("text",),

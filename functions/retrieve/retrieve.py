@@ -262,7 +262,7 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
             [*sorted(FIXED_KEYS), *sorted(there)], KEYS_READ + len(FIXED_KEYS)
         )
         missing = notices.listed(unknown)
-        run.warnings.append(f"filter: nothing here has {missing}; there is: {there_is}")
+        run.warnings.append(f"filter: keys not found: {missing}; available: {there_is}")
 
 
 def _weights(

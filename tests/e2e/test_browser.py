@@ -117,7 +117,7 @@ def test_what_did_not_answer_is_said_in_words(
     page.goto(url)
     ask(page, QUESTION)
     said = page.locator("#degraded").inner_text()
-    assert "the knowledge graph could not be used" in said
+    assert "the knowledge graph was unavailable" in said
     assert "kg_unavailable" not in page.locator("main").inner_text()
     assert judged(page) == []
     assert too_wide(page) <= 0

@@ -453,9 +453,9 @@ def test_files_that_are_not_read_are_named(tmp_path):
     assert [(Path(note).name) for note in log.notes] == [
         ".git: hidden, not read",
         ".env: hidden, not read",
-        "a.min.js: its name says that it is generated, not read",
-        "db.password.txt: its name is that of a key or of passwords, not read",
-        "id_rsa: its name is that of a key or of passwords, not read",
+        "a.min.js: the name suggests a generated file, not read",
+        "db.password.txt: the name suggests keys or passwords, not read",
+        "id_rsa: the name suggests keys or passwords, not read",
         "logo.png: no reader for .png, not read",
         "uv.lock: a lock file, not read",
     ]
@@ -496,7 +496,7 @@ def test_what_has_no_ending_is_read_by_its_content(tmp_path):
         ("a.out", "its ending is that of no format that is read, and it is no text"),
         ("Zulu", "its ending is that of no format that is read, and it is no text"),
         ("changelog.gz", "it is no gzip file, or cut short"),
-        ("long", "it is minified or generated: a line has over 5,000 characters"),
+        ("long", "minified or generated: a line has over 5,000 characters"),
     }
     assert sorted(note.rpartition("/")[2] for note in log.notes) == [
         "LICENSE: read as cp1252",

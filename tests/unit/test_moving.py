@@ -121,7 +121,7 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
     ("part", "change", "reason"),
     [
         ("chunks", lambda row: "{", "not JSON"),
-        ("chunks", lambda row: row | {"uuid": "x"}, "uuid: there is no such field"),
+        ("chunks", lambda row: row | {"uuid": "x"}, "uuid: unknown field"),
         ("chunks", lambda row: row | {"sentences": [[0, 10_000]]}, "no stretches"),
         ("chunks", lambda row: row | {"vector": "AAAA"}, "not float32"),
         ("chunks", lambda row: row | {"vector": "AACAfw=="}, "not a unit vector"),
@@ -134,7 +134,7 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
         ("entities", lambda row: row | {"name": ""}, "at least 1"),
         ("relations", lambda row: row | {"evidence": "nowhere"}, "is not in this file"),
         ("relations", lambda row: row | {"evidence": "plain", "evidence_start": 5}, "no stretch"),
-        ("facts", lambda row: row | {"acl": []}, "no such field"),
+        ("facts", lambda row: row | {"acl": []}, "unknown field"),
         ("mentions", lambda row: row | {"end": 10_000}, "is no stretch|come together"),
         ("mentions", lambda row: row | {"chunk": "nowhere"}, "is not in this file"),
     ],

@@ -354,7 +354,7 @@ def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> Non
     body = {"seed_ids": ["HP:1"], "query": QUERY, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]}
     _, answer, _ = ask(body)
     (warning,) = answer["warnings"]
-    assert warning.startswith("rel_whitelist: nothing around these seeds has eats; there is: ")
+    assert warning.startswith("rel_whitelist: not found near these seeds: eats; available: ")
     assert "may_cause" in warning
     assert ask({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
 

@@ -157,14 +157,14 @@ def test_a_field_that_is_changed_changes_the_answer(
 @pytest.mark.parametrize(
     ("more", "warned"),
     [
-        ({"filter": {"yaer": 1904}}, "filter: nothing here has yaer; there is: doc_id, "
+        ({"filter": {"yaer": 1904}}, "filter: keys not found: yaer; available: doc_id, "
          "document_name, section, topic, year"),
         ({"kg_expansion": {"relations": ["buys"]}},
-         "kg_expansion.relations: nothing around this question has buys; there is: "),
+         "kg_expansion.relations: not found near this question: buys; available: "),
         ({"kg_expansion": {"concept_types": ["town"]}},
-         "kg_expansion.concept_types: nothing around this question has town; there is: "),
+         "kg_expansion.concept_types: not found near this question: town; available: "),
         ({"limits": {"graph": {"rel_whitelist": ["buys", "MENTIONS"]}}},
-         "limits.graph.rel_whitelist: nothing around this question has buys; there is: "),
+         "limits.graph.rel_whitelist: not found near this question: buys; available: "),
         ({"query": "What does Quisst send?"},
          "Nothing is called 'Quisst' here; it was read as 'Quist'."),
     ],

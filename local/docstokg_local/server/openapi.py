@@ -23,26 +23,26 @@ from docstokg.usecases.live import EVENTS
 
 Json = dict[str, Any]
 _PROBLEMS = {
-    400: "The request is invalid; `errors` lists everything that is wrong with it.",
+    400: "The request is invalid; `errors` lists all errors.",
     401: "No valid credentials.",
-    403: "The namespace is not granted to this caller, or not for loading; or, without keys, the "
-    "server is not on a loopback address or the request comes from a page of another site.",
-    404: "There is no such passage, document or job, or the caller may not see it.",
-    409: "The `cache_key` was used for another request, or a document of this id exists and "
+    403: "The caller may not read the namespace or load into it; or, without keys, the server is "
+    "not on a loopback address or the request is from another site.",
+    404: "The passage, document or job does not exist, or the caller may not read it.",
+    409: "The `cache_key` was used for another request, or a document with this id exists and "
     "`replace` is not set.",
-    413: "The body is over 64 KiB (512 KiB for a check, 4 MiB for documents), or holds more than "
-    f"{MAX_DOCUMENTS} documents: `docstokg load` takes more.",
+    413: "The body is over 64 KiB (512 KiB for a check, 4 MiB for documents), or contains over "
+    f"{MAX_DOCUMENTS} documents; use `docstokg load` for more.",
     415: "The body is not application/json.",
-    429: f"Too many requests, or {MAX_QUEUED} jobs of this namespace wait; see Retry-After.",
-    500: "A crash; nothing about it is told but the request id.",
-    503: "No passage or document can be read or changed now; or `overloaded`: the deadline cannot "
-    "be met at the present queue, see Retry-After.",
+    429: f"Too many requests, or {MAX_QUEUED} jobs of this namespace are queued; see Retry-After.",
+    500: "Internal error; the response contains only the request id.",
+    503: "The stores are unavailable; or `overloaded`: the queue is too long to meet the deadline, "
+    "see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
 _MCP_REPLIES = {
-    200: "A result, or an error of the protocol; a tool's problem is a result with isError",
-    400: "No request of the protocol, or one it refuses",
-    404: "No such method",
+    200: "A result or a protocol error; the problem of a tool is a result with isError",
+    400: "The request is not valid in the protocol",
+    404: "Unknown method",
 }
 """Errors of this route use JSON-RPC, which its clients expect."""
 
@@ -71,7 +71,7 @@ class Described(NamedTuple):
 
 
 _FOUND = (400, 403, 404, 503, 504)
-_QUEUED = "The job is queued; GET /v1/jobs/{job_id} follows it"
+_QUEUED = "The job is queued; its state is at GET /v1/jobs/{job_id}"
 _DESCRIBED: dict[RouteName, Described] = {
     "chat": Described(
         200, "ChatCompletion", "The answer; also when degraded, see `docstokg`",
@@ -96,13 +96,13 @@ _CURSOR = {"type": "string", "maxLength": 2048}
 _PARAMETERS: dict[str, Json] = {
     name: {"in": "path", "required": True, "description": text, "schema": _SEGMENT}
     for name, text in (
-        ("doc_id", "percent-encoded as one segment, `/` as `%2F`"),
-        ("id", "the `job_id`"),
-        ("n", "the page, from 1"),
+        ("doc_id", "document id, percent-encoded as one segment, `/` as `%2F`"),
+        ("id", "`job_id` of the job"),
+        ("n", "page number, from 1"),
     )
 } | {
-    "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the page before"},
-    "namespace": {"in": "query", "schema": _NAMESPACE, "description": "where it is"},
+    "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the previous page"},
+    "namespace": {"in": "query", "schema": _NAMESPACE, "description": "namespace of the documents"},
 }
 _REPLIES = (
     Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,

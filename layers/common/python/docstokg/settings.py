@@ -1,4 +1,4 @@
-"""Every setting, read once from a mapping such as the environment; nothing else reads it."""
+"""Settings, read once from a mapping such as `os.environ`."""
 
 import re
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ MODELS = (
     "claude-sonnet-5-5",
     "claude-opus-5-5",
 )
-"""Names a request may choose unless a deployment says otherwise; a test finds each in the pinned
-table of litellm but claude-3-haiku, which its maker has retired."""
+"""Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
+claude-3-haiku."""
 
 VERIFIERS = "onnx:FOLDER, https://HOST/predict, llm:MODEL or bedrock-guardrail:ID:VERSION"
 _VERIFIER = r"(?:onnx:|llm:|https?://).|bedrock-guardrail:[^:]+:[^:]+$"
@@ -59,56 +59,61 @@ DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
 
 class IndexSettings(Contract):
-    """Where chunks and facts are searched."""
+    """Index: chunks and facts."""
 
     index_url: str = Field(
         DEFAULT_STORE,
-        description="sqlite:///PATH or http(s):// OpenSearch; where the folder has no .docstokg/, "
-        "commands take the user's data folder",
+        description="sqlite:///PATH, or http(s):// URL of OpenSearch; without .docstokg/ in the "
+        "current folder, commands use the user's data folder",
     )
     index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = Field(
-        "basic", description="how OpenSearch is signed in to: a password, or IAM"
+        "basic", description="OpenSearch authentication: password or IAM"
     )
-    index_user: str | None = Field(None, description="user of OpenSearch with `basic`")
-    index_password: str | None = Field(None, description="its password")
-    index_name: str = Field("docstokg", description="alias of the chunk index; facts add -facts")
+    index_user: str | None = Field(None, description="OpenSearch user, for `basic`")
+    index_password: str | None = Field(None, description="OpenSearch password, for `basic`")
+    index_name: str = Field(
+        "docstokg", description="alias of the chunk index; -facts is appended for facts"
+    )
 
 
 class GraphSettings(Contract):
-    """Where entities and relations are."""
+    """Graph: entities and relations."""
 
-    graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt://")
-    graph_user: str = Field("neo4j", description="user of Neo4j")
-    graph_password: str | None = Field(None, description="its password")
-    graph_database: str = Field("neo4j", description="name of the database in Neo4j")
-    graph_budget_per_minute: int = Field(60, ge=1, description="graph walks per caller")
+    graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt:// URL")
+    graph_user: str = Field("neo4j", description="Neo4j user")
+    graph_password: str | None = Field(None, description="Neo4j password")
+    graph_database: str = Field("neo4j", description="Neo4j database")
+    graph_budget_per_minute: int = Field(
+        60, ge=1, description="maximum graph walks per caller and minute"
+    )
 
 
 class ModelSettings(Contract):
-    """Who writes answers, and by which rules."""
+    """Language models."""
 
-    llm_base_url: str | None = Field(None, description="any OpenAI-compatible address")
-    llm_api_key: str | None = Field(None, description="key of that address or of the provider")
-    openai_api_key: str | None = Field(None, description="key of OpenAI")
-    anthropic_api_key: str | None = Field(None, description="key of Anthropic")
+    llm_base_url: str | None = Field(None, description="base URL of an OpenAI-compatible API")
+    llm_api_key: str | None = Field(None, description="API key for that URL or for the provider")
+    openai_api_key: str | None = Field(None, description="OpenAI API key")
+    anthropic_api_key: str | None = Field(None, description="Anthropic API key")
     provider_urls: tuple[str, ...] = Field(
-        (), description="openai=URL, anthropic=URL, bedrock=URL: other addresses of their APIs"
+        (), description="alternative base URLs: openai=URL, anthropic=URL, bedrock=URL"
     )
     llm_fallback_model: str | None = Field(
-        None, description="asked when the first one fails; extractive always answers"
+        None, description="model used if the requested one fails; extractive is always available"
     )
     models: tuple[str, ...] = Field(
-        MODELS, description="what a request may choose; openai/, anthropic/, bedrock/, gateway/NAME"
+        MODELS,
+        description="models allowed in requests; prefixes: openai/, anthropic/, bedrock/, gateway/",
     )
     model_table: tuple[str, ...] = Field(
         (),
-        description="NAME=TOKENS or NAME=TOKENS/IN/OUT: context size and dollars per million "
-        "tokens of models that litellm's table does not know",
+        description="models missing in litellm's table: NAME=TOKENS or NAME=TOKENS/IN/OUT (context "
+        "size, dollars per million tokens)",
     )
-    allow_system_prompt: bool = Field(True, description="pass the client's style hint on")
+    allow_system_prompt: bool = Field(True, description="pass the client's style hint to the model")
     repair: Literal["attribute", "drop", "report"] = Field(
         "report",
-        description="drop removes unsupported sentences, attribute adds markers a model forgot",
+        description="drop: remove unsupported sentences; attribute: add missing markers",
     )
 
     @field_validator("model_table")
@@ -119,38 +124,42 @@ class ModelSettings(Contract):
 
 
 class EncoderSettings(Contract):
-    """What texts are turned into vectors and weights by."""
+    """Encoders."""
 
     embed_provider: Literal[EmbedderName, "none"] = Field(
-        "local", description="who makes vectors; none: words and weights only"
+        "local", description="embedding provider; none: no vectors, only words and sparse weights"
     )
     embed_base_url: tuple[str, ...] = Field(
-        (), description="other addresses of that provider's API; the next one where one fails"
+        (), description="alternative base URLs of that provider; on failure the next is tried"
     )
     embed_model: str | None = Field(
         None,
-        description="default: the provider's; local: also `multilingual` or an encoder's folder",
+        description="model; default: the provider's; local: also `multilingual` or a model folder",
     )
-    embed_dimension: int | None = Field(None, description="needed for models not known here")
-    embed_api_key: str | None = Field(None, description="key of the embedding provider")
-    sparse: Literal["local", "none"] = Field("local", description="learned sparse weights")
+    embed_dimension: int | None = Field(
+        None, description="vector dimension; required for unknown models"
+    )
+    embed_api_key: str | None = Field(None, description="API key of the embedding provider")
+    sparse: Literal["local", "none"] = Field(
+        "local", description="encoder of learned sparse weights"
+    )
     names: Literal["auto", "rule"] = Field(
-        "auto", description="who finds names in texts at a load; auto: spaCy where installed"
+        "auto", description="name recognition during a load; auto: spaCy if installed"
     )
     provider_jina_enabled: bool = Field(
-        True, description="flag: use Jina, for embeddings and reranking"
+        True, description="flag: allow Jina for embeddings and reranking"
     )
 
 
 class RerankSettings(Contract):
-    """Who reads question and passage together, if anybody."""
+    """Reranker."""
 
-    rerank_provider: RerankerName = Field("none", description="who reorders what is found")
-    rerank_base_url: str | None = Field(None, description="another address of that provider's API")
-    rerank_model: str | None = Field(None, description="default: the provider's")
-    rerank_api_key: str | None = Field(None, description="key of the rerank provider")
+    rerank_provider: RerankerName = Field("none", description="reranker provider")
+    rerank_base_url: str | None = Field(None, description="alternative base URL of that provider")
+    rerank_model: str | None = Field(None, description="reranker model; default: the provider's")
+    rerank_api_key: str | None = Field(None, description="API key of the rerank provider")
     rerank_model_path: str | None = Field(
-        None, description="ONNX cross-encoder: `local`, or after a remote one"
+        None, description="ONNX cross-encoder, for `local` and as fallback of a remote reranker"
     )
 
 
@@ -160,16 +169,16 @@ class VerifierSettings(Contract):
     verifier: str | None = Field(
         None, description=f"{VERIFIERS}; https: Text Embeddings Inference; default: none"
     )
-    verifier_api_key: str | None = Field(None, description="key of an https:// verifier")
+    verifier_api_key: str | None = Field(None, description="API key of an https:// verifier")
     verifier_label: str = Field(
-        "entailment", description="class of a supported claim, for https://HOST/predict"
+        "entailment", description="label of supported claims, for https://HOST/predict"
     )
     verifier_threshold: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="probability at which a claim counts as supported; verifier.json of an "
-        "onnx:FOLDER takes precedence",
+        description="minimum probability of a supported claim; verifier.json of an onnx:FOLDER "
+        "takes precedence",
     )
 
     @field_validator("verifier")
@@ -181,100 +190,120 @@ class VerifierSettings(Contract):
 
 
 class RankingSettings(Contract):
-    """What is found, in which order, and how much of it is shown."""
+    """Ranking."""
 
-    fusion: Literal["minmax", "rrf"] = Field("minmax", description="how channels are summed")
-    min_score: float = Field(0.3, ge=0, le=1, description="below it an answer carries a warning")
+    fusion: Literal["minmax", "rrf"] = Field("minmax", description="score fusion of the channels")
+    min_score: float = Field(
+        0.3, ge=0, le=1, description="minimum relevance score; below it an answer has a warning"
+    )
     answer_min_probability: float = Field(
         0.65,
         ge=0,
         le=1,
-        description="`extractive` says nothing where the passages answer less probably than this",
+        description="minimum probability of an `extractive` answer; below it there is no answer",
     )
-    max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
+    max_timeout_s: float = Field(
+        25.0, ge=1, le=60, description="maximum timeout of a request, in seconds"
+    )
     default_timeout_s: float = Field(
-        12.0, ge=1, le=60, description="time of a request that names none, chats and the page's too"
+        12.0,
+        ge=1,
+        le=60,
+        description="default timeout of a request, in seconds; also for chats and the page",
     )
     domains: tuple[str, ...] = Field(
         ("ontology",), description="subject domains: entry points of group docstokg.domains"
     )
-    kg_enabled: bool = Field(True, description="flag: the graph takes part")
-    kg_boost_enabled: bool = Field(True, description="flag: the walk prefers whoever names it too")
-    kg_boost_value: float = Field(0.1, ge=0, le=1, description="flag: by so much of the score")
-    kg_2hop_enabled: bool = Field(True, description="flag: a second hop where it may help")
-    feature_verbosity_graph: bool = Field(True, description="flag: verbosity graph")
-    feature_traversal_tool: bool = Field(True, description="flag: /v1/traverse and its tool")
+    kg_enabled: bool = Field(True, description="flag: use the graph")
+    kg_boost_enabled: bool = Field(
+        True, description="flag: boost chunks that mention an entity of the question"
+    )
+    kg_boost_value: float = Field(
+        0.1, ge=0, le=1, description="flag: size of that boost, as a fraction of the score"
+    )
+    kg_2hop_enabled: bool = Field(True, description="flag: allow a second hop")
+    feature_verbosity_graph: bool = Field(True, description="flag: allow verbosity `graph`")
+    feature_traversal_tool: bool = Field(True, description="flag: serve /v1/traverse and its tool")
 
     @property
     def traverses(self) -> bool:
-        """Whether `/v1/traverse` and its tool are served."""
+        """Return whether `/v1/traverse` and its tool are served."""
         return self.kg_enabled and self.feature_traversal_tool
 
 
 class CacheSettings(Contract):
-    """What is kept of work done."""
+    """Caches."""
 
-    cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
+    cache_dir: str = Field(
+        "~/.cache/docstokg", description="folder of cached vectors, responses and downloads"
+    )
     tables: tuple[str, ...] = Field(
-        (), description="DynamoDB tables: cache=NAME of responses, circuit=NAME of circuit states"
+        (),
+        description="DynamoDB tables: cache=NAME for responses, circuit=NAME for circuit breakers",
     )
 
 
 class AccessSettings(Contract):
-    """Who may ask."""
+    """Authentication."""
 
     auth: Literal["off", "keys"] = Field(
-        "off", description="keys: X-Api-Key or Authorization: Bearer is asked for"
+        "off", description="keys: require X-Api-Key or Authorization: Bearer"
     )
     hosts: tuple[str, ...] = Field(
-        (), description="with auth off: names the server answers under, beside loopback"
+        (), description="with auth off: accepted Host names in addition to loopback"
     )
-    keys_file: str | None = Field(None, description="JSON of keys and what each may see")
-    open_metrics: bool = Field(False, description="with auth keys: /metrics needs no key")
+    keys_file: str | None = Field(None, description="JSON file of API keys and their permissions")
+    open_metrics: bool = Field(False, description="with auth keys: serve /metrics without a key")
     cursor_key: str | None = Field(
-        None, description="seals MCP cursors; default: a file in the cache folder"
+        None, description="key that signs MCP cursors; default: a file in the cache folder"
     )
-    jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
-    jwt_audience: str | None = Field(None, description="whom tokens are made for")
-    jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
+    jwt_issuer: str | None = Field(None, description="issuer of JWTs, for the authoriser")
+    jwt_audience: str | None = Field(None, description="audience of JWTs")
+    jwt_jwks_url: str | None = Field(None, description="URL of the issuer's public keys")
     jwt_claims: tuple[str, str, str, str] = Field(
         ("aud", "namespaces", "groups", "load"),
-        description="what tokens call their audience (Cognito: client_id), the namespaces granted, "
-        "the caller's groups, and the namespaces they may load into",
+        description="claim names: audience (Cognito: client_id), readable namespaces, groups, "
+        "loadable namespaces",
     )
 
 
 class OperationSettings(Contract):
-    """Logs, metrics, traces and what a deployment is connected to."""
+    """Operation: logs, metrics, traces and AWS resources."""
 
-    traces: str = Field("off", description="where traces go: off, local, or the URL of a queue")
-    appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
-    secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
-    environment: str | None = Field(
-        None, description="dimension of the CloudWatch metrics; none are written without it"
+    traces: str = Field("off", description="trace destination: off, local, or a queue URL")
+    appconfig: str | None = Field(
+        None, description="AppConfig APPLICATION/ENVIRONMENT/PROFILE of the flags"
     )
-    workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
+    secrets: str | None = Field(
+        None, description="Secrets Manager ids; each secret is a JSON object of settings"
+    )
+    environment: str | None = Field(
+        None, description="dimension of CloudWatch metrics; without it none are written"
+    )
+    workflow_arn: str | None = Field(
+        None, description="ARN of the answer state machine, for the MCP function"
+    )
     route_functions: tuple[str, ...] = Field(
         (),
         description="check=ARN, documents=ARN, traverse=ARN for the MCP function; synthesize=ARN "
-        "for functions whose verifier is llm:MODEL",
+        "for functions with a verifier llm:MODEL",
     )
     ingest_url: str | None = Field(
-        None, description="the bucket documents are loaded through: s3://NAME or file:///FOLDER"
+        None, description="bucket for loading documents: s3://NAME or file:///FOLDER"
     )
     ingest_machine_arn: str | None = Field(
-        None, description="the state machine that loads it; without it a process of this server"
+        None, description="ARN of the load state machine; without it a server process loads"
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="the least a line must be to be written"
+        "INFO", description="minimum level of logged lines"
     )
-    rag_log_snippets: bool = Field(False, description="show query text and snippets in the log")
+    rag_log_snippets: bool = Field(False, description="log query text and snippets")
 
 
 class Internal(Contract):
-    """What commands tell each other, and nobody sets. `process_dir`: shared by `serve --workers`.
+    """Internal settings; not user-configurable.
 
-    `mmr`, `channels`: for `eval --ablate`.
+    `process_dir`: shared by `serve --workers`. `mmr`, `channels`: for `eval --ablate`.
     """
 
     mmr: bool = True
@@ -295,11 +324,11 @@ class Settings(
     AccessSettings,
     OperationSettings,
 ):
-    """One deployment's settings; the field `index_url` is the variable `DOCSTOKG_INDEX_URL`."""
+    """All settings; field `index_url` is the variable `DOCSTOKG_INDEX_URL`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read the variables that name a setting; `Misconfigured` names every wrong one."""
+        """Read the settings; raise `Misconfigured` with every invalid variable."""
         values: dict[str, Any] = {}
         for field in NAMES:
             name = variable(field)
@@ -316,11 +345,11 @@ class Settings(
 PARTS: tuple[type[Contract], ...] = tuple(
     part for part in Settings.__bases__ if issubclass(part, Contract) and part is not Internal
 )
-"""Every setting belongs to one of these; what needs one part only asks for that."""
+"""Sections. Code that needs only one section takes only that one."""
 NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 
 def variable(field: str) -> str:
-    """Name the environment variable of a setting."""
+    """Return the environment variable of a setting."""
     name = field.upper()
     return name if name in UNPREFIXED else PREFIX + name

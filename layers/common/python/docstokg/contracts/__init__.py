@@ -1,1 +1,1 @@
-"""Frozen messages: what comes in, what travels, what the stores hold, what goes out."""
+"""Frozen models of requests, responses, step messages and stored records."""

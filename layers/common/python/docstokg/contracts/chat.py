@@ -1,4 +1,4 @@
-"""The chat format of OpenAI's API, as far as a question about documents can be asked in it."""
+"""Contract of `POST /v1/chat/completions`: a subset of OpenAI's chat API."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -14,74 +14,82 @@ from docstokg.contracts.response import (
 )
 
 CHAT_ROUTES: Final = ("chat", "models")
-"""Routes whose clients read OpenAI's error object instead of a problem."""
+"""Routes that return OpenAI's error object instead of a problem."""
 
 
 class LenientContract(BaseModel):
-    """A frozen message from a stranger whose other fields are not ours to judge."""
+    """A frozen request model that ignores unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class TextPart(LenientContract):
-    """A part of a message; pictures and sound cannot be asked about."""
+    """A text part of a message; images and audio are not supported."""
 
-    type: Literal["text"] = Field(description="text alone is understood")
-    text: str = Field(description="the words")
+    type: Literal["text"] = Field(description="only text is supported")
+    text: str = Field(description="text of the part")
 
 
 class ChatMessage(LenientContract):
     """One message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"] = Field(
-        description="the question is the last message of `user`, what `user` and `assistant` "
-        "said before tells what it refers to; `system` and `developer` say how to write"
+        description="the last `user` message is the question; earlier `user` and `assistant` "
+        "messages are its history; `system` and `developer` messages are style hints"
     )
-    content: str | Many[TextPart] | None = Field(None, description="its text, whole or in parts")
+    content: str | Many[TextPart] | None = Field(
+        None, description="text of the message, as a string or in parts"
+    )
 
 
 class StreamOptions(LenientContract):
-    """What a stream also tells."""
+    """Options of a stream."""
 
-    include_usage: bool | None = Field(None, description="put the tokens used into the event")
+    include_usage: bool | None = Field(None, description="include token usage")
 
 
 class ResponseFormat(LenientContract):
-    """The form of the answer."""
+    """Format of the answer."""
 
-    type: Literal["text"] = Field(description="answers are text")
+    type: Literal["text"] = Field(description="only text is supported")
 
 
 class ChatRequest(LenientContract):
-    """`POST /v1/chat/completions`; other fields of OpenAI's request have no effect here."""
+    """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
 
     model: str = Field(
         min_length=1,
         max_length=192,
-        description="one of `GET /v1/models`; `MODEL@NAMESPACE` asks another namespace",
+        description="model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace",
         examples=["extractive", "extractive@handbook"],
     )
     messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
-        description="the conversation; what its last question leaves out is taken from before"
+        description="conversation; a follow-up question is rewritten from earlier messages"
     )
     stream: bool | None = Field(
-        None, description="send each sentence as a chunk once it is checked, then [DONE]"
+        None, description="true: send each checked sentence as a chunk, then [DONE]"
     )
-    stream_options: StreamOptions | None = Field(None, description="with `stream` only")
-    temperature: float | None = Field(None, ge=0, le=2, description="handed to the model")
-    max_tokens: int | None = Field(None, ge=1, description="of the answer; 4096 at most")
+    stream_options: StreamOptions | None = Field(
+        None, description="stream options; only with `stream`"
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="sampling temperature of the model"
+    )
+    max_tokens: int | None = Field(
+        None, ge=1, description="maximum tokens of the answer, at most 4096"
+    )
     max_completion_tokens: int | None = Field(
-        None, ge=1, description="the same by its newer name, which wins"
+        None, ge=1, description="newer name of `max_tokens`; takes precedence"
     )
-    n: Literal[1] | None = Field(None, description="one answer a question")
+    n: Literal[1] | None = Field(None, description="number of answers; only 1 is supported")
     tools: Annotated[Many[Any], Field(max_length=0)] | None = Field(
-        None, description="none can be called"
+        None, description="not supported; must be empty"
     )
-    response_format: ResponseFormat | None = Field(None, description="answers are text")
+    response_format: ResponseFormat | None = Field(None, description="only text is supported")
 
 
 class ChatPlan(Contract):
-    """How the reply is shaped: the model as it was asked for, and whether as events."""
+    """Format of the reply: requested model name, and whether to stream."""
 
     model: str
     stream: bool = False
@@ -89,156 +97,152 @@ class ChatPlan(Contract):
 
 
 class UrlCitation(Contract):
-    """One marker of the answer: content[start_index:end_index], and the passage it means."""
+    """A marker of the answer, `content[start_index:end_index]`, and its passage."""
 
     start_index: int
-    """where the marker begins in the answer"""
+    """start of the marker in the answer"""
     end_index: int
-    """where the marker ends in the answer, exclusive"""
+    """end of the marker in the answer, exclusive"""
     title: str
-    """the document's title, or its name"""
-    url: str = Field(description="the source's address, else `urn:uuid:` and the passage's uuid")
+    """title or name of the document"""
+    url: str = Field(description="URI of the source, or `urn:uuid:` and the uuid of the passage")
     rank: int
-    """the citation's number"""
+    """citation number"""
     uuid: str
-    """the passage"""
+    """uuid of the passage"""
     doc_id: str
-    """the document"""
+    """document id"""
     snippet: str
-    """the cited text"""
+    """cited text"""
 
 
 class Annotation(Contract):
-    """A citation, as OpenAI's clients know it."""
+    """A citation in OpenAI's format."""
 
     type: Literal["url_citation"] = "url_citation"
-    """always a citation"""
+    """always `url_citation`"""
     url_citation: UrlCitation
-    """the marker and its passage"""
+    """marker and passage"""
 
 
 class AnswerMessage(Contract):
-    """The answer; `annotations` in the order of its markers."""
+    """Message with the answer."""
 
     role: Literal["assistant"] = "assistant"
-    """always the assistant"""
+    """always `assistant`"""
     content: str
-    """the answer; a sentence that there is none, where nothing answers the question"""
+    """answer, or a sentence that the documents do not contain one"""
     refusal: None = None
-    """nothing is refused in OpenAI's sense"""
+    """always null"""
     annotations: tuple[Annotation, ...] = ()
-    """the markers of the text, in its order"""
+    """citations in the order of their markers"""
 
 
 class ChatChoice(Contract):
-    """The one answer."""
+    """The only choice."""
 
     index: int = 0
-    """always 0, the only answer"""
+    """always 0"""
     message: AnswerMessage
-    """the answer"""
+    """message with the answer"""
     finish_reason: Literal["stop"] = "stop"
-    """always a whole answer"""
+    """always `stop`"""
     logprobs: None = None
-    """none are known"""
+    """always null"""
 
 
 class Usage(Contract):
-    """Tokens of the passages given to the model, and of what it wrote, as estimated here."""
+    """Estimated token usage."""
 
     prompt_tokens: int
-    """of the passages given to the model"""
+    """estimated tokens of the passages given to the model"""
     completion_tokens: int
-    """of the answer"""
+    """estimated tokens of the answer"""
     total_tokens: int
-    """both"""
+    """sum of both"""
 
 
 class Evidence(Contract):
-    """What OpenAI's format has no place for: what the answer stands on, and how well.
-
-    `citations`: those the answer cites; the first five where it cites none. `query_used`: the
-    question as understood.
-    """
+    """Evidence of the answer, an extension of OpenAI's format."""
 
     request_id: str
-    """of this request, as in the logs"""
+    """request id, as in the logs"""
     namespace: str
-    """where was searched"""
+    """searched namespace"""
     query_used: str = ""
-    """the question as understood"""
+    """question used for retrieval; a follow-up is rewritten from its history"""
     query_used_by: QueryUsedBy = "as_sent"
-    """who made `query_used` of the question: nobody, a rule, or the language model"""
+    """how `query_used` was obtained: as sent, by a rule, or by the language model"""
     citations: tuple[Citation, ...] = ()
-    """those the answer cites; the first five where it cites none"""
+    """citations of the answer; the first five if it has none"""
     confidence: float
-    """between 0 and 1"""
+    """confidence in the answer, 0 to 1"""
     confidence_level: ConfidenceLevel
-    """the same in a word"""
+    """confidence as high, medium or low"""
     grounding: Grounding | None = None
-    """what the sources say of each sentence; null: there is no answer"""
+    """verification of the answer; null: no answer"""
     warnings: tuple[str, ...] = ()
-    """what a reader should know"""
+    """warnings for the reader"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
-    """which part did not answer"""
+    """failed components"""
 
 
 class ChatCompletion(Contract):
-    """The reply of `POST /v1/chat/completions`; `docstokg` is ours, the rest is OpenAI's."""
+    """Response of `POST /v1/chat/completions`: OpenAI's format plus `docstokg`."""
 
     id: str
-    """of this reply"""
+    """id of the completion"""
     object: Literal["chat.completion"] = "chat.completion"
-    """always a chat's answer"""
+    """always `chat.completion`"""
     created: int
-    """seconds since 1970"""
+    """creation time, Unix seconds"""
     model: str
-    """as it was asked for"""
+    """requested model name"""
     choices: tuple[ChatChoice, ...]
-    """the one answer"""
+    """the only choice"""
     usage: Usage
-    """tokens, as estimated here"""
+    """estimated token usage"""
     docstokg: Evidence
-    """what the answer stands on"""
+    """evidence of the answer"""
 
 
 class ListedModel(Contract):
-    """A model that may be asked for, in the namespace behind its `@`, else in `default`."""
+    """A model; the part after `@` is its namespace, else `default`."""
 
     id: str
-    """what `model` of a chat may be"""
+    """value for `model` of a chat request"""
     object: Literal["model"] = "model"
-    """always a model"""
+    """always `model`"""
     created: int = 0
-    """not known: 0"""
+    """always 0 (unknown)"""
     owned_by: str = "docstokg"
-    """always this service"""
+    """always `docstokg`"""
 
 
 class ModelList(Contract):
-    """`GET /v1/models`."""
+    """Response of `GET /v1/models`."""
 
     object: Literal["list"] = "list"
-    """always a list"""
+    """always `list`"""
     data: tuple[ListedModel, ...] = ()
-    """the models"""
+    """available models"""
 
 
 class ErrorDetail(Contract):
-    """What went wrong; `message` lists everything that is wrong with a request."""
+    """An error in OpenAI's format."""
 
     message: str
-    """everything that is wrong, in sentences"""
+    """error message; lists all errors of the request"""
     type: str
-    """OpenAI's name for this kind of error"""
+    """error type as defined by OpenAI"""
     param: str | None = None
-    """the field that is wrong, where it is one"""
+    """invalid field, if it is one"""
     code: str
-    """the same code as other routes give"""
+    """error code, as on other routes"""
 
 
 class ErrorReply(Contract):
-    """An error as OpenAI's clients read it, with the statuses of the other routes."""
+    """Error response in OpenAI's format, with the status codes of the other routes."""
 
     error: ErrorDetail
-    """what went wrong"""
+    """error"""

@@ -1,4 +1,4 @@
-"""`POST /v1/check`: any draft text against given citations, the index and the graph."""
+"""Contract of `POST /v1/check`: verification of a draft against sources and the graph."""
 
 from typing import Annotated, LiteralString, Self
 
@@ -32,49 +32,53 @@ SourceText = Annotated[
 
 
 class CheckCitation(StrictContract):
-    """A source that a marker in the draft means; a span in its offset base narrows it."""
+    """A cited passage of the draft, optionally narrowed to a span."""
 
-    rank: int = Field(ge=1, le=10_000, description="n of the marker [n] in the text")
-    uuid: str = Field(min_length=1, max_length=128, description="the passage it means")
+    rank: int = Field(ge=1, le=10_000, description="number n of the marker [n] in the text")
+    uuid: str = Field(min_length=1, max_length=128, description="uuid of the cited passage")
     char_start: int | None = Field(
-        None, ge=0, description="where the cited part begins, counted as in citations"
+        None, ge=0, description="start of the cited span, in the offset base of the citation"
     )
-    char_end: int | None = Field(None, ge=0, description="where it ends")
+    char_end: int | None = Field(None, ge=0, description="end of the cited span, exclusive")
 
 
 class CheckSource(StrictContract):
-    """A text that the draft is checked against, sent along with it."""
+    """A source text in the request."""
 
     id: str | None = Field(
         None,
         min_length=1,
         max_length=128,
-        description="its name in the response; default: source-N",
+        description="id of the source in the response; default: source-N",
     )
-    title: str = Field("", max_length=1000, description="its title")
-    text: SourceText = Field(description="its text; all sources together have at most 400 kB")
+    title: str = Field("", max_length=1000, description="title of the source")
+    text: SourceText = Field(
+        description="text of the source; at most 400 kB for all sources together"
+    )
 
 
 class CheckRequest(StrictContract):
-    """A draft and its sources: citations, texts sent along, or neither.
+    """Request body of `POST /v1/check`: a draft, and optionally its citations or source texts.
 
-    With `sources`, `[n]` in the draft means the n-th of them; nothing is read from the store, and
+    With `sources`, the marker `[n]` refers to the n-th source; nothing is read from the store, and
     `consistency` is computed only if `namespace` is given. Without citations and sources, passages
-    are retrieved for each sentence; `query` helps to find them.
+    are retrieved for each sentence; `query` improves the retrieval.
     """
 
     text: Draft = Field(
-        description="the draft, 1 to 32000 characters; [n] in it means the citation of rank n"
+        description="draft, 1 to 32000 characters; [n] refers to the citation of rank n"
     )
     namespace: Namespace | None = Field(
-        None, description="namespace of its sources and of the ontology; null: default"
+        None, description="namespace of the sources and the ontology; null: default"
     )
-    query: Query | None = Field(None, description="what the draft answers, to find sources by")
+    query: Query | None = Field(
+        None, description="question that the draft answers; improves the retrieval of sources"
+    )
     citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = Field(
-        None, description="meaning of its markers; null: passages are retrieved per sentence"
+        None, description="citations of the draft; null: passages are retrieved per sentence"
     )
     sources: Annotated[Many[CheckSource], Field(max_length=MOST_SOURCES)] | None = Field(
-        None, description="texts to check against instead of stored passages; at most 50"
+        None, description="source texts to use instead of stored passages; at most 50"
     )
 
     @model_validator(mode="after")
@@ -91,7 +95,7 @@ class CheckRequest(StrictContract):
             if (start is None) != (end is None) or (
                 start is not None and end is not None and start >= end
             ):
-                message = "char_start and char_end come together, start before end"
+                message = "char_start and char_end must both be given, with start before end"
                 errors.append(_wrong(("citations", place, "char_end"), "span_invalid", message))
         if self.sources is not None:
             if self.citations is not None:
@@ -111,61 +115,61 @@ def _wrong(place: tuple[int | str, ...], code: LiteralString, message: str) -> I
 
 
 class ConsistencyIssue(Contract):
-    """One thing the draft gets wrong about the domain, at text[start:end]."""
+    """An inconsistency between `text[start:end]` and the subject domain."""
 
     code: str
-    """the kind of issue"""
+    """kind of the issue"""
     message: str
-    """what is wrong, in a sentence"""
+    """explanation, as a sentence"""
     start: int
-    """where it begins in the draft"""
+    """start in the draft"""
     end: int
-    """where it ends in the draft, exclusive"""
+    """end in the draft, exclusive"""
 
 
 class Consistency(Contract):
-    """What the domain says; `ok` is true when there is no issue."""
+    """Consistency of the draft with the subject domain."""
 
     ok: bool
-    """whether there is no issue"""
+    """true if there are no issues"""
     issues: tuple[ConsistencyIssue, ...] = ()
-    """what is wrong"""
+    """issues found"""
 
 
 class Source(Contract):
-    """A passage a sentence was compared with; `rank` is what `citations` of a sentence name."""
+    """A passage that sentences were compared with."""
 
     rank: int
-    """what `citations` of a sentence name"""
+    """rank used in `citations` of a sentence"""
     uuid: str
-    """the passage"""
+    """uuid of the passage"""
 
 
 class CheckDiagnostics(Contract):
-    """What the check took; `missing` are given citations that cannot be read."""
+    """Diagnostics of a check."""
 
     timings_ms: dict[str, float] = {}
-    """milliseconds by step"""
+    """durations by step in milliseconds"""
     sources: tuple[Source, ...] = ()
-    """the passages that sentences were compared with"""
+    """passages that sentences were compared with"""
     missing: tuple[str, ...] = ()
-    """uuids of given citations that cannot be read"""
+    """uuids of requested citations that cannot be read"""
     embedding: str | None = None
-    """the encoder that compared texts; null: words alone did"""
+    """embedding model; null: compared by words only"""
     degraded: bool = False
-    """whether a part did not answer"""
+    """whether a component failed"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
-    """which part did not answer"""
+    """failed components"""
 
 
 class CheckResponse(Contract):
-    """Whether the sources support the draft, and whether it is consistent with the graph."""
+    """Support of the draft by its sources, and its consistency with the graph."""
 
     grounding: Grounding
-    """the verdict on each sentence"""
+    """verdict per sentence"""
     consistency: Consistency | None
-    """findings of the subject domain; null: texts were sent along, and no namespace"""
+    """consistency with the subject domain; null: `sources` without `namespace`"""
     warnings: tuple[str, ...] = ()
-    """such as that the graph is switched off, so that consistency was not checked"""
+    """warnings, such as a disabled graph, so that consistency was not checked"""
     diagnostics: CheckDiagnostics
-    """what the check took"""
+    """diagnostics"""

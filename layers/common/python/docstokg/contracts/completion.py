@@ -1,4 +1,4 @@
-"""What a language model answered and what it cost."""
+"""Completion of a language model and its cost."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from docstokg.contracts.model import Contract
 
 
 class Completion(Contract):
-    """The raw words, tokens as the provider counted them, and the price (None: not known).
+    """Raw completion, token counts of the provider, and cost (None: unknown).
 
-    `cut`: what ended the words before their end, the model's own limit or the time.
+    `cut`: reason of a truncated completion: token limit or time limit.
     """
 
     text: str

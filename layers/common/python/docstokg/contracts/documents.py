@@ -1,4 +1,4 @@
-"""Documents over HTTP: what is sent to be loaded, what a job says, what lists show."""
+"""Contracts of the document routes: loading, jobs, lists and passages."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ from docstokg.contracts.request import Name, Namespace
 MAX_DOCUMENTS = 100
 MAX_ID_BYTES = 512
 MAX_QUEUED = 10
-"""Jobs of one namespace that may wait at once."""
+"""Maximum number of queued jobs per namespace."""
 
 MEDIA_TYPES = {
     "text/markdown": ".md",
@@ -37,14 +37,14 @@ MEDIA_TYPES = {
     "message/rfc822": ".eml",
     "text/tab-separated-values": ".csv",
 }
-"""Media type -> the suffix its reader goes by."""
+"""File suffix of each media type; the suffix selects the reader."""
 
 JobState = Literal["queued", "running", "done", "failed"]
 JobKind = Literal["load", "delete"]
 
 
 def id_problem(doc_id: str) -> str:
-    """Say what is wrong with a document's id, or ""."""
+    """Return the error in a document id, or ""."""
     if not doc_id:
         return "must not be empty"
     if len(doc_id.encode("utf-8", "replace")) > MAX_ID_BYTES:
@@ -84,146 +84,145 @@ Uuid = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class PostedDocument(StrictContract):
-    """One document: its `text`, or `content` in base64 with the media type of its format.
+    """A document to load: either `text`, or `content` in base64 with `media_type`.
 
-    `text` is plain text or, where `media_type` or the ending of `doc_id` says so, Markdown or
-    reStructuredText. What is given here wins over what the document says of itself.
+    `text` is plain text, or Markdown or reStructuredText according to `media_type` or the suffix of
+    `doc_id`. Fields of the request override those in the document.
     """
 
-    doc_id: DocId = Field(description="at most 512 bytes, no control characters, no `..`")
-    text: str | None = Field(None, description="the document; or `content`")
+    doc_id: DocId = Field(
+        description="document id; at most 512 bytes, no control characters, no `..`"
+    )
+    text: str | None = Field(None, description="text of the document; alternative to `content`")
     content: Annotated[str, AfterValidator(_is_base64)] | None = Field(
-        None, description="base64 of a file; needs `media_type`"
+        None, description="file in base64; requires `media_type`"
     )
     media_type: Annotated[str, AfterValidator(_known_type)] | None = Field(
-        None, description="; ".join(MEDIA_TYPES)
+        None, description=f"one of: {'; '.join(MEDIA_TYPES)}"
     )
     title: str | None = Field(None, max_length=512)
-    """its title; wins over the one it gives itself"""
-    metadata: dict[str, Any] = Field({}, max_length=100, description="filters can ask for it")
+    """title; overrides the one in the document"""
+    metadata: dict[str, Any] = Field({}, max_length=100, description="metadata for filters")
     acl: Annotated[Many[Name], Field(max_length=100)] | None = Field(
-        None, description="groups that may read it; empty: everybody of the namespace"
+        None, description="groups that may read the document; empty: all users of the namespace"
     )
 
     @model_validator(mode="after")
     def _one_content(self) -> Self:
         if (self.text is None) == (self.content is None):
-            raise PydanticCustomError("content", "needs either `text` or `content`")
+            raise PydanticCustomError("content", "requires either `text` or `content`")
         if self.content is not None and self.media_type is None:
-            raise PydanticCustomError("media_type", "`content` needs its `media_type`")
+            raise PydanticCustomError("media_type", "`content` requires `media_type`")
         return self
 
 
 def _some(documents: tuple[PostedDocument, ...]) -> tuple[PostedDocument, ...]:
     if not documents:
-        raise PydanticCustomError("too_short", "must hold at least one document")
+        raise PydanticCustomError("too_short", "must contain at least one document")
     return documents
 
 
 class DocumentsRequest(StrictContract):
-    """Documents to load into a namespace, at most 100; an id that exists needs `replace`."""
+    """Request body of `POST /v1/documents`."""
 
     namespace: Namespace = "default"
-    """where they go"""
+    """target namespace"""
     documents: Annotated[
         Many[PostedDocument],
         AfterValidator(_some),
         Field(json_schema_extra={"minItems": 1, "maxItems": MAX_DOCUMENTS}),
     ]
-    """at most a hundred, each id once"""
+    """at most 100 documents with different ids"""
     replace: bool = False
-    """whether documents of these ids that are loaded already are replaced"""
+    """true: replace loaded documents with the same ids; false: 409"""
 
 
 class DocumentsQuery(StrictContract):
-    """Which page of a namespace's documents."""
+    """Query of `GET /v1/documents`."""
 
-    namespace: Namespace = Field("default", description="where to look")
+    namespace: Namespace = Field("default", description="namespace of the documents")
     cursor: str | None = Field(
-        None, max_length=2048, description="`cursor` of the page before; none: the first page"
+        None, max_length=2048, description="`cursor` of the previous page; null: first page"
     )
 
 
 class DocumentName(StrictContract):
-    """One document of a namespace."""
+    """Id of a document."""
 
     namespace: Namespace = "default"
     doc_id: DocId
 
 
 class PageName(DocumentName):
-    """One page of a document, `n` from 1."""
+    """Number of a page of a document; `n` is 1-based."""
 
     n: str = Field(pattern="^[1-9][0-9]{0,4}$")
 
 
 class JobName(StrictContract):
-    """One job."""
+    """Id of a job."""
 
     id: str = Field(min_length=1, max_length=64)
 
 
 class PassageRequest(StrictContract):
-    """A citation to read in its surrounding text."""
+    """Request for a passage and its surrounding text."""
 
-    namespace: Namespace = Field("default", description="where the citation is from")
+    namespace: Namespace = Field("default", description="namespace of the citation")
     uuid: Uuid = Field(description="`uuid` of the citation")
     char_start: int | None = Field(
-        None, ge=0, description="`char_start` of the citation; lights the stretch up"
+        None, ge=0, description="`char_start` of the citation, to highlight the snippet"
     )
     char_end: int | None = Field(None, ge=0, description="`char_end` of the citation")
     context: int = Field(
-        1200, ge=0, le=8000, description="characters of the document shown on either side"
+        1200, ge=0, le=8000, description="characters returned before and after the passage"
     )
 
 
 class JobAccepted(Contract):
-    """A job was queued; `GET /v1/jobs/{job_id}` tells how it goes."""
+    """A queued job; its state is at `GET /v1/jobs/{job_id}`."""
 
     job_id: str
-    """ask `GET /v1/jobs/{job_id}` how it goes"""
+    """id for `GET /v1/jobs/{job_id}`"""
 
 
 class DocumentRejected(Contract):
-    """A document that was not loaded, or not removed, and why."""
+    """A document that could not be loaded or removed."""
 
     doc_id: str
-    """the document"""
+    """document id"""
     reason: str
-    """why, in a sentence"""
+    """reason, as a sentence"""
 
 
 class Job(Contract):
-    """How a job goes. `loaded`: documents loaded, or unchanged; `removed`: documents removed.
-
-    `reason`: why it failed as a whole.
-    """
+    """State and results of a job."""
 
     job_id: str
-    """the job"""
+    """job id"""
     namespace: str
-    """where"""
+    """namespace of the documents"""
     kind: JobKind
-    """what it does"""
+    """kind of job"""
     state: JobState
-    """how it goes"""
+    """state of the job"""
     loaded: int = 0
-    """documents loaded, or unchanged"""
+    """number of documents loaded or unchanged"""
     removed: int = 0
-    """documents removed"""
+    """number of documents removed"""
     rejected: tuple[DocumentRejected, ...] = ()
-    """documents that were not loaded or not removed, with the reason"""
+    """documents that could not be loaded or removed, with reasons"""
     notes: tuple[str, ...] = ()
-    """what was not read of loaded documents, or how; each begins with the document's id"""
+    """notes on parts that were not read or read differently; each starts with the document id"""
     reason: str = ""
-    """why it failed as a whole"""
+    """reason if the whole job failed"""
 
 
-CANCELLED: Final = "it was cancelled; what it had loaded stays"
+CANCELLED: Final = "cancelled; documents that were already loaded remain"
 
 
 class JobOrder(Contract):
-    """What a job has to do, for whom; `documents` of a load, `doc_id` of a removal."""
+    """A job order: `documents` for a load, `doc_id` for a removal."""
 
     job_id: str
     kind: JobKind
@@ -234,80 +233,77 @@ class JobOrder(Contract):
     replace: bool = False
 
     def job(self, state: JobState, **more: Any) -> Job:
-        """Say how it goes; `more`: other fields of `Job`."""
+        """Return the job in this state; `more`: other fields of `Job`."""
         return Job(
             job_id=self.job_id, namespace=self.namespace, kind=self.kind, state=state, **more
         )
 
 
 class ListedDocument(Contract):
-    """A document as a list shows it. `loaded_at`: ISO 8601; `run_id`: the load that changed it."""
+    """A document in a list."""
 
     doc_id: str
-    """the document"""
+    """document id"""
     title: str
-    """its title, or empty"""
+    """title, or empty"""
     chunks: int
-    """passages made of it"""
+    """number of passages"""
     run_id: str
-    """the load that changed it"""
+    """id of the load that last changed the document"""
     loaded_at: str
-    """when it was last changed, ISO 8601"""
+    """time of that load, ISO 8601"""
     note: str = ""
-    """what was not read, or read differently, with kind and number"""
+    """parts that were not read or read differently, with kind and number"""
 
 
 class DocumentPage(Contract):
-    """Documents in the order of their ids. `cursor`: of the next page, null on the last.
-
-    `may_load`: whether the caller may load into this namespace and remove from it.
-    """
+    """A page of documents."""
 
     documents: tuple[ListedDocument, ...]
-    """by id, a hundred at most"""
+    """documents by id, at most 100"""
     cursor: str | None = None
-    """of the next page; null on the last"""
+    """cursor of the next page; null on the last page"""
     may_load: bool = False
-    """whether the caller may load into this namespace and remove from it"""
+    """whether the caller may load and remove documents of this namespace"""
 
 
 class LastLoad(Contract):
-    """The latest load that changed a document."""
+    """The last load that changed a document."""
 
     run_id: str
-    """the load"""
+    """id of the load"""
     at: str
-    """when, ISO 8601"""
+    """time of the load, ISO 8601"""
 
 
 class ListedNamespace(Contract):
-    """A namespace with what the caller may read of it."""
+    """A namespace in a list; counts include only readable documents."""
 
     namespace: str
-    """its name"""
+    """name of the namespace"""
     documents: int
-    """documents the caller may read"""
+    """number of documents that the caller may read"""
     chunks: int
-    """passages the caller may read"""
+    """number of passages that the caller may read"""
     last_load: LastLoad
-    """the latest change"""
+    """last load that changed a document"""
     may_load: bool = False
-    """whether the caller may load into it and remove from it"""
+    """whether the caller may load and remove documents"""
 
 
 class NamespaceList(Contract):
-    """The namespaces that hold something the caller may read."""
+    """Namespaces with documents that the caller may read."""
 
     namespaces: tuple[ListedNamespace, ...]
-    """by name"""
+    """namespaces by name"""
 
 
 class Passage(Contract):
-    """A chunk of a document with the text around it.
+    """A chunk of a document with the surrounding text.
 
-    `text` is the chunk; `before` and `after` are what stands next to it in its document, as far
-    as the caller may read it. `char_start` and `char_end` are the chunk's place in its source
-    (`offset_base` document) or in itself (chunk); code points. `lit`: the asked stretch of `text`.
+    `before` and `after`: adjacent text of the document that the caller may read. `char_start` and
+    `char_end`: code-point offsets in the document or the chunk, see `offset_base`. `lit`: range of
+    `text` to highlight.
     """
 
     uuid: str

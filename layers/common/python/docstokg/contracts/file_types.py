@@ -1,4 +1,4 @@
-"""What the name of a file says of its format, and which files are nobody's documents."""
+"""File formats by name, and files that are not loaded."""
 
 import mimetypes
 import re
@@ -6,9 +6,9 @@ from pathlib import PurePath
 from typing import Final
 
 LONGEST_LINE: Final = 5_000
-"""Characters of a line of code or settings that a person wrote."""
+"""Maximum line length of code or settings that are not generated."""
 
-GENERATED: Final = f"it is minified or generated: a line has over {LONGEST_LINE:,} characters"
+GENERATED: Final = f"minified or generated: a line has over {LONGEST_LINE:,} characters"
 
 _FORMATS: Final = {
     ".md": ".markdown .mkd",
@@ -44,7 +44,7 @@ _FORMATS: Final = {
 SUFFIXES: Final = {
     suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
 } | {".txt": ".txt"}
-"""The ending of a name -> the format it is read as."""
+"""Format of each file suffix."""
 
 _KEYS: Final = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"
@@ -61,9 +61,9 @@ _MEDIA: Final = frozenset(("image", "audio", "video", "font"))
 
 
 def format_of(path: PurePath) -> str:
-    """Give the suffix a file is read as, `.gz` behind that of a packed one; "" for any other.
+    """Return the format of a file, with `.gz` appended if packed; "" if unknown.
 
-    "": nothing but the content of the file tells whether it is a text.
+    Files of unknown format are loaded if their content is text.
     """
     if path.suffix.lower() == ".gz":
         inner = format_of(PurePath(path.stem)) or ".txt"
@@ -73,20 +73,20 @@ def format_of(path: PurePath) -> str:
 
 
 def skipped(path: PurePath) -> str:
-    """Say why a file of this name is no document of anybody, or ""."""
+    """Return the reason why a file of this name is not loaded, or ""."""
     name = path.name.lower()
     if any(part.startswith(".") for part in path.parts):
         return "hidden"
     if _KEYS.fullmatch(name):
-        return "its name is that of a key or of passwords"
+        return "the name suggests keys or passwords"
     if _LOCKS.fullmatch(name):
         return "a lock file"
     if _MINIFIED.fullmatch(name):
-        return "its name says that it is generated"
+        return "the name suggests a generated file"
     kind = (_TYPES.guess_type(name)[0] or "").partition("/")[0]
     return f"no reader for {path.suffix.lower()}" if kind in _MEDIA else ""
 
 
 def has_long_line(text: str) -> bool:
-    """Tell whether a line is longer than a person's."""
+    """Return whether a line is longer than LONGEST_LINE."""
     return any(len(line) > LONGEST_LINE for line in text.splitlines())

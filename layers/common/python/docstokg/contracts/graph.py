@@ -1,7 +1,7 @@
-"""What goes to and comes from the knowledge graph in one round trip.
+"""Queries and results of the knowledge graph.
 
-A slice holds some two thousand parts, is made by our own adapters and crosses no step: its parts
-are named tuples, which cost a third of a validated model.
+A slice has about 2,000 parts. They are named tuples, which take a third of the time of validated
+models and suffice because slices are not passed between steps.
 """
 
 from collections.abc import Iterable
@@ -12,23 +12,24 @@ from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Direction
 
 DOCUMENT, TOPIC = "doc:", "topic:"
-"""What ids of documents and topics begin with, where nodes of all kinds have ids."""
+"""Prefixes of document and topic ids, where ids of all node kinds are mixed."""
 
 
 class SliceRequest(Contract):
-    """What to open and how much to fetch.
+    """Start nodes and limits of a graph slice.
 
-    Opened are the entities named by `alias_keys` (folded n-grams of the question, looked up in
-    the alias index) and `entity_ids` (given seeds, fact endpoints; CURIEs in any case), and
-    `chunk_uuids`, best first; before those the chunks of `groups`: documents (`doc:ID`), then
-    topics (`topic:NAME`), `chunks_per_group` of each, preferred ones first. An opened entity gives
-    its chunks and what relations lead to, an opened chunk what it mentions, and every entity
-    reached the chunks about it. Of the chunks about an entity those of `preferred_uuids` come
-    first, in their order. `known_ids`: entities fetched before, to which edges are wanted as well.
-    `entity_types` and `relations` (lower case) bound what is reached; None = all. `direction`: in
-    which relations lead from an opened entity to its neighbours. Caps:
-    `max_nodes` over chunks and entities together, `chunks_per_entity` by rank for hubs,
-    `about_per_entity`, `neighbours_per_entity` in each direction.
+    Start entities: those of `alias_keys` (folded n-grams of the question, looked up in the alias
+    index) and `entity_ids` (seeds, endpoints of facts; CURIEs in any case). Start chunks: those of
+    `groups` (documents `doc:ID`, then topics `topic:NAME`; `chunks_per_group` each, preferred
+    chunks first), then `chunk_uuids`, best first.
+
+    A start entity is expanded to its chunks and related entities, a start chunk to its entities,
+    and each reached entity to the chunks about it, `preferred_uuids` first. `known_ids`: entities
+    fetched before; edges to them are included. `entity_types`, `relations` (lower case): allowed
+    types, None for all. `direction`: direction in which relations are followed.
+
+    Limits: `max_nodes` chunks and entities in total; per entity `chunks_per_entity` by rank,
+    `about_per_entity`, and `neighbours_per_entity` in each direction.
     """
 
     alias_keys: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class SliceRequest(Contract):
 
 
 class AliasMatch(NamedTuple):
-    """A key of the alias index and an entity it names (as its name, or as a synonym)."""
+    """An alias key and its entity; `preferred`: name of the entity rather than a synonym."""
 
     key: str
     entity_id: str
@@ -58,8 +59,8 @@ class AliasMatch(NamedTuple):
 class SliceEntity(NamedTuple):
     """An entity of a slice.
 
-    `mentions`: visible chunks that mention it, counted up to 1,000; `heads`: visible chunks that
-    are about it, counted likewise.
+    `mentions`, `heads`: number of visible chunks that mention it or are about it, counted up to
+    1,000.
     """
 
     id: str
@@ -80,9 +81,9 @@ class SliceChunk(NamedTuple):
 
 
 class SliceMention(NamedTuple):
-    """An edge chunk -> entity; the span is in the chunk's text, when known.
+    """An edge chunk -> entity, with the span in the chunk's text if known.
 
-    `about`: the entity heads the chunk, as its document's title or its section's heading.
+    `about`: whether the entity is the title of the document or the heading of the section.
     """
 
     uuid: str
@@ -93,7 +94,7 @@ class SliceMention(NamedTuple):
 
 
 class SliceRelation(NamedTuple):
-    """An edge entity -> entity and the chunk that states it, when known and visible."""
+    """An edge entity -> entity, and the chunk that states it if known and visible."""
 
     source: str
     type: str
@@ -106,20 +107,20 @@ class SliceRelation(NamedTuple):
 
 
 def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
-    """Tell a relation apart from every other of its slice; slices are sorted by it."""
+    """Return the unique sort key of a relation in its slice."""
     return relation[0], relation[1], relation[2], relation[4] or ""
 
 
 def ordered(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    """Sort relations as a slice has them."""
+    """Return relations in the order of a slice."""
     return tuple(sorted(relations, key=identity))
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSlice:
-    """A capped neighbourhood; everything in it is visible to the caller, sorted by id.
+    """A limited part of the graph, visible to the caller and sorted by id.
 
-    `members`: (group, uuid) of the chunks that the request's groups opened.
+    `members`: (group, uuid) of the chunks of the requested groups.
     """
 
     aliases: tuple[AliasMatch, ...] = ()

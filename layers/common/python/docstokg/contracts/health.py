@@ -1,4 +1,4 @@
-"""`GET /v1/health`: the state of the service and of each dependency."""
+"""Contract of `GET /v1/health`: state of the service and its dependencies."""
 
 from typing import Literal
 
@@ -6,20 +6,20 @@ from docstokg.contracts.model import Contract
 
 
 class DependencyHealth(Contract):
-    """One dependency's state and how long it took to say so, in milliseconds."""
+    """State of a dependency."""
 
     state: Literal["up", "down", "open", "off"]
-    """`open`: failed often and is left alone for a while; `off`: not configured"""
+    """`open`: circuit breaker open after repeated failures; `off`: not configured"""
     ms: float | None = None
-    """milliseconds until it answered; null: it was not asked, or did not answer"""
+    """response time in milliseconds; null: not called or no response"""
 
 
 class Health(Contract):
-    """`GET /v1/health`."""
+    """Response of `GET /v1/health`."""
 
     status: Literal["ok", "degraded", "down"]
-    """`degraded`: answers come, with a part missing"""
+    """`degraded`: the service responds, but a dependency is missing"""
     version: str
-    """of the service"""
+    """version of the service"""
     dependencies: dict[str, DependencyHealth]
-    """each dependency by name"""
+    """dependencies by name"""

@@ -1,4 +1,4 @@
-"""Messages of the machine that loads a bucket: the run, and what each of its tasks is told."""
+"""Messages of the load state machine: the run and its tasks."""
 
 from typing import Any, Literal
 
@@ -10,17 +10,17 @@ Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close
 
 
 class IngestMessage(Contract):
-    """A message of the machine, which may say more than a stage needs to know."""
+    """A message of the state machine; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class IngestRun(IngestMessage):
-    """What a run loads: the objects below `prefix`, into `namespace`.
+    """A run that loads the objects below `prefix` into `namespace`.
 
-    `sync` also removes documents that are gone from the prefix; where a person would be asked,
-    at most `max_removed` of them. `remove`: documents to remove beside. `replace`: documents are
-    replaced whole, whoever loaded them. `groups`: those of the sender, None for all.
+    `sync`: also remove documents deleted from the prefix; at most `max_removed` if the command line
+    would ask for confirmation. `remove`: further documents to remove. `replace`: replace whole
+    documents, even if another source loaded them. `groups`: groups of the sender, None for all.
     """
 
     run_id: str = Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9_-]+$")
@@ -35,26 +35,26 @@ class IngestRun(IngestMessage):
 
     @property
     def inbox(self) -> str:
-        """Where documents that were sent lie."""
+        """Prefix of uploaded documents."""
         return f"inbox/{self.namespace}/{self.run_id}/"
 
     @property
     def sources(self) -> str:
-        """Where the operators' documents of the namespace lie."""
+        """Prefix of the operators' documents of the namespace."""
         return f"sources/{self.namespace}/"
 
     @property
     def posted(self) -> bool:
-        """Tell whether the run loads documents that were sent."""
+        """Whether the run loads uploaded documents."""
         return self.prefix == self.inbox
 
     def key(self, kind: str, name: str = "") -> str:
-        """Name an object of the run."""
+        """Return the key of an object of the run."""
         return f"runs/{self.run_id}/{kind}/{name}"
 
 
 class IngestObject(IngestMessage):
-    """An object of the bucket as the machine's list names it."""
+    """An object of the bucket, with the field names of S3."""
 
     key: str = Field(alias="Key")
     size: int = Field(0, alias="Size")
@@ -62,7 +62,7 @@ class IngestObject(IngestMessage):
 
 
 class IngestCursor(IngestMessage):
-    """Where `close` stopped: a mark of `pipeline.finishing`, and what was counted until then."""
+    """Position at which `close` stopped (see `pipeline.finishing`), and its counts so far."""
 
     step: str
     after: str
@@ -71,10 +71,10 @@ class IngestCursor(IngestMessage):
 
 
 class IngestTask(IngestMessage):
-    """One task. `crashed`: how the reading of its only object ended, which is not tried again.
+    """A task. `crashed`: error of reading its only object, which is not retried.
 
-    `failed` with `error`: the run is given up. `cursor`: where the task before it stopped, which
-    could not do all in its time.
+    `failed` with `error`: the run is aborted. `cursor`: position at which the previous task ran out
+    of time.
     """
 
     run: IngestRun

@@ -1,4 +1,4 @@
-"""What a language model replies when it judges statements."""
+"""Reply of a language model that verifies statements."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from docstokg.contracts.model import Contract
 
 
 class Judgement(Contract):
-    """The reply on statement `n`, counted from 1; further fields are ignored."""
+    """Verdict on statement `n`, 1-based; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -18,6 +18,6 @@ class Judgement(Contract):
 
 
 class Judgements(Contract):
-    """The whole reply."""
+    """Verdicts on all statements."""
 
     statements: tuple[Judgement, ...]

@@ -1,8 +1,8 @@
-"""Language models by name: who serves one, with which key, how much it reads, what it costs.
+"""Language models: provider, API key, context size and price of a model name.
 
-A name with a prefix says its provider: `openai/...`, `anthropic/...`, `bedrock/...`, `gateway/...`
-(the address DOCSTOKG_LLM_BASE_URL). A name without one goes to OpenAI or Anthropic when it is one
-of theirs and their own key is set, else to the gateway when there is one, else to its maker.
+A prefix selects the provider: `openai/...`, `anthropic/...`, `bedrock/...`, or `gateway/...`
+(DOCSTOKG_LLM_BASE_URL). A name without prefix goes to OpenAI or Anthropic if it is one of their
+models and their key is set, else to the gateway if there is one, else to the model's maker.
 """
 
 import re
@@ -14,33 +14,33 @@ from docstokg.contracts.model import Contract
 Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
 
 EXTRACTIVE = "extractive"
-"""The built-in model: sentences of the sources, no network."""
+"""Built-in model that quotes sentences of the sources and needs no network."""
 
 _PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
 _MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (
     ("openai", re.compile(r"(?:gpt-|chatgpt-|o\d)")),
     ("anthropic", re.compile(r"claude-")),
 )
-# Names of the default list that providers know under a dated name.
+# Names of the default list for which the provider requires a dated name.
 _DATED = {"claude-3-haiku": "claude-3-haiku-20240307"}
 
 
 class ModelFacts(Contract):
-    """How many tokens a model reads at most, and its price in US dollars per million tokens."""
+    """Context size in tokens, and price in US dollars per million tokens."""
 
     context_tokens: int | None = None
     dollars_in: float = 0.0
     dollars_out: float = 0.0
 
 
-# Retired by its maker and gone from the pinned table; gateways and Bedrock still serve it.
+# Retired by its maker and missing in the pinned table, but gateways and Bedrock still serve it.
 _FACTS = {
     "claude-3-haiku-20240307": ModelFacts(context_tokens=200_000, dollars_in=0.25, dollars_out=1.25)
 }
 
 
 class ModelRoute(Contract):
-    """Where one model is asked: `name` as its provider knows it."""
+    """Address of a model; `name`: model name at the provider."""
 
     provider: Provider
     name: str
@@ -49,9 +49,9 @@ class ModelRoute(Contract):
 
     @property
     def missing(self) -> str | None:
-        """Name the setting without which it cannot be asked; None when it can.
+        """Return the required setting that is missing, or None.
 
-        A gateway may want no key, and Bedrock takes the process's own role.
+        A gateway may need no key, and Bedrock uses the IAM role of the process.
         """
         if self.provider == "gateway":
             return None if self.base_url else "DOCSTOKG_LLM_BASE_URL"
@@ -61,11 +61,10 @@ class ModelRoute(Contract):
 
 
 class ModelAccess(Contract):
-    """Every provider this process may ask, at once.
+    """Configuration of all providers.
 
-    `base_url`: any OpenAI-compatible address, with `api_key`; without the address that key is the
-    one of a provider that has none of its own. `facts`: what the operator says of models,
-    before any other table.
+    `base_url`: OpenAI-compatible API of the gateway. `api_key`: its key; without `base_url`, the
+    key of providers that have none. `facts`: model table of the operator; takes precedence.
     """
 
     base_url: str | None = None
@@ -76,7 +75,7 @@ class ModelAccess(Contract):
     facts: Mapping[str, ModelFacts] = {}
 
     def route(self, model: str) -> ModelRoute:
-        """Say where a model is asked, whether or not it can be (`ModelRoute.missing`)."""
+        """Return the route of a model, even if a setting is missing (`ModelRoute.missing`)."""
         provider, name = self._provider(model)
         name = _DATED.get(name, name) if provider == "anthropic" else name
         if provider == "gateway":
@@ -90,13 +89,13 @@ class ModelAccess(Contract):
         return {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}.get(provider)
 
     def remote(self, models: Sequence[str]) -> tuple[str, ...]:
-        """List those of `models` that can be asked over a network."""
+        """Return the remote models among `models` whose settings are complete."""
         return tuple(
             model for model in models if model != EXTRACTIVE and self.route(model).missing is None
         )
 
     def facts_of(self, model: str) -> ModelFacts | None:
-        """Give what is known of a model without any provider's table."""
+        """Return the facts of a model from the operator's or the built-in table, or None."""
         name = self.route(model).name
         listed = _FACTS.get(_DATED.get(name, name))
         return self.facts.get(model) or self.facts.get(name) or listed
@@ -112,9 +111,9 @@ class ModelAccess(Contract):
 
 
 def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
-    """Read `NAME=CONTEXT` or `NAME=CONTEXT/IN/OUT` (dollars per million tokens) of each model.
+    """Parse lines `NAME=TOKENS` or `NAME=TOKENS/IN/OUT` (dollars per million tokens).
 
-    ValueError names a line that is neither.
+    Raise ValueError with the first invalid line.
     """
     table = {}
     for line in lines:
@@ -128,5 +127,5 @@ def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
                 context_tokens=int(parts[0]), dollars_in=prices[0], dollars_out=prices[1]
             )
         except ValueError as exc:
-            raise ValueError(f"{line!r}: {fields!r} holds something that is no number") from exc
+            raise ValueError(f"{line!r}: {fields!r} contains an invalid number") from exc
     return table

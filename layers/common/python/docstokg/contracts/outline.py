@@ -1,24 +1,24 @@
-"""What a converter makes of a document: its text, and where its parts stand in that text."""
+"""Converter output: text of a document and positions of its parts."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
-"""`item`: a list's entry, an option with its description. `row`: a passage of its own, never put
-together with others. `gap`: a rule, a comment."""
+"""`item`: list entry, or option with its description. `row`: always a separate passage. `gap`: rule
+or comment."""
 
 
-SCANNED = "docstokg[ocr] reads scanned pages: 500 of a file, 2 of one that is sent, none in AWS"
-"""Why they are not, in a few words: its packages are larger than a function may be."""
+SCANNED = "OCR needs docstokg[ocr]; at most 500 pages, 2 of an uploaded file; not in AWS"
+"""Reason for unread scanned pages. In AWS, the OCR packages exceed the size limit of Lambda."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch `text[start:end]` of a document, in whole lines; code points.
+    """A range `text[start:end]` of whole lines of a document, in code points.
 
-    `level`: of a heading, 1 to 6. `label`: a heading's words without marks, a page's number, or
-    what an item is about (`-k, --insecure`); else "". `anchor`: its place, where it has one: a
-    heading's id, a cell, a line. `children`: where a long block may be cut.
+    `level`: heading level, 1 to 6. `label`: heading without markup, page number, or subject of an
+    item (`-k, --insecure`); else "". `anchor`: heading id, cell or line, if any. `children`: blocks
+    at which a long block can be split.
     """
 
     kind: BlockKind
@@ -31,10 +31,10 @@ class Block:
 
 
 class Place(NamedTuple):
-    """Where `text[start:end]`, a word or a cell, stands on its page.
+    """Position of a word or cell, `text[start:end]`, on its page.
 
-    Tenths of a point from the page's upper left corner. `ocr`: how sure it was read from a picture,
-    of 1000; 0 where the file says the text.
+    Coordinates are tenths of a point from the upper left corner. `ocr`: OCR confidence, 1 to 1000;
+    0 for text from the file.
     """
 
     start: int
@@ -48,13 +48,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document's text with its top-level blocks, in order and without overlap.
+    """Text of a document with its top-level blocks, ordered and non-overlapping.
 
-    What stands between blocks belongs to the one before. `title`, `doc_id`, `acl`, `metadata`:
-    what the document says of itself. `encoding`: of a text that is not UTF-8. `member`: its name
-    inside the archive that holds it; `refused`: why that member is not read. `places`: of a PDF's
-    words, in the order of the text. `scanned`: pages of a PDF that are pictures and were not read.
-    `notes`: parts that were left out or read differently, each with its kind and number.
+    Text between blocks belongs to the previous block. `title`, `doc_id`, `acl`, `metadata`: values
+    from the document. `encoding`: text encoding other than UTF-8. `member`: name in the archive;
+    `refused`: reason if that member was not read. `places`: positions of the words of a PDF, in
+    text order. `scanned`: PDF pages that are images and were not read. `notes`: parts that were
+    omitted or read differently, with kind and number.
     """
 
     text: str
@@ -71,5 +71,5 @@ class Outline:
     notes: tuple[str, ...] = ()
 
     def noted(self, notes: tuple[str, ...]) -> "Outline":
-        """Return a copy with these notes after its own."""
+        """Return a copy with these notes appended."""
         return replace(self, notes=(*self.notes, *notes))

@@ -1,28 +1,28 @@
-"""Degraded reasons and reasons of verdicts in words, for the CLI and the page."""
+"""Texts of degraded reasons and verdict reasons, for the CLI and the page."""
 
 from collections.abc import Mapping
 
 REASONS: Mapping[str, str] = {
-    "bm25_unavailable": "word search did not answer",
-    "splade_unavailable": "learned sparse search did not answer",
-    "dense_unavailable": "there was no search by vectors",
-    "embedding_unavailable": "the question could not be turned into a vector",
-    "facts_unavailable": "the search for stated facts did not answer",
-    "retrieval_timeout": "searching took too long",
-    "retrieval_unavailable": "no search channel answered",
-    "hydration_incomplete": "some passages could not be read",
-    "kg_unavailable": "the knowledge graph could not be used",
-    "kg_timeout": "the knowledge graph took too long",
-    "kg_plan_rejected": "the graph refused the query plan",
-    "reranker_unavailable": "the reranker could not be used",
-    "verifier_unavailable": "the verifier did not answer",
-    "deadline_exceeded": "the time for this question ran out",
-    "llm_timeout": "the language model took too long",
-    "llm_quota_exceeded": "the language model's quota is used up",
-    "llm_unavailable": "the language model did not answer",
-    "payload_trimmed": "the response was cut to the allowed size",
+    "bm25_unavailable": "keyword search was unavailable",
+    "splade_unavailable": "sparse search was unavailable",
+    "dense_unavailable": "vector search was unavailable",
+    "embedding_unavailable": "the embedding of the question failed",
+    "facts_unavailable": "fact search was unavailable",
+    "retrieval_timeout": "search timed out",
+    "retrieval_unavailable": "search was unavailable",
+    "hydration_incomplete": "some passages could not be loaded",
+    "kg_unavailable": "the knowledge graph was unavailable",
+    "kg_timeout": "the knowledge graph timed out",
+    "kg_plan_rejected": "the graph rejected the query plan",
+    "reranker_unavailable": "the reranker was unavailable",
+    "verifier_unavailable": "the verifier was unavailable",
+    "deadline_exceeded": "the time limit of the request was reached",
+    "llm_timeout": "the language model timed out",
+    "llm_quota_exceeded": "the quota of the language model is exhausted",
+    "llm_unavailable": "the language model was unavailable",
+    "payload_trimmed": "the response was truncated to the maximum size",
 }
-"""Degraded reasons in words; `make page-words` writes the page's copy."""
+"""Text of each degraded reason; `make page-words` writes the copy of the page."""
 
 VERDICT_REASONS: Mapping[str, str] = {
     "no_claim": "no claim",
@@ -30,9 +30,9 @@ VERDICT_REASONS: Mapping[str, str] = {
     "number_not_in_source": "a number that no cited source contains",
     "name_not_in_source": "a name that no cited source contains",
     "id_not_in_source": "an identifier that no cited source contains",
-    "id_label_mismatch": "identifier and label do not belong together",
+    "id_label_mismatch": "identifier and label do not match",
     "contradicted": "the source contradicts it",
     "not_stated": "the source does not state it",
     "marker_added": "the marker was added by the check",
 }
-"""Reasons of verdicts in words; the page's copy likewise."""
+"""Text of each verdict reason; `make page-words` writes the copy of the page."""

@@ -1,4 +1,4 @@
-"""What the stores hold: the loader writes these, the adapters keep them, the steps read them."""
+"""Records in the stores, written by the loader and read by the steps."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ Filters = dict[str, tuple[Scalar, ...]]
 
 
 class Scope(Contract):
-    """What one caller may see of one namespace; every query of both stores carries it.
+    """Visibility of a namespace for one caller; a part of every store query.
 
-    `groups` None sees every `acl`; otherwise a chunk is visible iff its `acl` is empty or
-    shares a group. `filter` keys are joined by AND, values by OR. `doc_ids` (not None) further
-    restricts to these documents. `others`: namespaces that are asked at once with `namespace`.
+    `groups`: None for all; otherwise a chunk is visible iff its `acl` is empty or shares a group.
+    `filter`: values of one key are ORed, different keys are ANDed. `doc_ids`: if not None, only
+    these documents. `others`: namespaces to query together with `namespace`.
     """
 
     namespace: str
@@ -27,21 +27,21 @@ class Scope(Contract):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """List all that is asked."""
+        """Return all namespaces of the query."""
         return (self.namespace, *self.others)
 
     def each(self) -> "list[Scope]":
-        """Give the scope of each of them."""
+        """Return one scope per namespace."""
         return [self.model_copy(update={"namespace": n, "others": ()}) for n in self.namespaces]
 
 
 class ChunkText(Contract):
-    """What a chunk says, and where; `run_id`: of the load that wrote it.
+    """Text and location of a chunk.
 
-    `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
-    the source document, or None when unknown. `headings`: those it stands under, searched with the
-    title. `language`: ISO 639-1, "" for English and where nobody can say. `layout`: where its words
-    stand on their page, see `domain.layout`.
+    `run_id`: load that wrote the chunk. `sentences`: ordered, non-overlapping code-point spans of
+    `text`. `char_start`: offset in the source document, or None if unknown. `headings`: enclosing
+    headings, searched with the title. `language`: ISO 639-1, or "" for English or unknown.
+    `layout`: positions of the words on the page, see `domain.layout`.
     """
 
     uuid: str
@@ -67,10 +67,10 @@ class ChunkText(Contract):
 
 
 class ChunkRecord(ChunkText):
-    """A chunk as the search index keeps it.
+    """A chunk in the search index.
 
     `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
-    `sentence_vectors`: a unit vector of each sentence, in order, packed by
+    `sentence_vectors`: unit vectors of the sentences, in order, packed by
     `domain.vectors.packed`; empty without an embedder.
     """
 
@@ -81,7 +81,7 @@ class ChunkRecord(ChunkText):
 
 
 class VectorRow(NamedTuple):
-    """What another encoder made of a stored chunk; see `ChunkRecord`."""
+    """Vectors of a stored chunk by another encoder; see `ChunkRecord`."""
 
     uuid: str
     fingerprint: str
@@ -90,12 +90,11 @@ class VectorRow(NamedTuple):
 
 
 class DocumentChange(NamedTuple):
-    """What a load changes of a document that the index holds already, by uuid.
+    """Changes of a load to an indexed document.
 
-    `chunks`: new or changed ones with their fingerprints. `unchanged_uuids`: stored ones that
-    stay. `fallen`: stored ones whose statements no longer hold. `gone`: those the document has
-    no more.
-    `generation`: a ULID, later than that of every load before.
+    `chunks`: new or changed chunks with their fingerprints. `unchanged_uuids`: unchanged chunks.
+    `fallen`: stored chunks with outdated statements. `gone`: deleted chunks. `generation`: a ULID,
+    later than those of all previous loads.
     """
 
     namespace: str
@@ -108,12 +107,12 @@ class DocumentChange(NamedTuple):
 
 
 class DocumentRecord(Contract):
-    """A document as lists show it, and where it came from.
+    """A loaded document and its origin.
 
-    `root`: a keyed hash of the folder it was read from, `path` its place there; neither is ever
-    shown. `named`: its id was written by its owner, not made from its path. `sha256`: of its
-    text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
-    `original`: the file itself, of a PDF. `note`: what was not read, or read differently.
+    `root`: keyed hash of the source folder; `path`: path in it; neither is shown to users. `named`:
+    whether the id was set by the owner instead of derived from the path. `sha256`: hash of the
+    text. `converter`: name of the converter, or "" if the text is the decoded file; then `text` is
+    None. `original`: file content of a PDF. `note`: parts that were not read or read differently.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -152,8 +151,8 @@ class FactRecord(Contract):
 class StoredChunk(ChunkText):
     """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding.
 
-    `generation`: of the load that last changed its document, where a store needs it to tell old
-    from new; see `domain.generations`.
+    `generation`: generation of the load that last changed the document, if the store uses it; see
+    `domain.generations`.
     """
 
     vector: bytes | None = None
@@ -161,11 +160,11 @@ class StoredChunk(ChunkText):
 
 
 class IndexInfo(Contract):
-    """What an index says of itself; the embedding model fixes its vector space.
+    """Properties of an index.
 
-    `open_run`: the run_id of the load that is open or unfinished. `languages`: by namespace with
-    others than English, the share of its passages in each. `spaces`: model and dimension of
-    namespaces with another than `embedding_model`, which an index that `is_one_space` cannot hold.
+    `open_run`: run_id of the running or unfinished load. `languages`: share of passages per
+    language, for namespaces that are not only English. `spaces`: model and dimension of namespaces
+    with a model other than `embedding_model`; impossible if `is_one_space`.
     """
 
     embedding_model: str | None = None
@@ -181,15 +180,15 @@ class IndexInfo(Contract):
     is_one_space: bool = False
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
-        """Give the model and the dimension of a namespace's vectors."""
+        """Return embedding model and dimension of a namespace."""
         return self.spaces.get(namespace, (self.embedding_model, self.dimension))
 
     def model_of(self, namespace: str) -> str | None:
-        """Name the encoder of a namespace's vectors."""
+        """Return the embedding model of a namespace, or None."""
         return self.space_of(namespace)[0]
 
     def languages_of(self, namespace: str) -> dict[str, float]:
-        """Give the share of a namespace's passages in each language; all are English by default."""
+        """Return the share of passages per language; default: all English."""
         return self.languages.get(namespace, {"en": 1.0})
 
 
@@ -209,7 +208,7 @@ class EntityRecord(Contract):
 
 
 class RelationRecord(Contract):
-    """A typed, directed edge between two entities, with the span that states it when known."""
+    """A typed, directed edge between entities, with the span that states it if known."""
 
     namespace: str
     source: str
@@ -223,9 +222,9 @@ class RelationRecord(Contract):
 
 
 class MentionRecord(Contract):
-    """A chunk names an entity at text[start:end]; None where only the fact is known.
+    """A mention of an entity at `text[start:end]` of a chunk; None if the span is unknown.
 
-    `about`: the entity is the title of the chunk's document, or the heading of its section.
+    `about`: whether the entity is the title of the document or the heading of the section.
     """
 
     uuid: str
@@ -236,16 +235,16 @@ class MentionRecord(Contract):
 
 
 class FoundName(NamedTuple):
-    """A name that a recogniser found in a text, and what kind of thing it names."""
+    """A recognised name and the kind of its entity."""
 
     text: str
     kind: str | None = None
 
 
 class ChunkNode(Contract):
-    """A chunk as the graph keeps it: identity, visibility and what filters need.
+    """A chunk in the graph, without text.
 
-    `section`: the label of the section it stands in. `facets`: see `domain.visibility.facets`.
+    `section`: section label. `facets`: filter values, see `domain.visibility.facets`.
     """
 
     uuid: str
@@ -260,7 +259,7 @@ class ChunkNode(Contract):
 
 
 class GraphInfo(Contract):
-    """What a graph says of itself."""
+    """Properties of a graph."""
 
     chunks: int = 0
     entities: int = 0

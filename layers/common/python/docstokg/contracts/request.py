@@ -1,4 +1,4 @@
-"""What a caller may ask, field by field, with every rule that needs no server setting."""
+"""Request models, with every validation rule that needs no server setting."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -30,7 +30,7 @@ Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 MIN_QUERY_BYTES = 3
-"""In UTF-8: a Chinese word of two characters is a question, two Latin letters are not."""
+"""In UTF-8, so that a Chinese word of two characters is long enough."""
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
@@ -66,7 +66,7 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 def _long_enough(query: str) -> str:
-    """Refuse a question of fewer than MIN_QUERY_BYTES bytes."""
+    """Reject a question of fewer than MIN_QUERY_BYTES bytes."""
     if len(query.encode()) < MIN_QUERY_BYTES:
         message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
         raise PydanticCustomError("string_too_short", message)
@@ -74,9 +74,9 @@ def _long_enough(query: str) -> str:
 
 
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """Refuse a filter that nothing can meet."""
+    """Reject an empty list of filter values."""
     if not values:
-        raise PydanticCustomError("too_short", "must hold at least one value")
+        raise PydanticCustomError("too_short", "must contain at least one value")
     return values
 
 
@@ -109,15 +109,15 @@ Filter = Annotated[
 
 
 class Turn(StrictContract):
-    """What was said before: a question, or the answer to it."""
+    """A previous question or answer of the conversation."""
 
-    role: Literal["user", "assistant"] = Field(description="who said it")
-    content: Text = Field(description="its text; what is empty says nothing")
+    role: Literal["user", "assistant"] = Field(description="author of the turn")
+    content: Text = Field(description="text of the turn; empty turns are ignored")
 
 
 def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     if sum(len(turn.content.encode()) for turn in turns) > MAX_HISTORY_BYTES:
-        raise PydanticCustomError("history_too_large", "must hold at most 32 KiB of text")
+        raise PydanticCustomError("history_too_large", "must contain at most 32 KiB of text")
     return turns
 
 
@@ -125,174 +125,178 @@ History = Annotated[Many[Turn], Field(max_length=MAX_TURNS), AfterValidator(_wit
 
 
 class SearchBudget(StrictContract):
-    """What one search may spend; as many chunks as `top_k` unless `max_chunks` is given."""
+    """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
 
-    max_chunks: int = Field(48, ge=1, le=100, description="citations returned at most")
+    max_chunks: int = Field(48, ge=1, le=100, description="maximum number of citations")
     max_tokens_context: int = Field(
         8000,
         ge=256,
         le=32000,
-        description="passages handed to a model at most, in tokens of four UTF-8 bytes",
+        description="maximum size of passages given to the model, in tokens of four UTF-8 bytes",
     )
     timeout_s: float = Field(
-        12.0, ge=1, le=60, description="seconds for everything; the server may lower it"
+        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
     )
 
 
 class Budget(SearchBudget):
-    """What one answer may spend."""
+    """Budget of one answer."""
 
     max_tokens_gen: int = Field(
-        0, ge=0, le=4096, description="tokens the model may write; needed when it answers"
+        0,
+        ge=0,
+        le=4096,
+        description="maximum tokens of the answer; required if synthesis is enabled",
     )
 
 
 class KgExpansion(StrictContract):
-    """How far the knowledge graph may widen the result."""
+    """Graph expansion: passages that the knowledge graph adds to the search results."""
 
-    enabled: bool = Field(True, description="false: search alone")
+    enabled: bool = Field(True, description="false: search only, without the graph")
     hops: int | None = Field(
-        None, ge=1, le=3, description="at most so many; null: one, or two for several entities"
+        None,
+        ge=1,
+        le=3,
+        description="maximum hops; null: one, or two if the question names several entities",
     )
     limit: int = Field(
-        32, ge=0, le=100, description="passages the graph may add; never many more than `top_k`"
+        32,
+        ge=0,
+        le=100,
+        description="maximum passages added by the graph; never many more than `top_k`",
     )
     concept_types: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None,
-        description="only entities of these types or id prefixes, e.g. hp",
+        description="allowed entity types or id prefixes, such as hp",
         examples=[["hp", "mondo"]],
     )
     relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="only relations of these types", examples=[["has_phenotype"]]
+        None, description="allowed relation types", examples=[["has_phenotype"]]
     )
     max_nodes: int | None = Field(
         None,
         ge=20,
         le=600,
-        description="maximum number of entities and passages read from the graph; null: 300 for "
-        "one hop, 400 in all",
+        description="maximum entities and passages read from the graph; null: 300 for one hop, "
+        "400 in total",
     )
     direction: Direction = Field(
         "both", description="direction in which relations are followed from an entity"
     )
     seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
-        (), description="node ids to start from, beside what the question names"
+        (), description="start nodes in addition to the entities of the question, as node ids"
     )
-    route: bool = Field(
-        False, description="search only the documents around `seeds`, not only after them"
-    )
+    route: bool = Field(False, description="true: restrict the search to documents near `seeds`")
 
 
 class SynthesisRequest(StrictContract):
-    """Whether and how to write an answer."""
+    """Synthesis: whether and how an answer is generated."""
 
-    enabled: bool = Field(False, description="write an answer from the citations")
+    enabled: bool = Field(False, description="true: generate an answer from the citations")
     model: str = Field(
         "gpt-4o-mini",
         min_length=1,
         max_length=128,
-        description="one the server lists; `extractive` quotes and needs no network",
+        description="model from `GET /v1/models`; `extractive` quotes sources and needs no network",
     )
-    temperature: float = Field(0.0, ge=0, le=2, description="handed to the model")
+    temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the model")
     system_prompt: str | None = Field(
-        None, max_length=2000, description="a hint at style, below the server's own rules"
+        None, max_length=2000, description="style hint; the server's own rules take precedence"
     )
 
 
 class Providers(StrictContract):
-    """Which embedder and reranker to use; `auto` is what the index was built with."""
+    """Embedding and reranking providers; `auto`: as configured for the index."""
 
-    embedding: EmbeddingProvider = Field("auto", description="who makes the question's vector")
-    reranker: RerankProvider = Field("auto", description="who reorders what is found")
+    embedding: EmbeddingProvider = Field("auto", description="provider of the question's embedding")
+    reranker: RerankProvider = Field("auto", description="reranker provider")
 
 
 class GraphLimits(StrictContract):
-    """Caps for verbosity graph; the server's caps always win."""
+    """Limits of the graph view (verbosity `graph`); the server's own limits take precedence."""
 
     max_depth_soft: int | None = Field(
         None,
         ge=1,
         description="from this depth on, expand only nodes that score at least as high as the "
-        "best node of the layer before; null: 3",
+        "best node of the previous layer; null: 3",
     )
-    max_depth_hard: int | None = Field(None, ge=1, description="last depth, at most 5; null: 5")
+    max_depth_hard: int | None = Field(None, ge=1, description="maximum depth, at most 5; null: 5")
     max_nodes_hard: int | None = Field(
         None, ge=1, description="maximum number of nodes, at most 200; null: 200"
     )
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="only relations of these types"
+        None, description="allowed relation types"
     )
 
 
 class Limits(StrictContract):
-    """Optional caps by part."""
+    """Optional limits."""
 
-    graph: GraphLimits | None = Field(None, description="caps of the graph view")
+    graph: GraphLimits | None = Field(None, description="limits of the graph view")
 
 
-_TOP_K = "passages search selects, before the graph adds some"
-_BUDGET = "what it may spend"
+_TOP_K = "number of passages selected by search, before graph expansion"
+_BUDGET = "budget of the request"
 
 
 class SearchRequest(StrictContract):
-    """`POST /v1/search`: evidence without an answer."""
+    """Request body of `POST /v1/search`: evidence without an answer."""
 
     query: Query = Field(
         description="the question, 3 to 4096 characters", examples=["What is a febrile seizure?"]
     )
     history: History = Field(
         (),
-        description="the turns before, oldest first, together at most 32 KiB: what a follow-up "
-        "refers to; `query_used` of the response says how it was understood",
+        description="previous turns, oldest first, at most 32 KiB in total; used to rewrite "
+        "follow-up questions, see `query_used` of the response",
         examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace = Field("default", description="which corpus is asked")
+    namespace: Namespace = Field("default", description="namespace to search")
     namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
-        None, description="several at once, instead of `namespace`; every one must be granted"
+        None,
+        description="several namespaces, instead of `namespace`; the caller needs access to all",
     )
     filter: Filter | None = Field(
         None,
-        description="only passages that fit: keys doc_id, document_name, section, topic or one of "
-        "the metadata; values of one key are alternatives, all keys must fit",
+        description="filter on doc_id, document_name, section, topic or metadata keys. Values of "
+        "one key are ORed, different keys are ANDed.",
         examples=[{"doc_id": ["handbook.md"], "year": 2026}],
     )
     budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
-    kg_expansion: KgExpansion = Field(
-        KgExpansion(), description="how far the graph may widen the result"
-    )
+    kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
     verbosity: Verbosity = Field(
-        "snippet", description="full adds whole passages, graph the graph around the citations"
+        "snippet", description="full: add whole passages; graph: add the graph around the citations"
     )
-    providers: Providers = Field(Providers(), description="which embedder and reranker to use")
-    limits: Limits = Field(Limits(), description="caps by part")
-    diagnostics: bool = Field(True, description="say what it took, step by step")
+    providers: Providers = Field(Providers(), description="embedding and reranking providers")
+    limits: Limits = Field(Limits(), description="optional limits")
+    diagnostics: bool = Field(True, description="true: include diagnostics in the response")
     cache_key: str | None = Field(
         None,
         min_length=1,
         max_length=128,
-        description="under it the same request of the same caller gives the stored response",
+        description="key under which the response is cached for the same request and caller",
     )
 
     @property
     def asked_namespaces(self) -> tuple[str, ...]:
-        """List what is asked, each once."""
+        """Return the requested namespaces without duplicates."""
         return tuple(dict.fromkeys(self.namespaces or (self.namespace,)))
 
 
 class RAGRequest(SearchRequest):
-    """`POST /v1/answer`: evidence and, when asked, an answer made of it."""
+    """Request body of `POST /v1/answer`: evidence and optionally an answer."""
 
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: Budget = Field(Budget(), description=_BUDGET)
-    synthesis: SynthesisRequest = Field(
-        SynthesisRequest(), description="whether and how an answer is written"
-    )
+    synthesis: SynthesisRequest = Field(SynthesisRequest(), description="synthesis of an answer")
 
     @model_validator(mode="wrap")
     @classmethod
     def _synthesis_needs_tokens(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Report the cross-field rule beside every other error, not only when all else is right."""
+        """Report a violation of the cross-field rule together with all other errors."""
         errors: list[InitErrorDetails] = []
         value: Self | None = None
         try:
@@ -315,22 +319,22 @@ class RAGRequest(SearchRequest):
 
 
 class Expected(StrictContract):
-    """A passage, or a document of which one passage is enough; one of the two."""
+    """Expected passage, or document of which any passage is expected; exactly one of them."""
 
-    doc_id: NodeId | None = Field(None, description="a document")
-    chunk_id: NodeId | None = Field(None, description="one passage")
+    doc_id: NodeId | None = Field(None, description="expected document")
+    chunk_id: NodeId | None = Field(None, description="expected passage")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.doc_id is None) == (self.chunk_id is None):
-            raise PydanticCustomError("one_of", "must hold either doc_id or chunk_id")
+            raise PydanticCustomError("one_of", "must contain either doc_id or chunk_id")
         return self
 
 
 class ExplainRequest(RAGRequest):
-    """`POST /v1/explain`: a question, and what should be among its citations."""
+    """Request body of `POST /v1/explain`: a question and an expected citation."""
 
-    expect: Expected = Field(description="the passage to follow through the steps")
+    expect: Expected = Field(description="passage or document to trace through the stages")
 
 
 def _again(error: Any) -> InitErrorDetails:

@@ -1,4 +1,4 @@
-"""What a caller gets back, field by field."""
+"""Response models."""
 
 from typing import Any, Final, Literal
 
@@ -39,30 +39,30 @@ FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
 class ChannelRank(Contract):
-    """Where one channel put a chunk: 1-based rank and the channel's own score."""
+    """Rank and score of a chunk in one channel."""
 
     rank: int
-    """place in the channel's list, from 1"""
+    """1-based rank in the channel"""
     score: float
-    """the channel's own; scores of two channels cannot be compared"""
+    """score of the channel; not comparable between channels"""
 
 
 class Span(Contract):
-    """A stretch of a chunk, in code points of `text[char_start:char_end]` plus the offset base."""
+    """A range of a chunk in code points, relative to the citation's `offset_base`."""
 
     uuid: str
     """the passage"""
     char_start: int
-    """where it begins, in the citation's offset base"""
+    """start, relative to the citation's `offset_base`"""
     char_end: int
-    """where it ends, exclusive"""
+    """end, exclusive"""
 
 
 class Conflict(Contract):
-    """Two citations, of which the first one's document declares that it supersedes the second's."""
+    """Two citations; the document of the first declares that it supersedes that of the second."""
 
     ranks: tuple[int, int]
-    """ranks of the newer and of the superseded citation"""
+    """ranks of the newer and the superseded citation"""
     spans: tuple[Span, Span]
     """the two passages"""
     kind: ConflictKind
@@ -70,67 +70,67 @@ class Conflict(Contract):
 
 
 class EdgeEvidence(Contract):
-    """The chunk and the span of its text that state an edge."""
+    """The chunk and the text span that state an edge."""
 
     uuid: str
-    """the passage"""
+    """uuid of the passage"""
     chunk_id: str
-    """the passage's id"""
+    """chunk id of the passage"""
     start: int | None = None
-    """where the stretch that states the edge begins in the passage; null: not known"""
+    """start of the span in the passage; null: unknown"""
     end: int | None = None
-    """where the stretch ends in the passage; null: not known"""
+    """end of the span, exclusive; null: unknown"""
 
 
 CO_MENTIONED: Final = "CO_MENTIONED"
-"""Type of an edge whose two entities are named by one chunk, without a stated relation."""
+"""Type of an edge between two entities that one chunk mentions without stating a relation."""
 
 
 class EvidenceEdge(Contract):
-    """A typed, directed edge of the graph and what states it, when known."""
+    """A typed, directed edge of the graph and the passage that states it, if known."""
 
     src: str
-    """the entity it begins at"""
+    """source entity"""
     type: str
-    """the relation"""
+    """relation type"""
     dst: str
-    """the entity it leads to"""
+    """target entity"""
     evidence: EdgeEvidence | None = None
-    """what states it, when known"""
+    """passage that states the edge, if known"""
 
 
 class KgEvidence(Contract):
-    """Why the graph says that a chunk matters to the question."""
+    """Relevance of a chunk to the question according to the graph."""
 
     matched_entity: str
-    """the entity that the passage mentions"""
+    """name of the entity that the passage mentions"""
     entity_id: str
-    """the entity's id"""
+    """id of that entity"""
     entity_type: str | None
-    """its type, where it has one"""
+    """type of that entity; null: untyped"""
     match_type: MatchType
-    """whether the question names it, or something related to it"""
+    """`direct_mention`: the question names the entity; `related_via`: a related one"""
     related_to: str | None = None
-    """the entity of the question it is related to; null: the question names it itself"""
+    """related entity of the question; null for `direct_mention`"""
     path: tuple[EvidenceEdge, ...] = ()
-    """the edges from the question's entity to the passage"""
+    """edges from the entity of the question to the passage"""
     shared_docs: int = 0
-    """documents that tell of both"""
+    """number of documents that mention both entities"""
 
 
 class Provenance(Contract):
-    """Which load last changed the chunk, and when it was read for this answer."""
+    """Load that last changed the chunk, and time of retrieval."""
 
     run_id: str
-    """the load that last changed it"""
+    """id of the load that last changed the chunk"""
     retrieved_at: str
-    """when it was read for this answer, ISO 8601"""
+    """time of retrieval, ISO 8601"""
 
 
 class PageBox(Contract):
-    """A stretch of a line on a page of a PDF: points from the page's upper left corner."""
+    """Box around part of a line on a PDF page, in points from the upper left corner."""
 
-    page: int = Field(description="1-based")
+    page: int = Field(description="1-based page number")
     x0: float = Field(description="left edge")
     y0: float = Field(description="upper edge")
     x1: float = Field(description="right edge")
@@ -138,91 +138,93 @@ class PageBox(Contract):
 
 
 class Citation(Contract):
-    """One verifiable piece of evidence: `snippet` is exactly text[start:end] of its source."""
+    """A verifiable source: `snippet` is exactly `text[char_start:char_end]` of the source."""
 
     rank: int
-    """its number: [n] in the answer means rank n"""
+    """citation number; the marker [n] refers to rank n"""
     doc_id: str
-    """the document"""
+    """document id"""
     document_name: str | None = None
-    """the document's file name"""
+    """file name of the document"""
     uuid: str
-    """the passage, by its place and load"""
+    """uuid of the passage, derived from namespace and chunk id"""
     chunk_id: str
-    """the passage's id: document and number"""
+    """chunk id of the passage: document and number"""
     page: int | str | None = None
     """page, slide or sheet"""
     section: str | None = None
-    """the heading it stands under"""
+    """heading of the section"""
     uri: str | None = None
-    """the source's address, as the document gives it"""
+    """URI of the source as given by the document"""
     anchor: str | None = None
-    """the place inside the source: a heading's anchor, a cell, a line"""
+    """location in the source: heading anchor, cell or line"""
     snippet: str
-    """the cited text, exactly as it stands in the source"""
+    """cited text, exactly as in the source"""
     char_start: int
-    """where the snippet begins, in code points, from 0"""
+    """start of the snippet in code points, from 0"""
     char_end: int
-    """where the snippet ends, exclusive"""
+    """end of the snippet, exclusive"""
     offset_base: OffsetBase
-    """what char_start and char_end count in: the document, or the passage alone"""
+    """text that char_start and char_end refer to: the document or the passage"""
     text_sha256: str
-    """of the whole passage, to prove that it is unchanged"""
-    boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
-    ocr: bool = Field(False, description="read from a picture of the page")
-    ocr_confidence: float | None = Field(None, description="of its least sure line, 0 to 1")
+    """SHA-256 of the whole passage, to detect changes"""
+    boxes: tuple[PageBox, ...] = Field((), description="location of the snippet on PDF pages")
+    ocr: bool = Field(False, description="whether the text was read by OCR")
+    ocr_confidence: float | None = Field(
+        None, description="lowest OCR confidence of a line, 0 to 1"
+    )
     score: float = Field(ge=0, le=1)
-    """between 0 and 1, to compare inside one response"""
+    """relevance, 0 to 1; comparable within one response"""
     full_text: str | None = None
-    """the whole passage; with verbosity `full` alone"""
+    """whole passage; only with verbosity `full`"""
     title: str | None = None
-    """the document's title"""
+    """title of the document"""
     metadata: dict[str, Any] | None = None
-    """what the document says of itself"""
+    """metadata of the document"""
     source: Source
-    """who selected it: search, or the graph"""
+    """whether search or graph expansion selected the passage"""
     cited: bool = False
-    """whether the answer cites it"""
+    """whether the answer cites the passage"""
     concepts_mentioned: tuple[str, ...] = ()
-    """names of entities the passage mentions"""
+    """names of entities that the passage mentions"""
     kg_path: tuple[str, ...] = ()
-    """the nodes from the question's entity to the passage"""
+    """nodes from the entity of the question to the passage"""
     kg_evidence: KgEvidence | None = None
-    """why the graph brought or raised it"""
+    """reason why the graph added or boosted the passage"""
     channels: dict[Channel, ChannelRank] = {}
-    """where each search channel put the passage"""
+    """rank and score of the passage in each search channel"""
     provenance: Provenance
-    """which load it is from"""
+    """origin of the passage"""
     namespace: str | None = None
-    """its own, where several were asked"""
+    """namespace of the passage, if several were searched"""
 
 
 class SentenceVerdict(Contract):
-    """The check of one sentence against the sources it cites: answer[start:end]."""
+    """Verdict on one sentence, `answer[start:end]`."""
 
     start: int
-    """where it begins in the answer"""
+    """start of the sentence in the answer"""
     end: int
-    """where it ends in the answer, exclusive"""
+    """end of the sentence in the answer, exclusive"""
     citations: tuple[int, ...] = ()
-    """the ranks it cites"""
+    """ranks that the sentence cites"""
     verdict: Verdict
-    """supported: a quotation, or the verifier says so; unsupported: the verifier says so;
-    unverified: cited, but nobody decided; uncited; not_checked"""
+    """supported: a quotation, or decided by the verifier; unsupported: decided by the verifier;
+    unverified: cited, but undecided; uncited; not_checked"""
     decided_by: str | None = None
     """name of the check that decided, as in `checked_by`; null: undecided"""
     support: float = Field(ge=0, le=1)
-    """fitted score of how well the cited sources support it, 0 to 1; it decides nothing"""
+    """estimated support by the cited sources, 0 to 1; does not affect the verdict"""
     quote: str | None = None
-    """words of the source that the sentence quotes, or that the verifier names"""
+    """source text that the sentence quotes or the verifier returned"""
     span: Span | None = None
-    """the stretch of a source that supports it best"""
+    """source span with the best support"""
     reasons: tuple[str, ...] = ()
-    """observations, such as a number that no cited source contains; or why it is not checked"""
+    """observations, such as a number missing in the cited sources, or why it was not checked"""
 
 
 RULES = "rules"
-"""`decided_by` and `name` of the check by rules."""
+"""`decided_by` and `name` of the rule-based check."""
 
 
 class CheckedBy(Contract):
@@ -231,403 +233,395 @@ class CheckedBy(Contract):
     name: str
     """rules, onnx:MODEL, http:HOST, llm:MODEL or bedrock-guardrail"""
     kind: Literal["rules", "model"]
-    """rules prove quotations; a model decides the other sentences"""
+    """rules verify quotations; a model decides the other sentences"""
     self_check: bool = False
     """whether the same model also wrote the answer"""
     took_ms: float = 0.0
-    """milliseconds it took"""
+    """duration in milliseconds"""
     degraded: bool = False
-    """whether it failed or was late"""
+    """whether the check failed or timed out"""
 
 
 class Grounding(Contract):
-    """How well an answer is covered by what it cites."""
+    """Support of an answer by its citations."""
 
     coverage: float
-    """share of the factual sentences that have a valid marker, 0 to 1"""
+    """share of factual sentences with a valid marker, 0 to 1"""
     context_coverage: float
     """`cited_count` / `total_citations`"""
     cited_count: int
-    """passages that the answer cites"""
+    """number of passages that the answer cites"""
     total_citations: int
-    """passages given to the model"""
+    """number of passages given to the model"""
     invalid_citations: tuple[str, ...] = ()
-    """markers that mean no passage"""
+    """markers that refer to no passage"""
     grounded: bool | None
     """true: every factual sentence is supported; false: one is unsupported or uncited, a marker is
     invalid, coverage is below 0.7, or text was removed for safety; null: not verified"""
     checked_by: tuple[CheckedBy, ...] = ()
-    """the checks that took part"""
+    """checks that were run"""
     sentences: tuple[SentenceVerdict, ...] = ()
-    """the verdict on each sentence"""
+    """verdict per sentence"""
 
 
 class GraphNode(Contract):
-    """A node of the walked graph."""
+    """A node of the graph view."""
 
     id: str
-    """the entity, document or topic"""
+    """node id"""
     label: str
-    """its kind"""
+    """Entity, Chunk, Document or Topic"""
     title: str
-    """its name"""
+    """name or title"""
     score: float
-    """see `explain.scoring`"""
+    """score, see `explain.scoring`"""
 
 
 class GraphViewEdge(Contract):
-    """An edge of the walked graph; `path` is the node ids from a seed to `dst`."""
+    """An edge of the graph view."""
 
     src: str
-    """the node it begins at"""
+    """source node"""
     dst: str
-    """the node it leads to"""
+    """target node"""
     type: str
-    """the relation"""
+    """relation type"""
     depth: int
-    """edges between a seed and `dst`"""
+    """number of edges from a seed to `dst`"""
     path: tuple[str, ...] = ()
-    """nodes from a seed to `dst`"""
+    """node ids from a seed to `dst`"""
 
 
 class GraphBudget(Contract):
-    """What the walk spent."""
+    """Usage of a graph walk."""
 
     expanded: int
-    """nodes whose neighbours were looked at"""
+    """number of expanded nodes"""
     pruned: int
-    """nodes that were not expanded: too far from the question, or not among the best"""
+    """nodes not expanded: score too low or not among the best"""
     skipped: int
-    """nodes left out by the limits"""
+    """nodes omitted because of limits"""
     depth_reached: int
-    """edges between a seed and the farthest node reached"""
+    """maximum number of edges from a seed"""
     cursor: str | None = None
-    """of the next page of the walk; null: there is none"""
+    """cursor of the next page; null on the last page"""
 
 
 class GraphView(Contract):
-    """Verbosity graph: the neighbourhood of the citations."""
+    """Graph around the citations (verbosity `graph`)."""
 
     nodes: tuple[GraphNode, ...] = ()
-    """by depth, then score"""
+    """nodes, by depth, then score"""
     edges: tuple[GraphViewEdge, ...] = ()
-    """between the nodes"""
+    """edges between the nodes"""
     budget: GraphBudget
-    """what the walk spent"""
+    """usage of the graph walk"""
 
 
 class ChannelUse(Contract):
-    """What one channel brought: candidates, and the citations found by it."""
+    """Results of one channel."""
 
     candidates: int = 0
-    """passages the channel found"""
+    """number of passages found"""
     selected: int = 0
-    """citations that it found"""
+    """number of them among the citations"""
     took_ms: float = 0.0
-    """milliseconds"""
+    """duration in milliseconds"""
 
 
 class KgStats(Contract):
-    """What graph expansion did."""
+    """Graph expansion statistics."""
 
     concepts_expanded: int = 0
-    """entities that were read"""
+    """number of entities read"""
     hops_executed: int = 0
-    """steps that were taken from the entities of the question"""
+    """number of hops from the entities of the question"""
     chunks_added: int = 0
-    """passages that the graph brought"""
+    """number of passages added by the graph"""
     triples_traversed: int = 0
-    """relations between them"""
+    """number of relations between these entities"""
 
 
 class GraphGain(Contract):
-    """The counterfactual: what the graph changed, or why it was left out."""
+    """Difference between the citations with and without the graph."""
 
     added: tuple[str, ...] = ()
-    """uuids of citations that no search channel had found"""
+    """uuids of citations that no search channel found"""
     top_k_without: tuple[str, ...] = ()
-    """uuids of the citations as search alone would have them"""
+    """uuids of the citations without the graph"""
     skipped: str | None = None
-    """why the graph was left out; null: it was used"""
+    """reason if the graph was not used, else null"""
 
 
 class PlanUse(Contract):
-    """Whether the graph's query plans are admitted, and the time its step may take."""
+    """Admission and time limit of graph queries."""
 
     explain_ok: bool
-    """whether the graph admitted the query plans"""
+    """whether the query plans were admitted"""
     timeout_ms: int
-    """milliseconds for the graph's step"""
+    """time limit of the graph step in milliseconds"""
 
 
 class GraphUse(Contract):
-    """Nodes of the slice around which was looked, those that were not, and why none were."""
+    """Counts of expanded and unexpanded slice nodes, and the reason if none was expanded."""
 
     expanded: int = 0
-    """nodes around which was looked"""
+    """number of expanded nodes"""
     pruned: int = 0
-    """nodes left out"""
+    """number of unexpanded nodes"""
     reason: str | None = None
-    """why no node was used; null: some were"""
+    """reason if no node was expanded, else null"""
 
 
 class Fusion(Contract):
-    """How the channels' lists became one."""
+    """Fusion of the channel rankings."""
 
     method: FusionMethod
-    """how scores were put together, and whether near repeats were moved back"""
+    """fusion method, and whether MMR reduced near-duplicates"""
     k: int | None = None
-    """the constant of reciprocal rank fusion; null: another method was used"""
+    """constant of reciprocal rank fusion; null for minmax"""
     lambda_: float | None = Field(alias="lambda", default=0.7)
-    """how much relevance counts against diversity, 0 to 1; null: no diversity was asked"""
+    """MMR weight of relevance against diversity, 0 to 1; null: no MMR"""
 
     model_config = {"populate_by_name": True, "serialize_by_alias": True}
 
 
 class BudgetUsed(Contract):
-    """What one request spent."""
+    """Budget usage of one request."""
 
     chunks: int = 0
-    """passages selected"""
+    """number of selected passages"""
     tokens_context: int = 0
-    """tokens of the passages given to the model, as estimated here"""
+    """estimated tokens of the passages given to the model"""
     tokens_gen: int = 0
-    """tokens of the answer, as estimated here"""
+    """estimated tokens of the answer"""
     elapsed_s: float = 0.0
-    """seconds since the request came"""
+    """seconds since the request arrived"""
 
 
 class BudgetLimits(Contract):
-    """The limits in force, after the server's ceilings."""
+    """Effective budget after applying the server's limits."""
 
     max_chunks: int
-    """passages that may be selected"""
+    """maximum number of passages"""
     max_tokens_context: int
-    """tokens of passages that the model may read"""
+    """maximum tokens of the passages given to the model"""
     max_tokens_gen: int
-    """tokens that the model may write"""
+    """maximum tokens of the answer"""
     timeout_s: float
-    """seconds for the whole request"""
+    """timeout of the request in seconds"""
 
 
 class ProvidersUsed(Contract):
-    """Who did what: model names, or null where nothing did."""
+    """Models used; null: none."""
 
     embedding: str | None = None
-    """the encoder of the question"""
+    """embedding model"""
     sparse: str | None = None
-    """the encoder of related words"""
+    """sparse encoder"""
     reranker: str | None = None
-    """the model that ordered the passages"""
+    """reranker model"""
     llm: str | None = None
-    """the model that wrote the answer"""
+    """model that generated the answer"""
 
 
 class Timings(Contract):
-    """Milliseconds per step, as each step measured itself."""
+    """Duration of each step in milliseconds."""
 
     validation: float = 0.0
-    """reading the request"""
+    """request validation"""
     condensing: float = 0.0
-    """rewriting a follow-up by the language model"""
+    """rewriting a follow-up question with the language model"""
     routing: float = 0.0
-    """choosing what the graph is asked"""
+    """graph routing"""
     hybrid_retrieval: float = 0.0
-    """searching"""
+    """search"""
     kg_expansion: float = 0.0
-    """asking the graph"""
+    """graph expansion"""
     dedup_mmr: float = 0.0
-    """leaving out repeats"""
+    """deduplication and MMR"""
     hydration: float = 0.0
-    """reading the passages"""
+    """loading passages"""
     citation_extraction: float = 0.0
-    """cutting the snippets"""
+    """snippet extraction"""
     graph_view: float = 0.0
-    """walking around the citations"""
+    """graph view"""
     llm_synthesis: float = 0.0
-    """writing the answer"""
+    """answer generation"""
     answer_check: float = 0.0
-    """checking the answer"""
+    """answer verification"""
     between_steps: float = 0.0
-    """reading, writing and passing on the messages between the steps"""
+    """message transfer between steps"""
     total: float = 0.0
-    """the whole request"""
+    """total duration"""
 
 
 class Diagnostics(Contract):
-    """What it took; never query text, never snippets."""
+    """Diagnostics; never contain query text or snippets."""
 
     timings_ms: Timings
-    """milliseconds by step"""
+    """durations by step in milliseconds"""
     channels: dict[Channel, ChannelUse] = {}
-    """what each search channel brought"""
+    """results of each search channel"""
     kg_stats: KgStats = KgStats()
-    """what graph expansion did"""
+    """graph expansion statistics"""
     graph_gain: GraphGain = GraphGain()
-    """what the graph changed"""
+    """effect of the graph on the citations"""
     plan: PlanUse
-    """whether the graph's queries are admitted"""
+    """admission of graph queries"""
     graph: GraphUse = GraphUse()
-    """what was looked at in the graph"""
+    """use of graph nodes"""
     fusion: Fusion
-    """how the channels' lists became one"""
+    """fusion of the channel rankings"""
     budget_used: BudgetUsed
-    """what the request spent"""
+    """budget usage"""
     budget_limits: BudgetLimits
-    """the limits in force"""
+    """effective budget"""
     providers: ProvidersUsed = ProvidersUsed()
-    """which models worked"""
+    """models used"""
     estimated_cost_usd: float | None = 0.0
-    """of the language model, by list price; null: the price is not known"""
+    """estimated cost of the language model at list price; null: unknown price"""
     degraded: bool = False
-    """whether a part did not answer"""
+    """whether a component failed"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
-    """which part did not answer"""
+    """failed components"""
     cache_hit: bool = False
-    """whether the answer was stored before"""
+    """whether the response came from the cache"""
 
 
 class Metadata(Contract):
-    """What was asked, in the server's words."""
+    """Effective request parameters."""
 
     namespace: str
-    """where was searched"""
+    """searched namespace"""
     namespaces: tuple[str, ...] = ()
-    """all of them, where several were asked"""
+    """all searched namespaces, if several"""
     top_k: int
-    """passages that search selects"""
+    """number of passages selected by search"""
     kg_expansion_enabled: bool
-    """whether the graph was asked"""
+    """whether graph expansion was enabled"""
     synthesis_enabled: bool
-    """whether an answer was asked for"""
+    """whether synthesis was enabled"""
     request_id: str
-    """of this request, as in the logs"""
+    """request id, as in the logs"""
     service_version: str
-    """of the service"""
+    """version of the service"""
     index_model: str | None = None
-    """the encoder that the namespace was loaded with; null: none"""
+    """embedding model of the index; null: none"""
 
 
 class ConfidenceParts(Contract):
-    """What confidence is made of, each in [0, 1].
-
-    `retrieval`: the mean score of the passages given to the model. `sources`: 0.3, 0.6, 1.0 for
-    one, two, three or more documents cited. `similarity`: cosine of question and answer, 0 without
-    an embedder.
-    """
+    """Components of the confidence, each in [0, 1]."""
 
     retrieval: float = Field(0.0, ge=0, le=1)
     """mean score of the passages given to the model"""
     sources: float = Field(0.0, ge=0, le=1)
-    """0.3, 0.6 or 1.0 for one, two, or more documents cited"""
+    """0.3, 0.6 or 1.0 for one, two, or at least three cited documents"""
     similarity: float = Field(0.0, ge=0, le=1)
-    """cosine of question and answer, 0 without an encoder"""
+    """cosine similarity of question and answer; 0 without an embedder"""
 
 
 class RAGResponse(Contract):
-    """The answer to one question; `query_used`: a follow-up as understood from its history."""
+    """Response to one question."""
 
     query: str
     """the question"""
     query_used: str = ""
-    """a follow-up as understood from its history"""
+    """question used for retrieval; a follow-up is rewritten from its history"""
     query_used_by: QueryUsedBy = "as_sent"
-    """who made `query_used` of the question: nobody, a rule, or the language model"""
+    """how `query_used` was obtained: as sent, by a rule, or by the language model"""
     answer: str = ""
-    """with markers [n]; "" where none was asked for"""
+    """answer with markers [n]; "" if synthesis is disabled"""
     citations: tuple[Citation, ...] = ()
-    """the evidence, by rank"""
+    """citations by rank"""
     notes: tuple[str, ...] = ()
-    """remarks of the subject domain on the question, at most 10 of 200 characters"""
+    """notes of the subject domain on the question, at most 10 of 200 characters"""
     results_count: int = 0
-    """how many citations there are"""
+    """number of citations"""
     confidence: float = Field(0.0, ge=0, le=1)
-    """between 0 and 1"""
+    """confidence in the answer, 0 to 1"""
     confidence_level: ConfidenceLevel = "low"
-    """the same in a word"""
+    """confidence as high, medium or low"""
     confidence_parts: ConfidenceParts | None = None
-    """what confidence is made of; null: there is no answer"""
+    """components of the confidence; null: no answer"""
     grounding: Grounding | None = None
-    """what the sources say of each sentence; null: there is no answer"""
+    """verification of the answer; null: no answer"""
     conflicts: tuple[Conflict, ...] = ()
-    """citations whose document another citation's document supersedes"""
+    """citations whose document is superseded by that of another citation"""
     graph: GraphView | None = None
-    """the neighbourhood of the citations; with verbosity `graph` alone"""
+    """graph around the citations; only with verbosity `graph`"""
     warnings: tuple[str, ...] = ()
-    """what a reader should know"""
+    """warnings for the reader"""
     diagnostics: Diagnostics | None = None
-    """what it took; null: not asked for"""
+    """diagnostics; null: not requested"""
     metadata: Metadata
-    """what was asked"""
+    """effective request parameters"""
 
 
 StageName = Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
 
 
 class ExplainStage(Contract):
-    """What became of a passage in one step; `rank` counts from 1, `score` is the step's own."""
+    """Result of one stage for the traced passage."""
 
     stage: StageName
-    """the step"""
+    """name of the stage"""
     outcome: Literal["kept", "lost", "skipped"]
-    """what became of it"""
+    """whether the passage was kept or lost, or the stage was skipped"""
     rank: int | None = None
-    """its place after the step, from 1"""
+    """1-based rank after the stage"""
     score: float | None = None
-    """the step's own"""
+    """score of the stage"""
     reason: str = ""
-    """why, in a sentence"""
+    """reason, as a sentence"""
 
 
 class ExplainResponse(Contract):
-    """Why a passage is among the citations of a question (`rank`), or at which stage it was lost.
-
-    `would_have_helped`: what of the request, asked otherwise, would have kept it there.
-    """
+    """Explains why a passage is, or is not, among the citations of a question."""
 
     doc_id: str
-    """its document"""
+    """document id"""
     chunk_id: str
-    """the passage that was looked for"""
+    """chunk id of the traced passage"""
     rank: int | None = None
-    """its rank among the citations; null: it is none"""
+    """citation rank; null: not cited"""
     stages: tuple[ExplainStage, ...] = ()
-    """what became of it, step by step"""
+    """result of each stage"""
     lost_at: str | None = None
-    """the stage at which it was lost; null: it is cited"""
+    """stage at which the passage was lost; null: cited"""
     would_have_helped: tuple[str, ...] = ()
-    """what of the request, asked otherwise, would have kept it"""
+    """request changes that would have kept the passage"""
     warnings: tuple[str, ...] = ()
-    """what a reader should know"""
+    """warnings for the reader"""
     request_id: str
-    """of this request, as in the logs"""
+    """request id, as in the logs"""
 
 
 class FieldProblem(Contract):
-    """One thing wrong with a request, at its JSON path such as `$.budget.max_chunks`."""
+    """An error in one field of a request."""
 
     path: str
-    """where, as a JSON path such as `$.budget.max_chunks`"""
+    """JSON path of the field, such as `$.budget.max_chunks`"""
     code: str
-    """the kind of mistake"""
+    """error code"""
     message: str
-    """what is wrong, in a sentence"""
+    """error message"""
 
 
 class Problem(Contract):
-    """`application/problem+json` (RFC 9457)."""
+    """Error response, `application/problem+json` (RFC 9457)."""
 
     type: str = "about:blank"
     """always about:blank"""
     title: str
-    """the HTTP status in words"""
+    """reason phrase of the HTTP status"""
     status: int
-    """the HTTP status"""
+    """HTTP status code"""
     code: str
-    """the kind of problem, for programs"""
+    """machine-readable error code"""
     detail: str
-    """what happened, in a sentence"""
+    """explanation, as a sentence"""
     request_id: str
-    """of this request, as in the logs"""
+    """request id, as in the logs"""
     errors: tuple[FieldProblem, ...] = ()
-    """everything that is wrong with the request"""
+    """all errors of the request"""

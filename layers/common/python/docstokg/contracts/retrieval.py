@@ -1,4 +1,4 @@
-"""What goes to and comes from the search index in one round trip."""
+"""Queries and results of the search index."""
 
 from typing import Literal, NamedTuple
 
@@ -10,10 +10,10 @@ from docstokg.contracts.response import Channel
 
 
 class ChannelQuery(Contract):
-    """One child of a multi-search: exactly one of text, weights and vector is used.
+    """One query of a multi-search.
 
-    bm25 and facts read `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
-    vector bytes). `size`: hits wanted at most; with `unordered` any hits will do.
+    bm25 and facts use `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
+    vector as bytes). `size`: maximum number of hits. `unordered`: any hits in any order.
     """
 
     channel: Channel
@@ -25,9 +25,9 @@ class ChannelQuery(Contract):
 
 
 class Hit(NamedTuple):
-    """One chunk a channel found; `vector` is its int8-quantised vector when it has one.
+    """A chunk found by a channel; `vector`: its int8-quantised vector or None.
 
-    A tuple, as a question has 220 of them and no step passes one on.
+    A tuple for speed: a question has 220 hits.
     """
 
     uuid: str
@@ -36,7 +36,7 @@ class Hit(NamedTuple):
 
 
 class FactHit(Contract):
-    """One relation a question matched."""
+    """A relation that matches the question."""
 
     id: str
     score: float
@@ -47,9 +47,10 @@ class FactHit(Contract):
 
 
 class ChannelResult(Contract):
-    """What one channel answered; a failure keeps the other channels alive.
+    """Result of one channel; a failure does not affect other channels.
 
-    Hits come by falling score, ties by uuid. `cause`: why it failed or is partial, for the log.
+    Hits are ordered by descending score, ties by uuid. `cause`: reason of a failed or partial
+    result, for the log.
     """
 
     channel: Channel
@@ -62,10 +63,10 @@ class ChannelResult(Contract):
 
 
 class Hydrated(Contract):
-    """Chunks read by uuid, in no promised order.
+    """Chunks by uuid, in any order.
 
-    `missing`: asked for and not visible or not there. `failed`: could not be read this time.
-    `cause`: why, for the log.
+    `missing`: invisible or nonexistent uuids. `failed`: uuids that could not be read. `cause`:
+    reason of the failure, for the log.
     """
 
     chunks: dict[str, StoredChunk] = {}

@@ -1,4 +1,4 @@
-"""Every route once: server, published contract, client and cloud read this table."""
+"""Table of all routes, used by the server, the published contract, the client and AWS."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -11,18 +11,17 @@ RouteName = Literal[
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
-"""The second line but for `health` is one function; `passage` is a tool of `mcp` only."""
+"""The second line is one Lambda function; `passage` is only a tool of `mcp`."""
 
 
 class Route(NamedTuple):
-    """A path, a method and what stands behind them.
+    """A route: path, method, implementation and description.
 
-    `function`: the folder of who serves it, "" = the state machine; a server of your own runs the
-    machine for `stream`. `request`, `reply`: their
-    models, as `MODULE.CLASS` below `contracts`; "" where `local/.../openapi.py` describes them.
-    `parameters`: of path or query string, which become the body. `changes`: it changes what is
-    loaded. `open`: it needs no credential. `loads`: in AWS it needs the machine
-    that loads.
+    `function`: folder of the function, or "" for the state machine; the local server uses the state
+    machine for `stream`, too. `request`, `reply`: models, as `MODULE.CLASS` in `contracts`, or ""
+    if `local/.../openapi.py` describes them. `parameters`: path and query parameters, passed as the
+    body. `changes`: changes stored documents. `open`: needs no credentials. `loads`: in AWS, needs
+    the load state machine.
     """
 
     name: RouteName
@@ -47,9 +46,9 @@ ROUTES: Final = (
         path="/v1/answer",
         operation="answer",
         summary="Answer a question with verifiable evidence",
-        description="The whole pipeline: hybrid retrieval, graph expansion, citations and, when "
-        "asked, an answer in which every claim is one of them. With `Accept: text/event-stream` a "
-        "server of your own tells it as `/v1/answer/stream` does.",
+        description="Hybrid retrieval, graph expansion, citations and, if requested, an answer "
+        "with cited claims. With `Accept: text/event-stream` the local server streams it like "
+        "`/v1/answer/stream`.",
         request="request.RAGRequest",
         reply="response.RAGResponse",
     ),
@@ -58,9 +57,9 @@ ROUTES: Final = (
         path="/v1/answer/stream",
         function="stream",
         operation="answer_stream",
-        summary="Answer a question, and tell the answer while it is made",
-        description="As events citations, sentence, repair, verdicts, response; problem where it "
-        "breaks off.",
+        summary="Answer a question and stream the answer",
+        description="Events: citations, sentence, repair, verdicts, response; problem after a "
+        "failure.",
         request="request.RAGRequest",
         reply="response.RAGResponse",
     ),
@@ -69,7 +68,7 @@ ROUTES: Final = (
         path="/v1/search",
         operation="search_documentation",
         summary="Find evidence without an answer",
-        description="The same pipeline without synthesis: `answer` is empty and `grounding` null.",
+        description="Like `/v1/answer` without synthesis: `answer` is empty and `grounding` null.",
         request="request.SearchRequest",
         reply="response.RAGResponse",
     ),
@@ -77,10 +76,11 @@ ROUTES: Final = (
         name="explain",
         path="/v1/explain",
         operation="explain",
-        summary="Tell why a passage is, or is not, among the citations",
-        description="Asks the question and follows one passage, or a document's best, through "
-        "search, graph and budget: one line a stage, where it was lost, and what would have "
-        "helped. No answer is written. 404 when the caller sees no such passage.",
+        summary="Explain why a passage is, or is not, among the citations",
+        description="Traces one passage, or the best one of a document, through search, graph and "
+        "budget. Returns the result of each stage, the stage at which the passage was lost, and "
+        "request changes that would have kept it. No answer is generated. 404 if the caller cannot "
+        "read the passage.",
         request="request.ExplainRequest",
         reply="response.ExplainResponse",
     ),
@@ -88,19 +88,18 @@ ROUTES: Final = (
         name="chat",
         path="/v1/chat/completions",
         operation="chat_completions",
-        summary="Ask in OpenAI's chat format",
-        description="The question is the last message of `user`; earlier ones are not used, and a "
-        "warning says so. Messages of `system` say how to write. `MODEL@NAMESPACE` asks another "
-        "namespace. Citations are annotations of the message; `docstokg` holds them whole.",
+        summary="Answer a question in OpenAI's chat format",
+        description="The last `user` message is the question, earlier messages are its history, "
+        "`system` messages are style hints. `MODEL@NAMESPACE` selects a namespace. Citations are "
+        "annotations of the message; `docstokg` contains them in full.",
     ),
     Route(
         name="models",
         method="GET",
         path="/v1/models",
         operation="models",
-        summary="List what `model` may be in OpenAI's chat format",
-        description="Every model the server allows, and each `MODEL@NAMESPACE` of the namespaces "
-        "granted by name.",
+        summary="List the models of the chat route",
+        description="All allowed models, and `MODEL@NAMESPACE` for each namespace granted by name.",
     ),
     Route(
         name="traverse",
@@ -108,8 +107,9 @@ ROUTES: Final = (
         function="traverse",
         operation="traverse_relationships",
         summary="Walk the graph from given nodes",
-        description="Frontier-gated: a node is expanded only when it is similar to the question, "
-        "new, and not falling off; the server's caps always win; pages by an opaque cursor.",
+        description="A node is expanded only if it is new, similar to the question and scores near "
+        "the best of the previous layer. The server's own limits take precedence. Results are "
+        "paged by an opaque cursor.",
         request="traverse.TraverseRequest",
         reply="traverse.TraverseResponse",
     ),
@@ -119,10 +119,9 @@ ROUTES: Final = (
         function="check",
         operation="check_grounding",
         summary="Check a draft against its sources and the graph",
-        description="A verdict per sentence: quotations are proved, a configured verifier decides "
-        "the other sentences. Ids, labels and relations are compared with the ontology. Sources "
-        "are the citations or the texts of the request; without either, passages are retrieved "
-        "per sentence.",
+        description="Returns a verdict per sentence: rules verify quotations, a verifier, if set, "
+        "decides the other sentences. Ids, labels and relations are compared with the ontology. "
+        "Sources are the citations or texts of the request, or passages retrieved per sentence.",
         body_bytes=MAX_CHECK_BYTES,
         request="check.CheckRequest",
         reply="check.CheckResponse",
@@ -132,9 +131,9 @@ ROUTES: Final = (
         path="/mcp",
         function="mcp",
         operation="mcp",
-        summary="The tools of the Model Context Protocol (streamable HTTP, stateless)",
-        description="One JSON-RPC message in, one out; `tools/list` gives the tools and their "
-        "schemas. See docs/mcp.md.",
+        summary="Call tools by the Model Context Protocol (streamable HTTP, stateless)",
+        description="One JSON-RPC message per request and response; `tools/list` returns the tools "
+        "with their schemas. See docs/mcp.md.",
     ),
     Route(
         name="documents",
@@ -150,10 +149,10 @@ ROUTES: Final = (
         path="/v1/documents",
         function="documents",
         operation="load_documents",
-        summary="Load documents, as a job",
-        description="Texts, or files of other formats in base64, become cited passages. The job "
-        "says which were loaded and which rejected, and why; send them again with `replace` to "
-        "change them. A folder, or more than this route takes, goes by `docstokg load`.",
+        summary="Load documents in a job",
+        description="Queues a job that loads texts, or files in base64. The job lists loaded and "
+        "rejected documents with reasons. To change documents, send them again with `replace`. "
+        "For folders and larger amounts use `docstokg load`.",
         body_bytes=MAX_DOCUMENTS_BYTES,
         changes=True,
         loads=True,
@@ -164,7 +163,7 @@ ROUTES: Final = (
         path="/v1/documents/{doc_id}",
         function="documents",
         operation="delete_document",
-        summary="Remove a document, as a job",
+        summary="Remove a document in a job",
         parameters=("doc_id", "namespace"),
         changes=True,
         loads=True,
@@ -175,9 +174,9 @@ ROUTES: Final = (
         path="/v1/documents/{doc_id}/pages/{n}",
         function="documents",
         operation="document_page",
-        summary="Show a page of a PDF, as PNG",
-        description="`boxes` of a citation lie on it. 404 where the file is not kept: over 50 MB, "
-        "loaded by an earlier version, or into stores that are servers.",
+        summary="Return a page of a PDF as PNG",
+        description="`boxes` of a citation refer to this page. 404 if the file is not stored: over "
+        "50 MB, loaded by an earlier version, or the store is OpenSearch.",
         parameters=("doc_id", "n", "namespace"),
     ),
     Route(
@@ -186,8 +185,8 @@ ROUTES: Final = (
         path="/v1/jobs/{id}",
         function="documents",
         operation="job",
-        summary="Tell how a job goes",
-        description="Those who may load into its namespace see it, for a week after its end.",
+        summary="Return the state of a job",
+        description="For callers who may load into its namespace, until a week after its end.",
         parameters=("id",),
         loads=True,
     ),
@@ -198,8 +197,8 @@ ROUTES: Final = (
         function="documents",
         operation="cancel_job",
         summary="Cancel a job",
-        description="What waits is not done, and what is under way ends after the document at "
-        "work; what it has loaded stays.",
+        description="A queued job is not started; a running job stops after the current document. "
+        "Documents that were already loaded remain.",
         parameters=("id",),
         changes=True,
         loads=True,
@@ -210,7 +209,7 @@ ROUTES: Final = (
         path="/v1/namespaces",
         function="documents",
         operation="list_namespaces",
-        summary="List the namespaces that hold something the caller may read",
+        summary="List the namespaces with documents that the caller may read",
     ),
     Route(
         name="health",
@@ -218,13 +217,13 @@ ROUTES: Final = (
         path="/v1/health",
         function="health",
         operation="health",
-        summary="Tell how the service and what it depends on are doing",
+        summary="Return the health of the service and its dependencies",
         open=True,
     ),
 )
 
 
 def route_of(name: RouteName) -> Route:
-    """Give a route that has a path by its name."""
+    """Return the route of this name."""
     (route,) = (route for route in ROUTES if route.name == name)
     return route

@@ -1,6 +1,6 @@
-"""What travels between the steps: references and budgets, no texts until they are cited.
+"""Messages between the steps. Texts are included only after the passages are selected.
 
-Walk: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand ->
+Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand ->
 Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 """
 
@@ -34,9 +34,10 @@ from docstokg.contracts.routes import RouteName
 
 
 class RetrievalPlan(Contract):
-    """What retrieve may run: channels with their sizes, the fusion, whether MMR selects.
+    """Plan of the retrieve step: channels with their sizes, fusion and MMR.
 
-    `embed` false: the caller wants another embedder than this server has, or it is switched off.
+    `embed`: false if the requested embedder is not configured or is disabled. `time_s`: time limit
+    in seconds.
     """
 
     channels: dict[Channel, int]
@@ -47,12 +48,12 @@ class RetrievalPlan(Contract):
 
 
 class ExpansionPlan(Contract):
-    """What expand may do; `enabled` false skips the step, `restrict` routes retrieval before it.
+    """Plan of the expand step; skipped if not `enabled`.
 
-    `max_hops` None: as many as the question needs. `boost` is added to the score, in [0, 1], of a
-    pool chunk that names an entity of the question. `limit`: chunks the graph may add. `seeds`,
-    `concept_types`, `relations`, `direction` and `max_nodes` are the caller's. `time_s`: seconds
-    for the whole step.
+    `restrict`: restrict retrieval to documents near the seeds. `max_hops`: None to choose by the
+    question. `boost`: added to the score, in [0, 1], of pool chunks that mention an entity of the
+    question. `limit`: maximum number of added chunks. `seeds`, `concept_types`, `relations`,
+    `direction`, `max_nodes`: from the request. `time_s`: time limit in seconds.
     """
 
     enabled: bool
@@ -70,10 +71,10 @@ class ExpansionPlan(Contract):
 
 
 class SynthesisPlan(Contract):
-    """Which model may write how much, under the server's citation rules.
+    """Plan of the synthesize step.
 
-    `fallback`: the model that answers when the first does not. `min_probability`: how likely the
-    built-in model must be right to say anything.
+    `fallback`: model used if the first one fails. `min_probability`: minimum probability of an
+    answer of the built-in model.
     """
 
     model: str
@@ -85,7 +86,7 @@ class SynthesisPlan(Contract):
 
 
 class CachePlan(Contract):
-    """Where the response may be kept: scope key and the hash of the canonical request."""
+    """Cache entry of the response: scope key and hash of the canonical request."""
 
     key: str
     request_hash: str
@@ -93,17 +94,16 @@ class CachePlan(Contract):
 
 
 class Plan(Contract):
-    """What every later step may do and spend, and one absolute deadline (epoch ms).
+    """Plan of all later steps, with one absolute deadline (epoch ms).
 
-    `query`: as understood, `query_used_by` whom; `sent`: as it was sent, if that is different.
-    `condense`: the remote model that rewrites a follow-up. `turns`: the last turns of the
-    conversation, for a remote model's prompt.
-    `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
-    narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
-    them may explain or answer better, `functions/ground/ground.py`), if the best of all scores
-    `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
-    switched off. `told`: somebody hears of the steps through the store of responses. `verifies`:
-    respond asks a verifier, for which synthesize leaves time.
+    `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
+    how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns of
+    the conversation, for the prompt of a remote model. `groups`: None for all passages.
+    `snippet_chars`: snippet length in code points. `graph_limits`: limits of the graph view.
+    `max_blocks`: number of passages given to the model, if the best one reaches `min_score`; see
+    `functions/ground/ground.py` for additional ones. `rerank`: "lost" if the requested reranker is
+    not configured or is disabled. `told`: whether progress is published through the response store.
+    `verifies`: whether respond calls a verifier, so that synthesize reserves time.
     """
 
     request_id: str
@@ -145,7 +145,7 @@ class Plan(Contract):
 
 
 class Condensed(Contract):
-    """The fields of a plan that the rewriting of a follow-up sets."""
+    """Plan fields set by rewriting a follow-up question."""
 
     query: str
     sent: str | None = None
@@ -155,7 +155,7 @@ class Condensed(Contract):
 
 
 class Validated(Contract):
-    """Either a plan with its scope, or a reply that ends the execution at once."""
+    """Either a plan with its scope, or a reply that ends the execution."""
 
     plan: Plan | None = None
     scope: Scope | None = None
@@ -163,25 +163,25 @@ class Validated(Contract):
 
 
 class Recalled(Contract):
-    """A stored response or a refusal, else where the response may be kept (None: nowhere)."""
+    """A cached response or a refusal; otherwise the cache entry to write (None: none)."""
 
     reply: Reply | None = None
     cache: CachePlan | None = None
 
 
 class Candidate(NamedTuple):
-    """A chunk some channel found; `score` is the fused one, comparable within its query only."""
+    """A chunk with its fused score, comparable only within one query."""
 
     uuid: str
     score: float
 
 
 Place = tuple[int, int, float]
-"""Where a channel put a chunk: its place in the pool, the channel's rank, the channel's score."""
+"""Result of a channel for a chunk: index in the pool, rank and score in the channel."""
 
 
 class FactRef(Contract):
-    """A relation the question matched: endpoints, type and the chunk that states it."""
+    """A relation that matches the question, and the chunk that states it."""
 
     source: str
     type: str
@@ -191,7 +191,7 @@ class FactRef(Contract):
 
 
 class StepResult(Contract):
-    """What every step says beside its result."""
+    """Fields of every step result."""
 
     took_ms: float = 0.0
     degraded: tuple[DegradedReason, ...] = ()
@@ -199,12 +199,12 @@ class StepResult(Contract):
 
 
 class Retrieval(StepResult):
-    """What the channels found.
+    """Result of the retrieve step.
 
-    `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
-    220. `ranks`: which channels found them; read for what is cited, one in ten, so that no model
-    is made for the others. `query_vector`: base64 of the float32 unit vector, or None without an
-    embedder. `absent`: words of the question that no passage of the namespace holds.
+    `selected`: uuids after MMR, at most top_k. `pool`: fused candidates, best first, at most 220.
+    `ranks`: channel results as plain tuples, since only one in ten is cited. `query_vector`: base64
+    of the float32 unit vector, or None without an embedder. `absent`: words of the question that
+    are in no passage of the namespace.
     """
 
     selected: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class Retrieval(StepResult):
 
 
 class EntityRef(Contract):
-    """An entity as evidence names it."""
+    """An entity in the evidence."""
 
     id: str
     name: str
@@ -230,16 +230,16 @@ class EntityRef(Contract):
 
 
 class SeedRef(EntityRef):
-    """An entity the walk restarts from; `share`: its part of the restart vector, of sum 1."""
+    """A seed of the graph walk; `share`: its part of the restart vector, which sums to 1."""
 
     share: float = 0.0
 
 
 class RelatedEntity(Contract):
-    """A relation of a chunk's entity with another one, an index of Expansion.entities.
+    """A relation of a chunk's entity to another one, an index into Expansion.entities.
 
-    `incoming`: it leads from the other entity to the chunk's. `evidence`: uuid of the chunk that
-    states it, if known.
+    `incoming`: whether the chunk's entity is the target. `evidence`: uuid of the chunk that states
+    the relation, if known.
     """
 
     entity: int
@@ -249,10 +249,10 @@ class RelatedEntity(Contract):
 
 
 class EvidencePointer(Contract):
-    """kg_evidence of one chunk, pointing into Expansion.entities and Expansion.edges.
+    """`kg_evidence` of a chunk, as indices into Expansion.entities and Expansion.edges.
 
-    `path`: indices of edges from the seed to `entity`; `nodes`: entity indices along it.
-    `match_type` None: no path leads from an entity that the question names; the walk found it.
+    `path`: edges from the seed to `entity`; `nodes`: entities on that path. `match_type`: None if
+    the walk found the chunk without a path from an entity of the question.
     """
 
     entity: int
@@ -265,7 +265,7 @@ class EvidencePointer(Contract):
 
 
 class Renaming(Contract):
-    """query[start:end] names an entity whose preferred `name` is another."""
+    """An alias at `query[start:end]`, and the preferred `name` of its entity."""
 
     start: int
     end: int
@@ -275,7 +275,7 @@ class Renaming(Contract):
 class Ranked(Contract):
     """A chunk in its final order before hydration.
 
-    `renamed`: indices of those of Expansion.renamings whose entity it names or is about.
+    `renamed`: indices into Expansion.renamings whose entity the chunk mentions or is about.
     """
 
     uuid: str
@@ -286,7 +286,7 @@ class Ranked(Contract):
 
 
 class Expansion(StepResult):
-    """The order in which chunks are to be cited, and what the graph knows of each."""
+    """Result of the expand step: final chunk order and graph evidence."""
 
     ranking: Packed[tuple[Ranked, ...]] = ()
     entities: Packed[tuple[EntityRef, ...]] = ()
@@ -300,33 +300,33 @@ class Expansion(StepResult):
 
 
 class Restriction(StepResult):
-    """The documents of the slice around the given seeds; None when routing could not tell."""
+    """Documents near the given seeds; None if they are unknown."""
 
     doc_ids: tuple[str, ...] | None = None
 
 
 class OtherName(Contract):
-    """What the question, word for word, and a passage call the same entity."""
+    """Names of the same entity in the question and in a passage."""
 
     in_question: str
     in_passage: str
 
 
 class GraphFact(Contract):
-    """A relation as `A -type-> B`; `stated_in`: rank of the passage that states it, if known."""
+    """A relation `A -type-> B`; `stated_in`: rank of the passage that states it, if known."""
 
     text: str
     stated_in: int | None = None
 
 
 class Block(Contract):
-    """A passage given to the model: `text` is chunk.text[start:start+len(text)].
+    """A passage given to the model; `text` is `chunk.text[start:start+len(text)]`.
 
-    `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
-    `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
-    `cosines`: question against each of them, for the extractive model only. `other_names`: what
-    the graph knows of names that the question and this passage have for the same.
-    `superseded_by`: rank of the block whose document supersedes this one's.
+    `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
+    `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
+    similarity of each sentence to the question, only for the extractive model. `other_names`: names
+    of the same entities in question and passage. `superseded_by`: rank of the block whose document
+    supersedes this one.
     """
 
     rank: int
@@ -347,7 +347,7 @@ class Block(Contract):
 
 
 class StepReport(Contract):
-    """Everything diagnostics will say, gathered up to ground."""
+    """Diagnostics of the steps up to ground."""
 
     channels: dict[Channel, ChannelUse] = {}
     fusion: Fusion
@@ -366,9 +366,9 @@ class StepReport(Contract):
 
 
 class Grounded(Contract):
-    """Citations with snippets, the blocks for the model, and what it took to get here.
+    """Result of the ground step: citations, blocks for the model, and diagnostics.
 
-    `relevant`: at least one citation reaches the score threshold; else an answer carries a warning.
+    `relevant`: whether a citation reaches the minimum score; otherwise an answer has a warning.
     """
 
     citations: Packed[tuple[Citation, ...]] = ()
@@ -385,12 +385,12 @@ class Grounded(Contract):
 
 
 class Synthesis(StepResult):
-    """The model's raw words; markers are parsed and checked in respond.
+    """Raw output of the model; respond parses and checks the markers.
 
-    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`;
-    no_room = no sentence fits into the token budget.
-    `block_count`: how many blocks, from the first, the model that answered was given; None for all.
-    `probability`: how likely the built-in model's choice is right; None for another model.
+    `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
+    no_room: no sentence fits into the token budget. `block_count`: number of leading blocks given
+    to the answering model; None for all. `probability`: probability that the choice of the built-in
+    model is correct; None for other models.
     """
 
     outcome: Literal["answered", "abstained", "failed", "no_room"]
@@ -405,7 +405,7 @@ class Synthesis(StepResult):
 
 
 class Failure(Contract):
-    """Why the execution ends without citations: the problem+json status and code to answer."""
+    """Problem to return for an execution without citations."""
 
     status: int
     code: str
@@ -413,7 +413,7 @@ class Failure(Contract):
 
 
 class RespondInput(Contract):
-    """What the last step receives; exactly one of `grounded` and `failure` is set."""
+    """Input of the last step; exactly one of `grounded` and `failure` is set."""
 
     plan: Plan
     grounded: Grounded | None = None
@@ -425,7 +425,7 @@ class RespondInput(Contract):
 
 
 class TraceMessage(Contract):
-    """One message without text to the trace queue."""
+    """A message to the trace queue; contains no text."""
 
     request_id: str
     session: str

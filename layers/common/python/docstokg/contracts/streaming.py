@@ -1,4 +1,4 @@
-"""Events of an answer that is still being written: `sentence`, `repair` and `verdicts`."""
+"""Events of a streamed answer: `sentence`, `repair` and `verdicts`."""
 
 from typing import Literal
 
@@ -9,23 +9,25 @@ from docstokg.contracts.response import Verdict
 
 
 class AnswerSentence(Contract):
-    """A sentence that has ended and is checked; the texts of all of them are the answer."""
+    """A complete, checked sentence; the answer is the concatenation of all texts."""
 
     index: int
-    text: str = Field(description="with what stands between it and the sentence before")
-    start: int = Field(description="where `text` begins in the answer, in code points")
+    text: str = Field(
+        description="sentence, including the text between it and the previous sentence"
+    )
+    start: int = Field(description="start of `text` in the answer, in code points")
     citations: tuple[int, ...] = ()
-    verdict: Verdict | None = Field(None, description="null where there is nothing to check")
+    verdict: Verdict | None = Field(None, description="verdict; null if there is nothing to check")
 
 
 class AnswerRepair(AnswerSentence):
-    """What a sentence is after the whole answer was checked; it replaces that of its index."""
+    """A sentence changed by the check of the whole answer; replaces that of the same index."""
 
     reason: Literal["changed", "judged_again", "moved", "removed"]
 
 
 class VerdictChange(Contract):
-    """The verifier's verdict on the sentence of an index."""
+    """Verdict of the verifier on one sentence."""
 
     index: int
     verdict: Verdict
@@ -34,6 +36,6 @@ class VerdictChange(Contract):
 
 
 class AnswerVerdicts(Contract):
-    """Every verdict that a verifier changed, sent once, after the last sentence and repair."""
+    """All verdicts changed by the verifier; sent once, after the last sentence and repair."""
 
     changes: tuple[VerdictChange, ...]

@@ -1,4 +1,4 @@
-"""What every tool takes beside its request, and what an agent reads of the result."""
+"""Paging arguments and compact results of the MCP tools."""
 
 from typing import Annotated, Any
 
@@ -11,165 +11,169 @@ DEFAULT_RESPONSE_TOKENS = 2000
 
 
 class Paging(StrictContract):
-    """How much of a result one tool call may return, and where the next one goes on."""
+    """Page size and cursor of a tool call."""
 
     max_response_tokens: Annotated[
         int | None,
         Field(
             ge=MIN_RESPONSE_TOKENS,
-            description="The text of the result never has more tokens than this, estimated as "
-            "ceil(UTF-8 bytes / 4). What does not fit comes with the next page. null: no limit.",
+            description="maximum tokens of the result, estimated as ceil(UTF-8 bytes / 4); the "
+            "rest is on the next pages; null: no limit",
         ),
     ] = DEFAULT_RESPONSE_TOKENS
     response_cursor: Annotated[
         str | None,
         Field(
             max_length=128,
-            description="`next_cursor` of the page before, with otherwise the same arguments: the "
-            "result goes on where that page ended.",
+            description="`next_cursor` of the previous page; the other arguments must be the same",
         ),
     ] = None
     numbers: bool = Field(
         False,
-        description="true: the route's whole response, with scores, offsets, hashes and times",
+        description="true: full response of the route, with scores, offsets, hashes and times",
     )
 
 
 class ToolCitation(Contract):
-    """A passage an answer may cite."""
+    """A passage that an answer can cite."""
 
-    marker: str = Field(description="how the answer cites it, e.g. [1]")
-    passage: str = Field(description="its words, exactly as in the source")
+    marker: str = Field(description="citation marker, such as [1]")
+    passage: str = Field(description="text, exactly as in the source")
     source: str = Field(description="document, section and page")
-    doc_id: str = Field(description="the document's id")
-    uuid: str = Field(description="the passage's id, for read_passage and check_grounding")
-    why: str = Field(description="why it was found: by which search, and what the graph knows")
-    uri: str | None = Field(None, description="the source's address, when it has one")
-    namespace: str | None = Field(None, description="its own, where several were asked")
-    cited: bool = Field(False, description="true when the answer cites it")
+    doc_id: str = Field(description="document id")
+    uuid: str = Field(description="uuid for read_passage and check_grounding")
+    why: str = Field(description="search channels and graph relations by which it was found")
+    uri: str | None = Field(None, description="URI of the source, if any")
+    namespace: str | None = Field(
+        None, description="namespace of the passage, if several were searched"
+    )
+    cited: bool = Field(False, description="true if the answer cites the passage")
 
 
 class ToolSentence(Contract):
-    """A sentence and what its sources say of it."""
+    """A sentence and its verdict."""
 
-    sentence: str = Field(description="its words")
+    sentence: str = Field(description="text of the sentence")
     verdict: str = Field(description="supported, unsupported, unverified, uncited or not_checked")
-    reasons: tuple[str, ...] = Field((), description="observations about it")
-    uuid: str | None = Field(None, description="the passage it was compared with")
+    reasons: tuple[str, ...] = Field((), description="observations about the sentence")
+    uuid: str | None = Field(None, description="uuid of the passage that it was compared with")
 
 
 class ToolIssue(Contract):
-    """Something the draft gets wrong about the domain."""
+    """An inconsistency between the draft and the subject domain."""
 
-    text: str = Field(description="the words in question")
-    message: str = Field(description="what is wrong with them")
+    text: str = Field(description="affected text of the draft")
+    message: str = Field(description="explanation")
 
 
 class ToolNode(Contract):
     """A node of the graph."""
 
-    id: str = Field(description="its id")
+    id: str = Field(description="node id")
     label: str = Field(description="Entity, Chunk, Document or Topic")
-    title: str = Field(description="its name")
+    title: str = Field(description="name or title")
 
 
 class ToolEdge(Contract):
     """An edge of the graph."""
 
-    src: str = Field(description="id of the node it leaves")
-    type: str = Field(description="what it says")
-    dst: str = Field(description="id of the node it reaches")
+    src: str = Field(description="id of the source node")
+    type: str = Field(description="relation type")
+    dst: str = Field(description="id of the target node")
 
 
 class ToolGraph(Contract):
     """The graph around the citations."""
 
-    nodes: tuple[ToolNode, ...] = Field((), description="its nodes")
-    edges: tuple[ToolEdge, ...] = Field((), description="its edges")
+    nodes: tuple[ToolNode, ...] = Field((), description="nodes")
+    edges: tuple[ToolEdge, ...] = Field((), description="edges")
 
 
 class Troubled(Contract):
-    """What every result says when something went wrong."""
+    """Warnings and failures of any result."""
 
-    warnings: tuple[str, ...] = Field((), description="what to know before relying on it")
-    degraded_reasons: tuple[str, ...] = Field((), description="which parts did not answer")
+    warnings: tuple[str, ...] = Field((), description="warnings for the reader")
+    degraded_reasons: tuple[str, ...] = Field((), description="failed components")
 
 
 class SearchResult(Troubled):
-    """What search_documentation gives."""
+    """Result of search_documentation."""
 
-    citations: tuple[ToolCitation, ...] = Field((), description="passages, the best first")
-    notes: tuple[str, ...] = Field((), description="remarks of the subject domain")
-    graph: ToolGraph | None = Field(None, description="with verbosity graph only")
+    citations: tuple[ToolCitation, ...] = Field((), description="passages, best first")
+    notes: tuple[str, ...] = Field((), description="notes of the subject domain")
+    graph: ToolGraph | None = Field(
+        None, description="graph around the citations; only with verbosity graph"
+    )
 
 
 class AnswerResult(SearchResult):
-    """What answer_with_citations gives."""
+    """Result of answer_with_citations."""
 
-    answer: str = Field("", description="the answer; each [n] means the citation marked [n]")
+    answer: str = Field("", description="answer; the marker [n] refers to the citation [n]")
     confidence_level: str = Field("", description="high, medium or low")
     grounded: bool | None = Field(
-        None, description="true: every sentence is supported; false: not; null: not verified"
+        None, description="true: all sentences are supported; false: not all; null: not verified"
     )
     doubtful: tuple[ToolSentence, ...] = Field((), description="sentences that are not supported")
-    more: int = Field(0, description="passages found beside those shown; numbers shows all")
+    more: int = Field(0, description="number of further passages; `numbers` returns all")
 
 
 class CheckResult(Troubled):
-    """What check_grounding gives."""
+    """Result of check_grounding."""
 
     grounded: bool | None = Field(
-        None, description="true: every sentence is supported; false: not; null: not verified"
+        None, description="true: all sentences are supported; false: not all; null: not verified"
     )
-    sentences: tuple[ToolSentence, ...] = Field((), description="each sentence with its verdict")
-    issues: tuple[ToolIssue, ...] = Field((), description="what contradicts the ontology")
+    sentences: tuple[ToolSentence, ...] = Field((), description="sentences with their verdicts")
+    issues: tuple[ToolIssue, ...] = Field((), description="contradictions to the ontology")
 
 
 class WalkResult(Troubled):
-    """What traverse_relationships gives."""
+    """Result of traverse_relationships."""
 
     nodes: tuple[ToolNode, ...] = Field((), description="nodes by depth, then by score")
     edges: tuple[ToolEdge, ...] = Field((), description="edges between nodes of the whole walk")
-    cursor: str | None = Field(None, description="send it as `cursor` to walk on")
+    cursor: str | None = Field(None, description="`cursor` for the next part of the walk")
 
 
 class ToolDocument(Contract):
     """A loaded document."""
 
-    doc_id: str = Field(description="its id, for filter.doc_id")
-    title: str = Field(description="its title")
-    chunks: int = Field(description="passages it was cut into")
+    doc_id: str = Field(description="document id, for filter.doc_id")
+    title: str = Field(description="title")
+    chunks: int = Field(description="number of passages")
 
 
 class DocumentsResult(Contract):
-    """What list_documents gives."""
+    """Result of list_documents."""
 
     documents: tuple[ToolDocument, ...] = Field((), description="documents by id")
-    cursor: str | None = Field(None, description="send it as `cursor` for the next ones")
+    cursor: str | None = Field(None, description="`cursor` for the next documents")
 
 
 class PassageResult(Contract):
-    """What read_passage gives."""
+    """Result of read_passage."""
 
-    before: str = Field("", description="what stands before it in the document")
-    text: str = Field("", description="the passage")
-    after: str = Field("", description="what stands after it")
+    before: str = Field("", description="text before the passage")
+    text: str = Field("", description="passage")
+    after: str = Field("", description="text after the passage")
     source: str = Field("", description="document, section and page")
-    doc_id: str = Field("", description="the document's id")
-    uri: str | None = Field(None, description="the source's address, when it has one")
-    lit: tuple[int, int] | None = Field(None, description="the asked stretch of `text`")
+    doc_id: str = Field("", description="document id")
+    uri: str | None = Field(None, description="URI of the source, if any")
+    lit: tuple[int, int] | None = Field(None, description="range of `text` to highlight")
 
 
 class _Page(Contract):
-    truncated: bool = Field(description="true: more follows on the next page")
-    next_cursor: str | None = Field(description="send it as `response_cursor` for the next page")
-    continues_at: str = Field("", description="where in the whole result this page begins")
+    truncated: bool = Field(description="true: there is a next page")
+    next_cursor: str | None = Field(description="`response_cursor` for the next page")
+    continues_at: str = Field("", description="position of this page in the whole result")
 
 
 def output_schema(result: type[BaseModel]) -> dict[str, Any]:
-    """Give the JSON schema of a tool's pages: any part may be on another page, or numbers beside.
+    """Return the JSON schema of a tool's pages.
 
-    So nothing is required but what every page has, and more is allowed everywhere.
+    Only paging fields are required, because any part can be on another page. Additional fields are
+    allowed, because `numbers` adds them.
     """
     schema, page = result.model_json_schema(mode="serialization"), _Page.model_json_schema()
     _open(schema)
@@ -179,7 +183,7 @@ def output_schema(result: type[BaseModel]) -> dict[str, Any]:
 
 
 def without_titles(schema: Any) -> Any:
-    """Leave out generated titles: they repeat the names, and an agent reads every letter."""
+    """Return a schema without generated titles, which only repeat names and cost tokens."""
     if isinstance(schema, list):
         return [without_titles(below) for below in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`: a policy-gated walk of the graph from given nodes."""
+"""Contract of `POST /v1/traverse`: a graph walk from given nodes."""
 
 from typing import Annotated
 
@@ -10,123 +10,121 @@ from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 
 
 class Frontier(StrictContract):
-    """When a node is expanded: among its layer's `top_k`, at most `delta_threshold` below the best.
+    """Rules for expanding nodes."""
 
-    `novelty_penalty` x similarity to what is collected is taken off every score.
-    """
-
-    top_k: int = Field(20, ge=1, le=100, description="nodes of a layer that are expanded")
+    top_k: int = Field(20, ge=1, le=100, description="maximum number of nodes expanded per layer")
     delta_threshold: float = Field(
-        0.05, ge=0, le=2, description="how far below the layer before a score may fall"
+        0.05, ge=0, le=2, description="maximum score drop below the best node of the previous layer"
     )
     novelty_penalty: float = Field(
-        0.2, ge=0, le=1, description="what similarity to nodes already collected costs"
+        0.2,
+        ge=0,
+        le=1,
+        description="weight of the similarity to collected nodes, subtracted from the score",
     )
 
 
 class TraverseFilters(StrictContract):
-    """`topic`: a chunk must have one of these. `entity`: ids, CURIE prefixes or types allowed."""
+    """Filters on the visited nodes."""
 
     topic: Annotated[Many[Name], Field(max_length=100)] | None = Field(
-        None, description="a passage must have one of these"
+        None, description="allowed topics of passages"
     )
     entity: Annotated[Many[NodeId], Field(max_length=100)] | None = Field(
-        None, description="ids, id prefixes or types an entity may have"
+        None, description="allowed entity ids, id prefixes or types"
     )
 
 
 class TraverseRequest(StrictContract):
-    """Where to start, what to look for, how far to go; the server's caps always win.
+    """Request body of `POST /v1/traverse`. The server's own limits take precedence.
 
-    Node ids: an entity's id (CURIEs in any case), a chunk's uuid, `doc:ID`, `topic:NAME`. Without
-    `query` the weights of edges score. The cursor of an answer's graph (`graph.budget.cursor`)
-    carries seeds, query and limits itself and is sent with `namespace` alone.
+    Node ids are entity ids (CURIEs in any case), chunk uuids, `doc:ID` or `topic:NAME`. The cursor
+    of an answer's graph (`graph.budget.cursor`) contains seeds, query and limits; send it with
+    `namespace` only.
     """
 
     seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = Field(
         (),
-        description="where to start: entity ids, passage uuids, doc:ID or topic:NAME",
+        description="start nodes: entity ids, passage uuids, doc:ID or topic:NAME",
         examples=[["HP:0001250"]],
     )
     query: Query | None = Field(
-        None, description="what to walk towards; null: the weights of edges decide"
+        None, description="question that scores the nodes; null: scored by edge weights"
     )
-    namespace: Namespace = Field("default", description="which graph is walked")
-    direction: Direction = Field("both", description="along edges, against them, or either way")
-    max_depth: int = Field(3, ge=1, description="edges from a seed at most")
-    max_nodes: int = Field(150, ge=1, description="nodes at most")
+    namespace: Namespace = Field("default", description="namespace of the graph")
+    direction: Direction = Field("both", description="direction in which edges are followed")
+    max_depth: int = Field(3, ge=1, description="maximum number of edges from a seed")
+    max_nodes: int = Field(150, ge=1, description="maximum number of nodes")
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="only relations of these types"
+        None, description="allowed relation types"
     )
     label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="only nodes of these labels: Chunk, Entity, Topic, Document"
+        None, description="allowed node labels: Chunk, Entity, Topic, Document"
     )
-    frontier: Frontier = Field(Frontier(), description="which nodes are expanded")
-    filters: TraverseFilters = Field(TraverseFilters(), description="which nodes may be met")
-    cursor: str | None = Field(
-        None, max_length=16384, description="`cursor` of the page before: the walk goes on there"
-    )
+    frontier: Frontier = Field(Frontier(), description="rules for expanding nodes")
+    filters: TraverseFilters = Field(TraverseFilters(), description="filters on the visited nodes")
+    cursor: str | None = Field(None, max_length=16384, description="`cursor` of the previous page")
 
 
 class Scoring(Contract):
-    """How nodes were scored; `embedding` null = by shared words."""
+    """Scoring of the nodes."""
 
     formula: str = "cosine(query, node) - novelty_penalty * max cosine(node, collected)"
-    """how a node is scored"""
+    """formula of the score"""
     embedding: str | None = None
-    """the encoder; null: shared words are counted"""
+    """embedding model; null: scored by shared words"""
     top_k: int
-    """nodes of each layer that may be expanded"""
+    """maximum number of nodes expanded per layer"""
     delta_threshold: float
-    """how far below the best of the layer before an expanded node may score"""
+    """maximum score drop below the best node of the previous layer"""
     novelty_penalty: float
-    """how much a node loses by being like one collected before"""
+    """weight of the similarity to collected nodes"""
 
 
 class Caps(Contract):
-    """The caps in force."""
+    """Effective limits of the walk."""
 
     max_depth: int
-    """edges between a seed and the farthest node"""
+    """maximum number of edges from a seed"""
     max_nodes: int
-    """nodes of one page at most"""
+    """maximum number of nodes per page"""
     time_s: float
-    """seconds for the walk"""
+    """time limit of the walk in seconds"""
     labels: tuple[str, ...]
-    """kinds of nodes that were walked over"""
+    """labels of the visited nodes"""
     relations: tuple[str, ...] | None = None
-    """relations that were followed; null: all"""
+    """followed relation types; null: all"""
 
 
 class Explain(Contract):
-    """What the walk did: nodes expanded, gated off (pruned), left out by caps (skipped)."""
+    """Scoring, limits and usage of a walk."""
 
     scoring: Scoring
-    """how nodes were scored"""
+    """scoring of the nodes"""
     caps: Caps
-    """the limits of the walk"""
+    """effective limits of the walk"""
     expanded: int = 0
-    """nodes whose neighbours were looked at"""
+    """number of expanded nodes"""
     pruned: int = 0
-    """nodes that were not expanded: too far from the question, or not among the best"""
+    """nodes not expanded: score too low or not among the best"""
     skipped: int = 0
-    """nodes left out by the limits"""
+    """nodes omitted because of limits"""
     depth_reached: int = 0
-    """edges between a seed and the farthest node reached"""
+    """maximum number of edges from a seed"""
     degraded_reasons: tuple[DegradedReason, ...] = ()
-    """which part did not answer"""
+    """failed components"""
 
 
 class TraverseResponse(Contract):
-    """A page of the walk: nodes by depth, then score; edges between the nodes of the whole walk."""
+    """A page of a graph walk."""
 
     nodes: tuple[GraphNode, ...] = ()
-    """by depth, then score"""
+    """nodes, by depth, then score"""
     edges: tuple[GraphViewEdge, ...] = ()
-    """between the nodes of the whole walk"""
+    """edges between nodes of the whole walk"""
     explain: Explain
-    """what the walk did"""
+    """scoring, limits and usage"""
     cursor: str | None = None
-    """of the next page; null on the last"""
+    """cursor of the next page; null on the last page"""
     warnings: tuple[str, ...] = ()
-    """what a reader should know"""
+    """warnings for the reader"""

@@ -12,23 +12,24 @@ CITATIONS_UNAVAILABLE: Final = (
 )
 CITATIONS_REMOVED: Final = "Some citation markers were invalid and have been removed."
 DROPPED: Final = (
-    "Statements without a citation, or that their sources do not support, were removed from this "
-    "answer."
+    "Statements without a citation or support by their sources were removed from this answer."
 )
-NOT_RELEVANT: Final = "No passage reaches the relevance score; the answer may be beside the point."
+NOT_RELEVANT: Final = "No passage reached the minimum relevance score; the answer may be off topic."
 HARM_REMOVED: Final = (
-    "Links, images, markup or hidden characters that no cited source holds were removed."
+    "Links, images, markup or hidden characters that no cited source contains were removed."
 )
-CUT_SHORT: Final = "The model was cut off before its end: what is shown ends at a whole sentence."
+CUT_SHORT: Final = (
+    "The model's output was truncated; the answer ends at the last complete sentence."
+)
 LEGIBLE: Final = 60
 _DOUBTS: Final = {
     "uncited": "without a citation",
-    "unsupported": "not supported by the sources cited, says the verifier",
-    "too_long": "not checked: too long",
+    "unsupported": "not supported by the cited sources, according to the verifier",
+    "too_long": "too long to check",
 }
 KINDS_LISTED: Final = 20
 NO_EMBEDDER: Final = (
-    "Confidence was computed without comparing question and answer: no embedder is available."
+    "Confidence does not include the similarity of question and answer: no embedder is available."
 )
 
 
@@ -46,7 +47,7 @@ def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around:
     if not unknown:
         return []
     known = listed(kinds, KINDS_LISTED) or "none"
-    return [f"{field}: nothing around {around} has {listed(unknown)}; there is: {known}"]
+    return [f"{field}: not found near {around}: {listed(unknown)}; available: {known}"]
 
 
 def model_failed(why: str, instead: str | None) -> str:
@@ -57,7 +58,7 @@ def model_failed(why: str, instead: str | None) -> str:
 
 def no_room(max_tokens: int) -> str:
     """Return the warning for a token budget smaller than one sentence."""
-    return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); raise it."
+    return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); increase it."
 
 
 def statements_doubted(counts: Mapping[str, int]) -> list[str]:
