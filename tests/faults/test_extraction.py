@@ -305,7 +305,7 @@ def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer,
     for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl stay",
                  "USD", "nobody can be asked here: --yes sends them"):  # fmt: skip
         assert said in done.stderr
-    assert "nothing was sent and nothing was loaded" in done.stderr
+    assert "declined: nothing was sent or loaded" in done.stderr
     assert server.requests == []
 
 

@@ -276,7 +276,7 @@ def _check_path(
         if stated is None or stated.chunk_id != edge.evidence.chunk_id:
             yield f"{where}.evidence", "names no chunk of the source"
         elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.of.text):
-            yield f"{where}.evidence", "is no stretch of its chunk's text"
+            yield f"{where}.evidence", "is not a span of its chunk's text"
     if at != evidence.entity_id:
         yield ".kg_evidence.path", f"ends at {at}, not at {evidence.entity_id}"
 
@@ -344,7 +344,7 @@ def _check_sentence(
         if not own:
             yield "span", "is in no chunk that the sentence cites"
         elif not text:
-            yield "span", "is no stretch of its source"
+            yield "span", "is not a span of its source"
         elif sentence.verdict == "supported" and any(_differs(one, span, text) for one in own):
             yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:

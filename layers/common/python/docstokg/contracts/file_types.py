@@ -8,7 +8,7 @@ from typing import Final
 LONGEST_LINE: Final = 5_000
 """Characters of a line of code or settings that a person wrote."""
 
-GENERATED: Final = f"it is minified or generated: a line has over {LONGEST_LINE:,} characters"
+GENERATED: Final = f"minified or generated: a line has over {LONGEST_LINE:,} characters"
 
 _FORMATS: Final = {
     ".md": ".markdown .mkd",
@@ -78,11 +78,11 @@ def skipped(path: PurePath) -> str:
     if any(part.startswith(".") for part in path.parts):
         return "hidden"
     if _KEYS.fullmatch(name):
-        return "its name is that of a key or of passwords"
+        return "the name suggests a key or passwords"
     if _LOCKS.fullmatch(name):
         return "a lock file"
     if _MINIFIED.fullmatch(name):
-        return "its name says that it is generated"
+        return "the name suggests a generated file"
     kind = (_TYPES.guess_type(name)[0] or "").partition("/")[0]
     return f"no reader for {path.suffix.lower()}" if kind in _MEDIA else ""
 
