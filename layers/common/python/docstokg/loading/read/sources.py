@@ -127,7 +127,7 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
                         rejects.notes.append(f"{path}: the same file as {first.path}, read once")
             continue
         if not source.is_file():
-            raise LoadError(f"{source} is not there")
+            raise LoadError(f"{source} does not exist")
         kind = kind_of(source)
         if kind is None:
             raise LoadError(f"{source} has an unsupported format; expected {EXPECTED}")
