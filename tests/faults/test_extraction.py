@@ -302,7 +302,7 @@ def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer,
         asked, env=environment(store), capture_output=True, text=True, check=False, input=""
     )
     assert done.returncode == 1
-    for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl stay",
+    for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl are",
                  "USD", "no terminal for a prompt; use --yes to send the passages"):  # fmt: skip
         assert said in done.stderr
     assert "declined: nothing was sent or loaded" in done.stderr
