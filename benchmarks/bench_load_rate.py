@@ -118,7 +118,7 @@ def compare(base: str, count: int, rounds: int) -> list[str]:
         "here, --workers 2": (ROOT, ["--workers", "2"]),
     }
     lines = [
-        "| words a passage | what | chunks a second | a second of processor | times the base |",
+        "| words per passage | version | chunks/s | chunks per processor second | ratio to base |",
         "|---|---|---|---|---|",
     ]
     for words in LENGTHS:

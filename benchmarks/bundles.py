@@ -409,12 +409,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--cache", type=Path, default=Path("~/.cache/docstokg").expanduser())
-    parser.add_argument("--store", type=Path, help="where the loaded demo is kept")
+    parser.add_argument("--store", type=Path, help="folder of the loaded demo store")
     parser.add_argument("--cold", type=int, default=3)
     parser.add_argument("--warm", type=int, default=40)
-    parser.add_argument("--json", type=Path, help="the figures, for benchmarks.cloud_costs")
-    parser.add_argument("--out", type=Path, help="the tables as Markdown")
-    parser.add_argument("--prepare", action="store_true", help="build and load, measure nothing")
+    parser.add_argument("--json", type=Path, help="write figures for benchmarks.cloud_costs")
+    parser.add_argument("--out", type=Path, help="write tables as Markdown")
+    parser.add_argument("--prepare", action="store_true", help="only build and load")
     options = parser.parse_args()
     build("host")
     folder = options.store or options.cache / "bundles-store"

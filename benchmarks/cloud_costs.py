@@ -292,7 +292,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print bill and prices: `python -m benchmarks.cloud_costs [--bundles FILE] ...`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--bundles", type=Path, default=MEASURED)
-    parser.add_argument("--templates", type=Path, default=ROOT / "cdk.out", help="of `make synth`")
+    parser.add_argument(
+        "--templates", type=Path, default=ROOT / "cdk.out", help="output of `make synth`"
+    )
     for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default)

@@ -209,7 +209,7 @@ CASES = (
     Case("by.tex", "a million sections", lambda: b"\\section{A}\nb\n" * 1_000_000),
     Case("bz.html", "a cell over a million columns and rows", lambda: b"<table><tr><td colspan=9999 rowspan=9999>" + b"word " * 100 + b"<tr><td>a" * 5_000),
     Case("ca.tsv", "quotes that never close", lambda: b'a\tb\n"' + b"x\ty\n" * 3_000_000),
-    Case("cb.unknown", "bytes under an ending nobody knows", lambda: bytes(range(256)) * 1000),
+    Case("cb.unknown", "bytes with an unknown extension", lambda: bytes(range(256)) * 1000),
 )  # fmt: skip
 
 
@@ -263,7 +263,7 @@ def main() -> None:
                 (chosen.make / case.name).write_bytes(case.content())
         return
     lines = [
-        "| file | what it is | what was said | exit | processor s | peak MB |",
+        "| file | content | result | exit | processor s | peak MB |",
         "|---|---|---|---|---|---|",
     ]
     for case in CASES:
@@ -273,9 +273,7 @@ def main() -> None:
         lines.append(f"| {' | '.join(row.values())} |")
         print(lines[-1], flush=True)
     if chosen.report is not None:
-        head = (
-            "# Hostile files\n\n`python -m benchmarks.hostile_files`, each beside a good file.\n\n"
-        )
+        head = "# Hostile files\n\n`python -m benchmarks.hostile_files`, each together with a good file.\n\n"
         chosen.report.write_text(head + "\n".join(lines) + "\n", "utf-8")
 
 

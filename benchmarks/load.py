@@ -505,7 +505,7 @@ def stores(options: argparse.Namespace) -> Iterator[tuple[dict[str, str], Real |
 
 def main() -> None:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(description="The server under load.")
+    parser = argparse.ArgumentParser(description="Measure the server under load.")
     parser.add_argument("what", choices=("bench", "soak"))
     parser.add_argument("store", help="a SQLite file, or `real`")
     parser.add_argument("questions", type=Path)
@@ -520,7 +520,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=0.0)
     parser.add_argument("--out", type=Path, default=HERE / "build" / "load")
-    parser.add_argument("--name", default="", help="of the written files")
+    parser.add_argument("--name", default="", help="name of the written files")
     options = parser.parse_args()
     options.questions = options.questions.resolve()
     with stores(options) as (environment, real):

@@ -192,7 +192,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=0.0, help="requests a second, instead")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="requests per second, instead of --clients"
+    )
     parser.add_argument("--timeout", type=float, default=3.0)
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--key", default="")

@@ -175,7 +175,7 @@ def main() -> None:
     """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("make", "read", "ask", "sure"))
-    parser.add_argument("folder", type=Path, help="for `sure` a seed")
+    parser.add_argument("folder", type=Path, help="folder, or the seed of `sure`")
     parser.add_argument("--index", default="")
     told = parser.parse_args()
     if told.what == "ask":

@@ -66,7 +66,7 @@ class SafeConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """Raise `BrokenPipeError`, which the command treats as success."""
-        raise BrokenPipeError(errno.EPIPE, "the reader is gone")
+        raise BrokenPipeError(errno.EPIPE, "the reader closed the pipe")
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -357,7 +357,7 @@ def _check_sentence(
     elif sentence.decided_by == RULES and not any(
         find_statement(statement, text) for text in texts
     ):
-        yield "verdict", "says supported, but the sentence is not a quotation of its sources"
+        yield "verdict", "is supported, but the sentence is not a quotation of its sources"
 
 
 def _differs(citation: Citation, span: Span, text: str) -> bool:
