@@ -112,7 +112,7 @@ def load(  # noqa: PLR0913 - one parameter an option
     be the only source. Loading the same files again changes nothing; repeat an interrupted load.
     Unreadable files are listed with their reasons and the exit code is 1; the other files are
     loaded. --extract sends the passages to the model at DOCSTOKG_LLM_BASE_URL and adds the
-    relations that it extracts; its replies are stored, so no passage is paid for twice.
+    relations that it extracts; valid replies are stored and not requested again.
     """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load as run_load
@@ -175,9 +175,10 @@ def reembed(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Encode a namespace with another encoder; its source files are not needed.
+    """Encode a namespace with another encoder.
 
-    Repeat an interrupted run to continue it. Searches use the old vectors until it is complete.
+    The source files are not needed. Repeat an interrupted run to continue it. Searches use the old
+    vectors until it is complete.
     """
     from docstokg.loading.transfer.reembedding import reembed as move
     from docstokg_local.cli.display import TerminalProgress
