@@ -1,23 +1,22 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
-# The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
-# or a remote model.
+# Local use needs few packages; EXTRAS=llm,aws, another store or a remote model adds more.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
   $(if $(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY)$(DOCSTOKG_OPENAI_API_KEY)$(DOCSTOKG_ANTHROPIC_API_KEY),llm)
 COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 DEADLINES := tests/faults/test_deadlines.py
-# Ten minutes by itself, as nothing else may be timed beside it: `make deploy-local`.
+# Takes ten minutes and runs separately, as other tests are timed: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
 MINUTES ?= 30
 # The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
-# A company's own certificate authority is in the system's store, not in the one uv brings.
+# Use the system's certificate store, which contains a company's own certificate authority.
 export UV_SYSTEM_CERTS := 1
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
-# Many processes on two cores: an answer that lacks a step that was late is asked for once more, and shown as a rerun.
+# Many processes share two cores: repeat a test once, marked as a rerun, if a step was too late.
 AGAIN := --reruns 1 --reruns-delay 5 --only-rerun _timeout
 QUICK := tests/unit tests/contract tests/workflow tests/e2e/test_page.py tests/e2e/test_browser.py \
   tests/infra/test_template.py
@@ -25,25 +24,25 @@ QUICK := tests/unit tests/contract tests/workflow tests/e2e/test_page.py tests/e
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; INDEX=, GRAPH=: other stores)
+demo: ## set up, build the demo store and ask a question (EXTRAS=llm: more packages; INDEX=, GRAPH=: other stores)
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
-test: ## set up and run the tests of a change: rules, contracts, workflow, page, synth (six minutes)
+test: ## set up and run the quick tests: unit, contracts, workflow, page, synth (six minutes)
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services and not slow"
 
-test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels, the deploy guide
+test-all: test ## also run all other tests: servers, faults, kills, wheels, deployment guide
 	@$(PYTEST) $(AGAIN) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES) && .venv/bin/python -m pytest $(DEPLOYED)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
-serve: ## the HTTP API on 127.0.0.1:8080
+serve: ## start the HTTP API on 127.0.0.1:8080
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg serve $(STORES)
 
-services: ## start a real OpenSearch and Neo4j on loopback
+services: ## start OpenSearch and Neo4j on loopback
 	@scripts/setup requirements.lock && .venv/bin/python -m tests.jvm.servers start
 
-services-stop: ## end them
+services-stop: ## stop OpenSearch and Neo4j
 	@.venv/bin/python -m tests.jvm.servers stop
 
 lock: ## rewrite every lock file from pyproject.toml
@@ -55,57 +54,57 @@ openapi: ## rewrite docs/openapi.json from the contracts
 settings-page: ## rewrite docs/settings.md from the settings
 	@.venv/bin/python -m docstokg_local.cli.settings_page > docs/settings.md
 
-page-words: ## rewrite the page's words of reasons from contracts/reason_words.py
+page-words: ## rewrite the page's reason texts from contracts/reason_words.py
 	@.venv/bin/python -m docstokg_local.cli.page_words > functions/page/static/words.js
 
-synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
+synth: ## write the CloudFormation template of ENV (dev, staging, prod); needs no account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)
 
-sam-validate: ## the template of ENV through AWS's SAM CLI, without an account
+sam-validate: ## validate the template of ENV with the AWS SAM CLI; needs no account
 	@scripts/setup requirements.lock && scripts/sam-validate $(ENV)
 
-package: ## each function's bundle, for aarch64 and for this machine, into build/
+package: ## build each function's bundle for aarch64 and for this machine, into build/
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.package
 
 promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.promote $(ENV) $(PERCENT)
 
-bench-load-rate: ## chunks a second of a load here and at commit BASE, alternating, as Markdown
+bench-load-rate: ## compare the load rate with commit BASE, as Markdown
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_load_rate $(BASE) \
 		--report build/load_rate.md
 
-bench-one-change: ## seconds of loading one changed document of CHUNKS=100000, and its digest after ten kills
+bench-one-change: ## time of loading one changed document among CHUNKS=100000, and its digest after ten kills
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_one_change \
 		--chunks $(or $(CHUNKS),100000)
 
-bench-verbosity: ## latency and graph work of 25 questions in each verbosity, as CSV and Markdown (MORE="--configured")
+bench-verbosity: ## latency and graph work of 25 questions per verbosity, as CSV and Markdown (MORE="--configured")
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity $(MORE)
 
-bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=file or real, QUESTIONS=, MORE="--load FOLDER --seconds 60")
+bench-load: ## measure the server with 1 to 128 clients and with broken stores (STORE=file or real, QUESTIONS=, MORE="--load FOLDER --seconds 60")
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load bench $(STORE) $(QUESTIONS) --faults $(MORE)
 
-soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
+soak: ## run at half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
 
-prune: ## remove versions of ENV that no rollback can want
+prune: ## remove versions of ENV that no rollback needs
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
 .PHONY: destroy deploy-local template
-deploy-local: ## the deploy guide on this machine, in an emulated account, with real stores where Java is
+deploy-local: ## run the deployment guide in an emulated account, with real stores if Java is installed
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.package host >/dev/null && .venv/bin/python -m tests.infra.emulator.deploy_local
 
-template: ## template, parameters and code of ENV in build/template, to deploy without CDK
+template: ## write template, parameters and code of ENV to build/template, to deploy without CDK
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.template $(ENV)
 
-destroy: ## delete both stacks of ENV and what would keep them from going
+destroy: ## delete both stacks of ENV and the resources that block their deletion
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.destroy $(ENV)
 
-smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed environment)
-	$(if $(URL),,$(error name the service: make smoke URL=https://... ENV=dev))
+smoke: ## ask, load, delete and trigger one alarm (URL=, ENV= for a deployed environment)
+	$(if $(URL),,$(error URL is required: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
-index-job: ## a job on a real index (JOB="register --bucket B --role R", "snapshot N", "restore N")
+index-job: ## run a snapshot job on an OpenSearch index (JOB="register --bucket B --role R", "snapshot N", "restore N")
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)
 
-clean: ## remove what the targets made, but no data
+clean: ## remove build output and caches, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Measurements that stay: quality and speed, each by one command."""
+"""Repeatable measurements of quality and speed, one command each."""

@@ -1,12 +1,12 @@
-"""How much faster a load is than at an earlier commit: both alternate, the vector cache empty.
+"""Load rate compared with an earlier commit, in alternating runs with an empty vector cache.
 
 usage: python -m benchmarks.bench_load_rate BASE [--chunks N] [--rounds N] [--report FILE]
 
 The commit is checked out under build/ with an environment from its own lock. Passages of about 60
-and 200 words are cut from the docstrings of the standard library, so every machine has them and
-none is copied into the repository. Both load through the command line into a new embedded store,
-with both encoders. Beside the clock the processor time of all processes is told, which a busy
-machine changes little; the start of a process (a load of one passage) is subtracted from both.
+and 200 words are cut from the docstrings of the standard library, so no data is copied into the
+repository. Both versions load through the command line into a new embedded store, with both
+encoders. Wall time and processor time of all processes are reported; a busy machine changes the
+latter little. The start-up time (a load of one passage) is subtracted from both.
 """
 
 import argparse
@@ -32,14 +32,14 @@ LENGTHS = (60, 200)
 
 
 class Took(NamedTuple):
-    """Seconds of one load: on the clock, and of processors."""
+    """Wall and processor seconds of one load."""
 
     wall: float
     cpu: float
 
 
 def passages(words: int, count: int) -> list[str]:
-    """Cut the standard library's docstrings into passages of so many words."""
+    """Cut the standard library's docstrings into passages of a number of words."""
     found = []
     said = _words()
     while len(found) < count:
@@ -56,7 +56,7 @@ def _words() -> Iterator[str]:
 
 
 def checked_out(base: str) -> Path:
-    """Give a folder with that commit and its own environment."""
+    """Return a folder with that commit and its own environment."""
     tree = ROOT / "build" / f"base-{base}"
     if not tree.exists():
         subprocess.run(
@@ -96,9 +96,9 @@ def load(tree: Path, rows: list[dict[str, str]], options: list[str]) -> Took:
 
 
 def bare(texts: list[str]) -> Took:
-    """Let both encoders read the texts, side by side, and nothing else."""
+    """Encode the texts with both encoders in parallel, without loading them."""
     dense, sparse = OnnxMiniLm(threads=1), OnnxSplade()
-    dense.embed(["warm"], None)  # what a load runs, not what a question does
+    dense.embed(["warm"], None)  # use the encoder of loads, not of questions
     sparse.warm()
     begun, spent = time.monotonic(), time.process_time()
     with ThreadPoolExecutor(2) as beside:
@@ -111,14 +111,14 @@ def bare(texts: list[str]) -> Took:
 
 
 def compare(base: str, count: int, rounds: int) -> list[str]:
-    """Give the lines of the table."""
+    """Return the lines of the table."""
     trees = {
         f"at {base}": (checked_out(base), list[str]()),
         "here": (ROOT, ["--workers", "1"]),
         "here, --workers 2": (ROOT, ["--workers", "2"]),
     }
     lines = [
-        "| words a passage | what | chunks a second | a second of processor | times the base |",
+        "| words per passage | version | chunks/s | chunks per processor second | ratio to base |",
         "|---|---|---|---|---|",
     ]
     for words in LENGTHS:

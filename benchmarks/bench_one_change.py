@@ -61,7 +61,7 @@ def passages(count: int, edited: bool) -> Iterator[Row]:
 
 
 class Took(NamedTuple):
-    """Seconds of one load: on the clock, and of processors, which a busy machine changes less."""
+    """Wall and processor seconds of one load; a busy machine changes the latter less."""
 
     wall: float
     processor: float

@@ -1,4 +1,4 @@
-"""What each deployed folder costs: size, import, cold and warm events, under the runtime client.
+"""Size, import time, and cold and warm invocation times of each deployed function.
 
 usage: python -m benchmarks.bundles [--cache FOLDER] [--store FOLDER] [--cold 3] [--warm 40]
        [--json FILE] [--out FILE.md]
@@ -6,8 +6,8 @@ usage: python -m benchmarks.bundles [--cache FOLDER] [--store FOLDER] [--cold 3]
 Loads the demo corpus into FOLDER (kept there and used again), starts one process per function of
 `build/host` under awslambdaric, puts the demo question through the gateway's rendered templates
 and the state machine file over those processes, and the other routes through their templates.
-`mcp` and `authorize` meet a loopback service that speaks for Step Functions, Lambda and the token
-issuer. The folders for Lambda hold the same files (infra/package.py).
+For `mcp` and `authorize`, a loopback service emulates Step Functions, Lambda and the token issuer.
+The folders for Lambda contain the same files (infra/package.py).
 """
 
 import argparse
@@ -57,7 +57,7 @@ Milliseconds = list[float]
 
 
 class Timed(Deployment):
-    """A deployment that keeps how long every event of every function took, the first one first."""
+    """A deployment that records the time of each event per function, in order."""
 
     def __init__(self, fleet: Fleet, logs: Path) -> None:
         self.took: dict[str, Milliseconds] = {spec.name: [] for spec in MEASURED}
@@ -65,7 +65,7 @@ class Timed(Deployment):
         super().__init__(fleet)
 
     def log_bytes(self) -> int:
-        """Count what all functions printed so far."""
+        """Return the number of bytes that all functions have logged."""
         return sum(path.stat().st_size for path in self._logs.glob("*.log"))
 
     def invoke(self, name: str, event: Any) -> Any:
@@ -77,7 +77,7 @@ class Timed(Deployment):
 
 
 class Amazon:
-    """Step Functions, Lambda and a token issuer on loopback, over the same processes."""
+    """Step Functions, Lambda and a token issuer emulated on loopback with the same processes."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -88,7 +88,7 @@ class Amazon:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def variables(self) -> dict[str, str]:
-        """Give what leads a function's clients here: a proxy, as one call changes its host."""
+        """Return the environment that directs a function's clients here: a proxy, as hosts vary."""
         return {
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
@@ -105,7 +105,7 @@ class Amazon:
         }
 
     def token(self, number: int) -> str:
-        """Sign a token; each number gives another one."""
+        """Return a signed token that is unique per number."""
         claims = {
             "iss": ISSUER, "aud": AUDIENCE, "sub": f"caller-{number}", "namespaces": ["*"],
             "groups": ["*"], "exp": int(time.time()) + 3600,
@@ -118,7 +118,7 @@ class Amazon:
         self._server.server_close()
 
     def _answer(self, body: dict[str, Any]) -> Any:
-        """Answer StartSyncExecution by the state machine file over the processes."""
+        """Run StartSyncExecution with the state machine file and the processes."""
         assert self.deployment is not None
         execution = self.deployment.machine.execute(json.loads(body["input"]))
         said: dict[str, Any] = {"executionArn": "x", "status": execution.status}
@@ -149,13 +149,13 @@ class Amazon:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Suppress the log."""
 
         return Requests
 
 
 def demo_store(folder: Path, cache: Path) -> str:
-    """Load the demo corpus into FOLDER unless it is there; give its URL."""
+    """Load the demo corpus into FOLDER if needed and return the URL of the store."""
     url = f"sqlite:///{(folder / 'store.sqlite').resolve()}"
     loaded = folder / "loaded"
     if not loaded.exists():
@@ -169,13 +169,13 @@ def demo_store(folder: Path, cache: Path) -> str:
 
 
 def say(line: str) -> None:
-    """Show progress."""
+    """Print progress."""
     print(f"{datetime.now(UTC):%H:%M:%S} {line}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def deployed(folders: Folders, url: str, amazon: Amazon) -> Iterator[Timed]:
-    """A fresh fleet whose disks are empty, as a new sandbox's is."""
+    """A new fleet with empty disks, like new sandboxes."""
     with tempfile.TemporaryDirectory() as name:
         variables = {
             "DOCSTOKG_INDEX_URL": url,
@@ -203,9 +203,9 @@ def deployed(folders: Folders, url: str, amazon: Amazon) -> Iterator[Timed]:
 
 
 def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
-    """Use every function once; give the answered question with its `cost`: ms and bytes.
+    """Invoke every function once; return the reply to the question with its `cost`: ms and bytes.
 
-    A question asked before would come from the vector cache: `number` makes each another one.
+    `number` makes the question unique, so that its vector is not cached.
     """
     printed, started = deployment.log_bytes(), time.perf_counter()
     answer = deployment.post("answer", json.dumps(demo_request(number)))
@@ -223,7 +223,7 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
     uses: dict[str, Callable[[], Answer]] = {
         "traverse": lambda: deployment.route("traverse", seed),
         "check": lambda: deployment.route("check", {"text": text}),
-        # The gateway's request id is one here: another caller keeps stored pages apart.
+        # The request id is constant here; different callers keep stored pages apart.
         "mcp": lambda: deployment.route("mcp", message, caller(number)),
         "health": lambda: deployment.route("health", None),
     }
@@ -234,7 +234,7 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
         assert name != "mcp" or not reply.json["result"].get("isError"), reply.body
         cost[f"{name}_bytes"] = len(reply.body.encode())
         for step, length in before.items():
-            # What a tool calls is no question of its own: its steps are not counted twice.
+            # Steps called by a tool are not counted a second time.
             if step != name:
                 del deployment.took[step][length:]
     listing = Envelope(
@@ -252,12 +252,12 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
 
 
 def caller(number: int) -> Caller:
-    """Give one of many who may see everything."""
+    """Return one of several callers without restrictions."""
     return Caller(sub=f"caller-{number}", namespaces=("*",), groups=("*",))
 
 
 def demo_request(number: int | None = None) -> dict[str, Any]:
-    """Give the demo's own request, or one whose question was not asked before."""
+    """Return the demo request, or one with a unique question."""
     return {
         "query": QUESTION if number is None else f"{QUESTION} ({number})",
         "synthesis": {"enabled": True, "model": "extractive"},
@@ -266,7 +266,7 @@ def demo_request(number: int | None = None) -> dict[str, Any]:
 
 
 def trace(response: dict[str, Any], number: int) -> dict[str, str]:
-    """Make the queue's message about a response, as `respond` writes it."""
+    """Return the queue message about a response, as `respond` writes it."""
     message = {
         "request_id": f"bench-{number}",
         "session": "bench",
@@ -283,7 +283,7 @@ def trace(response: dict[str, Any], number: int) -> dict[str, str]:
 
 
 def peak_mb(pid: int) -> float:
-    """Read the most memory a process ever held, in MB of 10^6 bytes; 0 where /proc is missing."""
+    """Return the peak memory of a process in MB of 10^6 bytes; 0 without /proc."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0.0
@@ -292,7 +292,7 @@ def peak_mb(pid: int) -> float:
 
 
 def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
-    """Give the report: per function sizes, MB and ms; the whole question; the demo's answer."""
+    """Return the report: per function sizes, MB and ms; the whole question; the demo's answer."""
     layer = size_mb(folders.build / "layer")
     rows: dict[str, dict[str, Any]] = {}
     for spec in MEASURED:
@@ -409,12 +409,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--cache", type=Path, default=Path("~/.cache/docstokg").expanduser())
-    parser.add_argument("--store", type=Path, help="where the loaded demo is kept")
+    parser.add_argument("--store", type=Path, help="folder of the loaded demo store")
     parser.add_argument("--cold", type=int, default=3)
     parser.add_argument("--warm", type=int, default=40)
-    parser.add_argument("--json", type=Path, help="the figures, for benchmarks.cloud_costs")
-    parser.add_argument("--out", type=Path, help="the tables as Markdown")
-    parser.add_argument("--prepare", action="store_true", help="build and load, measure nothing")
+    parser.add_argument("--json", type=Path, help="write figures for benchmarks.cloud_costs")
+    parser.add_argument("--out", type=Path, help="write tables as Markdown")
+    parser.add_argument("--prepare", action="store_true", help="only build and load")
     options = parser.parse_args()
     build("host")
     folder = options.store or options.cache / "bundles-store"

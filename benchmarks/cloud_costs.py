@@ -1,6 +1,6 @@
-"""What a million requests cost, and what an environment costs while nobody asks.
+"""Cost of a million requests, and of an idle environment.
 
-List prices times what the bundles were measured to take, and times what the settings name.
+List prices times the measured resource use of the bundles and the configured capacities.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A list price in USD of us-east-1, first tier, no free tier, and the page it stands on."""
+    """A list price in USD of us-east-1, first tier, no free tier, and its source page."""
 
     what: str
     usd: float
@@ -39,7 +39,7 @@ class Price:
 
     @property
     def each(self) -> str:
-        """The price as a person reads it."""
+        """Return the price with its unit as text."""
         return f"{self.usd:.10f}".rstrip("0").rstrip(".") + f" USD a {self.unit}"
 
 
@@ -87,7 +87,7 @@ PRICES = (
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What no measurement here can show; change it on the command line or after a first month."""
+    """Assumptions that cannot be measured here; override them on the command line."""
 
     cold_share: float = 0.01
     """Of events that find no sandbox and pay for its INIT as well (SnapStart not counted)."""
@@ -118,7 +118,7 @@ TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of request: the functions it runs, and what stands in front of them."""
+    """One kind of request: its functions and front end."""
 
     title: str
     steps: tuple[str, ...]
@@ -190,7 +190,7 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a synthesised environment holds of what is billed by the month."""
+    """Monthly billed resources of a synthesised environment."""
 
     alarm_metrics: int
     secrets: int
@@ -200,11 +200,10 @@ class Counts:
 
 
 def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
-    """USD a month while nobody asks, without graph and NAT, per line.
+    """Monthly USD of an idle environment per line, without graph and NAT.
 
-    `machines`: how many state machine versions still name function versions of their own; the
-    pruner keeps KEPT_MACHINES, so a deploy after those adds nothing. The dashboard is one of the
-    three that cost nothing.
+    `machines`: number of state machine versions with function versions of their own; the
+    pruner keeps KEPT_MACHINES, so later deploys add nothing. The dashboard is free (first three).
     """
     index = ours.index
     lines = {}
@@ -228,7 +227,7 @@ def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -
 
 
 def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
-    """Count in the templates what the settings do not say."""
+    """Count resources in the templates."""
     resources = [r for body in templates for r in body["Resources"].values()]
 
     def of(kind: str) -> list[Mapping[str, Any]]:
@@ -245,7 +244,7 @@ def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
 
 
 def custom_metrics(resources: Sequence[Mapping[str, Any]]) -> int:
-    """Count the metrics of our own: all that functions can write, and those counted in logs."""
+    """Count custom metrics: those written by functions and those of metric filters."""
     written = sum(
         ("step" not in labels) + sum(len(DIMENSIONS.get(label, ())) for label in labels)
         for _, labels, _ in METRICS.values()
@@ -254,7 +253,7 @@ def custom_metrics(resources: Sequence[Mapping[str, Any]]) -> int:
 
 
 def idle_table(counts: Mapping[str, Counts]) -> str:
-    """The fixed bill of a month, a column per environment, after one deploy and after ten."""
+    """Return the fixed monthly bill, a column per environment, after one deploy and after ten."""
     bills = {
         (name, machines): idle_usd(environment(name), counts[name], machines)
         for name in counts
@@ -265,7 +264,7 @@ def idle_table(counts: Mapping[str, Counts]) -> str:
 
 
 def _columns(head: str, titles: Sequence[str], bills: Sequence[Mapping[str, float]]) -> str:
-    """Bills side by side with their totals, as Markdown."""
+    """Return several bills and their totals as a Markdown table."""
     rows = [f"| {head} | " + " | ".join(titles) + " |", "|---" * (len(bills) + 1) + "|"]
     for name in dict.fromkeys(name for bill in bills for name in bill):
         cells = [f"{bill[name]:.2f}" if name in bill else "" for bill in bills]
@@ -276,13 +275,13 @@ def _columns(head: str, titles: Sequence[str], bills: Sequence[Mapping[str, floa
 
 
 def table(report: Mapping[str, Any], assumed: Assumed) -> str:
-    """The bill per million requests, a column per kind of request, as Markdown."""
+    """Return the bill per million requests, a column per kind of request, as Markdown."""
     bills = [lines_of(profile, report, assumed) for profile in PROFILES]
     return _columns("USD per million requests", [p.title for p in PROFILES], bills)
 
 
 def prices() -> str:
-    """The list prices used, as Markdown."""
+    """Return the list prices as Markdown."""
     rows = ["| list price, us-east-1 | | page |", "|---|---|---|"]
     rows += [f"| {price.what} | {price.each} | {price.page} |" for price in (*PRICES, *FIXED)]
     rows += [f"| {name} | {usd} USD an hour | {SEARCH_PAGE} |" for name, usd in NODES.items()]
@@ -293,7 +292,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print bill and prices: `python -m benchmarks.cloud_costs [--bundles FILE] ...`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--bundles", type=Path, default=MEASURED)
-    parser.add_argument("--templates", type=Path, default=ROOT / "cdk.out", help="of `make synth`")
+    parser.add_argument(
+        "--templates", type=Path, default=ROOT / "cdk.out", help="output of `make synth`"
+    )
     for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default)

@@ -1,12 +1,11 @@
-"""What a follow-up finds when it is made whole from its history, beside the question in full.
+"""Recall of rewritten follow-up questions, compared with the full questions.
 
     python -m benchmarks.conversations --set FOLDER --store FILE [--half development|kept]
 
 Loads the set's passages into the store once (real encoders), then asks every follow-up of
 `conversations.jsonl` three ways through the whole pipeline: with its history, alone, and as the
-whole question written beside it. Printed: recall@5 with its standard error, the difference of the
-first and the last question by question, and how many of the turns that change the subject are
-asked as they were sent.
+full reference question. Printed: recall@5 with its standard error, the paired difference of the
+first and the last, and the number of subject changes that are correctly left unchanged.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def main() -> None:
 
 
 def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkflow) -> None:
-    """Ask one half and print its figures, and every follow-up that finds less than the whole."""
+    """Ask one half; print its figures and follow-ups with a lower recall than the full question."""
     found: dict[str, list[float]] = {"with history": [], "alone": [], "whole question": []}
     unchanged = turns = 0
     for conversation in conversations:
@@ -84,7 +83,7 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
 
 
 def search(workflow: LocalWorkflow, question: str, history: Turns) -> tuple[str, list[str]]:
-    """Ask one question; the question as understood and the first five documents."""
+    """Ask one question; return the question as understood and the first five documents."""
     body = {"query": question, "history": history, "top_k": 20, "budget": {"timeout_s": 60}}
     outcome = ask(workflow, body, "search")
     assert outcome.status == 200, outcome.body
@@ -93,7 +92,7 @@ def search(workflow: LocalWorkflow, question: str, history: Turns) -> tuple[str,
 
 
 def shown(values: list[float]) -> str:
-    """Give mean and standard error."""
+    """Return the mean with its standard error as text."""
     return f"{fmean(values):.3f} ± {stdev(values) / len(values) ** 0.5:.3f}"
 
 

@@ -1,12 +1,12 @@
-"""When to say nothing: the curve of questions refused against questions answered without ground.
+"""Fit the abstention threshold: rejected answerable against answered unanswerable questions.
 
     python -m benchmarks.fit_abstention STORE_FOLDER [--write]
 
-STORE_FOLDER holds SET.sqlite for each development set. Two piles: questions put to their own
-corpus, and unanswerable ones: questions of another set put to it, and near misses, where every
-chunk that holds the answer is taken away (those of gold documents; where a set names statements
-instead, those that hold 60 % of the words of one). A question's value is what the decision sees:
-the best cosine, or share of the question's words, among the five passages a model would be given.
+STORE_FOLDER contains SET.sqlite for each development set. Answerable questions are asked of their
+own corpus. Unanswerable ones are questions of another set, and near misses, where every chunk with
+the answer is removed (those of gold documents; for sets with gold statements, those with 60 % of
+the words of one). A question's value is the input of the decision: the best cosine, or share of the
+question's words, among the five passages that a model receives.
 0.3 of the table in `relevance_table.json` becomes the highest value at which every set
 refuses at most 3 % of its own questions; above, it rises through quantiles of own questions.
 """
@@ -51,7 +51,7 @@ def questions(name: str) -> list[Row]:
 
 
 def values(wiring: Wiring, namespace: str, rows: Sequence[Row], near: bool) -> Values:
-    """Give (best cosine, best share of words) of the passages given, for each question."""
+    """Return (best cosine, best share of words) of the passages for each question."""
     index, embedder = wiring.search_index(), wiring.embedder()
     assert embedder is not None
     scope = Scope(namespace=namespace)
@@ -85,7 +85,7 @@ def _answers(row: Row, chunks: Mapping[str, Any], hit: Any) -> bool:
 
 
 def table(own: np.ndarray, threshold: float) -> list[list[float]]:
-    """Rise from 0 at nothing over 0.3 at the threshold through quantiles of own questions."""
+    """Return the table: 0 at 0, 0.3 at the threshold, then quantiles of answerable questions."""
     points = [[0.0, 0.0], [round(threshold, 3), 0.3]]
     for quantile, score in ((0.25, 0.6), (0.5, 0.75), (0.75, 0.9), (0.95, 1.0)):
         value = round(float(np.quantile(own, quantile)), 3)
@@ -97,7 +97,7 @@ def table(own: np.ndarray, threshold: float) -> list[list[float]]:
 
 
 def main() -> None:
-    """Measure, print the curves, and with --write commit the table to its file."""
+    """Measure, print the curves, and with --write save the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("stores", type=Path)
     parser.add_argument("--write", action="store_true")

@@ -1,11 +1,11 @@
-"""Choose what the edges of the walk weigh on several sets at once, each left out once.
+"""Choose the edge weights of the graph walk on several sets, with leave-one-out validation.
 
 usage: python -m benchmarks.fit_walk FOLDER=STORE.sqlite[:NAMESPACE] ... [--limit N]
 
-Each FOLDER holds the questions (`questions.jsonl`) of a set that was loaded into its STORE. Every
+Each FOLDER has the questions (`questions.jsonl`) of a set that was loaded into its STORE. Every
 question goes through validate, retrieve and the slices of expand once; the walk is then repeated
 with each setting of the grid. Printed: per set graph off, the weights in force, and the setting
-that the other sets alone would choose; then the settings by what they gain over all sets.
+chosen by the other sets; then the settings by their gain over all sets.
 """
 
 import argparse
@@ -49,7 +49,7 @@ Worth = dict[str, float]
 
 @dataclass(frozen=True)
 class Case:
-    """What one question is worth without the graph, and with each setting of the grid."""
+    """Scores of one question without the graph, and with each setting of the grid."""
 
     off: Worth
     on: tuple[Worth, ...]
@@ -126,19 +126,19 @@ def case_of(
 
 
 def worth(order: Sequence[str], document: Mapping[str, str], gold: set[str]) -> Worth:
-    """Score the documents of an order of chunks; chunks that would not be cited do not count."""
+    """Return the score of a chunk order by document, without chunks that would not be cited."""
     documents = dict.fromkeys(document[uuid] for uuid in order if uuid in document)
     values = metrics(list(documents), gold)
     return {name: values[name] for name in SHOWN}
 
 
 def mean(values: Sequence[Worth]) -> Worth:
-    """Average question by question."""
+    """Return the mean over questions."""
     return {name: sum(value[name] for value in values) / len(values) for name in SHOWN}
 
 
 def gain(cases: Sequence[Case], setting: int) -> float:
-    """Give what a setting gains on a set, over the measures shown; a loss counts LOSS times."""
+    """Return the gain of a setting on a set over the printed measures; a loss counts LOSS times."""
     off, on = mean([case.off for case in cases]), mean([case.on[setting] for case in cases])
     changes = [on[name] - off[name] for name in SHOWN]
     return sum(change if change > 0 else LOSS * change for change in changes) / len(changes)
@@ -171,12 +171,12 @@ def report(cases: Mapping[str, Sequence[Case]]) -> None:
 
 
 def on(cases: Sequence[Case], setting: int) -> Worth:
-    """Average the questions with one setting."""
+    """Return the mean scores of one setting."""
     return mean([case.on[setting] for case in cases])
 
 
 def label(setting: Weights) -> str:
-    """Write a setting."""
+    """Return a setting as text."""
     return " / ".join(f"{value:g}" for value in astuple(setting))
 
 

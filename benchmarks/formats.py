@@ -1,4 +1,4 @@
-"""Four hundred files of 33 endings from named packages: what is loaded, and sixty questions.
+"""Loading of 400 files with 33 extensions from public packages, and 60 questions about them.
 
 `formats_files.tsv` holds each file's hash, package and path; the packages are those of the
 registries of Python (source archives), npm (`npm-`) and Debian 12 (`debian-`, a version's `:` as
@@ -33,7 +33,7 @@ QUESTIONS = Path(__file__).with_name("formats_questions.jsonl")
 
 
 def take(packages: Path, folder: Path) -> None:
-    """Copy the listed files; say which are missing or other ones."""
+    """Copy the listed files; print missing and different ones."""
     missing = 0
     for line in FILES.read_text("utf-8").splitlines():
         digest, package, path = line.split("\t")
@@ -48,7 +48,7 @@ def take(packages: Path, folder: Path) -> None:
 
 
 def count(folder: Path, rejects: Path, wiring: Wiring, namespace: str) -> None:
-    """Print what became of each kind of file: loaded, rejected with a reason, or neither."""
+    """Print per kind of file how many were loaded, rejected with a reason, or neither."""
     documents = [record.doc_id for record in every_document(wiring.register(), namespace)]
     rows = [json.loads(line) for line in rejects.read_text("utf-8").splitlines()]
     refused = {row["file"]: row["reason"] for row in rows}
@@ -66,7 +66,7 @@ def count(folder: Path, rejects: Path, wiring: Wiring, namespace: str) -> None:
 
 
 def ask_all(wiring: Wiring, namespace: str) -> None:
-    """Print each question with the rank of its document; how many first, what is proven."""
+    """Print each question with its document's rank, and the number of first ranks and proofs."""
     flow = LocalWorkflow(wiring)
     first = three = proven = findings = 0
     questions = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
@@ -90,7 +90,7 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
 
 
 def main() -> None:
-    """Take the files, count what became of them, or ask."""
+    """Take the files, count results, or ask."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name, places in {"take": ("packages", "folder"), "count": ("folder", "rejects")}.items():

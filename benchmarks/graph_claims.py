@@ -1,12 +1,11 @@
-"""Graph evidence read again and counted, and gold documents that are missed.
+"""Check graph evidence against the store, and analyse missed gold documents.
 
     python -m benchmarks.graph_claims evidence FOLDER=STORE[:NAMESPACE] ... [--questions N]
     python -m benchmarks.graph_claims missed FOLDER=STORE[:NAMESPACE] ... [--questions N]
 
-`evidence`: every edge of every `kg_evidence` is looked for in the store (a stored relation, or a
-chunk whose text names both ends); questions with evidence, direct and by a path; gold passages
-that the graph brought. `missed`: gold documents behind the tenth place, by the stage that lost
-them.
+`evidence`: checks every edge of every `kg_evidence` in the store (a stored relation, or a chunk
+whose text contains both names); counts questions with direct and path evidence, and gold passages
+found by the graph. `missed`: gold documents below rank ten, by the stage that lost them.
 """
 
 import argparse
@@ -30,7 +29,7 @@ from docstokg_local.engine.workflow import LocalWorkflow
 
 
 def main() -> None:
-    """Measure one thing and print it."""
+    """Run one of the two measurements."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -60,7 +59,7 @@ def answers(one: LoadedSet, bodies: Iterable[dict[str, Any]], route: RouteName) 
 
 
 def evidence(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
-    """Re-read what `kg_evidence` states, and count what has it."""
+    """Check the statements of `kg_evidence` and count them."""
     store = sqlite3.connect(one.store)
     seen: Counter[str] = Counter()
     bodies = [{"query": row["question"], "top_k": 10} for row in questions]
@@ -88,14 +87,14 @@ def evidence(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
 
 
 def holds_mention(store: sqlite3.Connection, entity: str, uuid: str) -> bool:
-    """Tell whether the store has it that a chunk mentions an entity."""
+    """Return whether the store contains a mention of the entity in the chunk."""
     sql = """select 1 from graph_mentions m join graph_entities e using (entity)
              join graph_chunks c using (chunk) where e.id = ? and c.uuid = ?"""
     return store.execute(sql, (entity, uuid)).fetchone() is not None
 
 
 def holds(store: sqlite3.Connection, namespace: str, edge: dict[str, Any]) -> bool:
-    """Tell whether an edge is stored, or two names are in the text it refers to."""
+    """Return whether an edge is stored, or its text contains both names."""
     at = edge["evidence"]
     if edge["type"] != "CO_MENTIONED":
         sql = """select c.uuid from graph_relations r join graph_entities s on s.entity = r.source
@@ -114,7 +113,7 @@ def holds(store: sqlite3.Connection, namespace: str, edge: dict[str, Any]) -> bo
 
 
 def is_written(store: sqlite3.Connection, namespace: str, entity: str, text: str) -> bool:
-    """Tell whether a text holds one of the names of an entity."""
+    """Return whether a text contains a name of an entity."""
     sql = "select name, synonyms from graph_entities where namespace = ? and id = ?"
     name, synonyms = store.execute(sql, (namespace, entity)).fetchone()
     names, there = [plain(one) for one in (name, *json.loads(synonyms))], plain(text)
@@ -123,12 +122,12 @@ def is_written(store: sqlite3.Connection, namespace: str, entity: str, text: str
 
 
 def plain(text: str) -> str:
-    """Fold a text as names are looked up: without plurals and accents."""
+    """Return a text folded like looked-up names: without plurals and accents."""
     return variant("".join(c for c in normalize("NFKD", text) if not combining(c)))
 
 
 def names_one(store: sqlite3.Connection, namespace: str, question: str) -> bool:
-    """Tell whether a question holds, as whole words, a name that the graph has."""
+    """Return whether a question contains a name of the graph as whole words."""
     words = fold(question).split()
     keys = [" ".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, i + 7)]
     marks = ",".join("?" * len(keys))
@@ -137,7 +136,7 @@ def names_one(store: sqlite3.Connection, namespace: str, question: str) -> bool:
 
 
 def missed(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
-    """Ask why a gold document is not among the first ten."""
+    """Print the stages at which gold documents were lost."""
     bodies = [{"query": row["question"], "top_k": 10} for row in questions]
     found = answers(one, bodies, "search")
     lost = [

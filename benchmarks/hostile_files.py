@@ -1,10 +1,10 @@
-"""Files that mean harm, each in a load of its own: what was said, how long, how much memory.
+"""Loads of hostile files: result, time and memory of each.
 
 `python -m benchmarks.hostile_files [--report FILE]`
 
-Every file lies in a folder with one good one, is loaded by the command line, and must end as one
-named reject (or harmless text), with the good file loaded. Seconds are of processor, memory is the
-largest of any process of the load.
+Each file is loaded by the command line together with one good file. It must be rejected with a
+reason (or loaded as harmless text), and the good file must be loaded. Seconds are processor time;
+memory is the maximum over the processes of the load.
 """
 
 # ruff: noqa: E501, PLW0108 - a case is a line; its content is made when its turn has come
@@ -33,7 +33,7 @@ FILE_ENTITY = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file, and what is wrong with it."""
+    """A file and its defect."""
 
     name: str
     what: str
@@ -41,7 +41,7 @@ class Case:
 
 
 def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], bytes]:
-    """Make a package with this main part, and one that is large or climbs out."""
+    """Return a package with this main part, and one that is oversized or escapes its folder."""
 
     def made() -> bytes:
         import docx
@@ -66,7 +66,7 @@ def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], b
 
 
 def pdf(objects: list[bytes], trailer: bytes = b"<</Size 9/Root 1 0 R>>") -> bytes:
-    """Give a PDF file of numbered objects, with its table of places."""
+    """Return a PDF file of numbered objects with its cross-reference table."""
     out, places = bytearray(b"%PDF-1.7\n"), []
     for number, body in enumerate(objects, 1):
         places.append(len(out))
@@ -209,16 +209,16 @@ CASES = (
     Case("by.tex", "a million sections", lambda: b"\\section{A}\nb\n" * 1_000_000),
     Case("bz.html", "a cell over a million columns and rows", lambda: b"<table><tr><td colspan=9999 rowspan=9999>" + b"word " * 100 + b"<tr><td>a" * 5_000),
     Case("ca.tsv", "quotes that never close", lambda: b'a\tb\n"' + b"x\ty\n" * 3_000_000),
-    Case("cb.unknown", "bytes under an ending nobody knows", lambda: bytes(range(256)) * 1000),
+    Case("cb.unknown", "bytes with an unknown extension", lambda: bytes(range(256)) * 1000),
 )  # fmt: skip
 
 
 def measure(case: Case) -> dict[str, str]:
-    """Load one case beside a good file."""
+    """Load one case together with a good file."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "folder"
         folder.mkdir()
-        # Made elsewhere: a child's largest memory is told as at least its parent's.
+        # Created in another process: a child's reported peak memory is at least its parent's.
         subprocess.run(
             [sys.executable, "-m", "benchmarks.hostile_files", "--make", str(folder), case.name],
             check=True,
@@ -251,7 +251,7 @@ def measure(case: Case) -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure all cases, or those named; write the table."""
+    """Measure all or the chosen cases and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--report", type=Path)
@@ -263,7 +263,7 @@ def main() -> None:
                 (chosen.make / case.name).write_bytes(case.content())
         return
     lines = [
-        "| file | what it is | what was said | exit | processor s | peak MB |",
+        "| file | content | result | exit | processor s | peak MB |",
         "|---|---|---|---|---|---|",
     ]
     for case in CASES:
@@ -273,9 +273,7 @@ def main() -> None:
         lines.append(f"| {' | '.join(row.values())} |")
         print(lines[-1], flush=True)
     if chosen.report is not None:
-        head = (
-            "# Hostile files\n\n`python -m benchmarks.hostile_files`, each beside a good file.\n\n"
-        )
+        head = "# Hostile files\n\n`python -m benchmarks.hostile_files`, each together with a good file.\n\n"
         chosen.report.write_text(head + "\n".join(lines) + "\n", "utf-8")
 
 

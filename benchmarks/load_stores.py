@@ -1,4 +1,4 @@
-"""Real servers that a load run may stop, kill, slow down and make lie."""
+"""OpenSearch and Neo4j servers with fault injection for load runs."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ NAMES = {Engine.OPENSEARCH: "INDEX", Engine.NEO4J: "GRAPH"}
 
 
 class Real:
-    """Both servers, each with a proxy before it that may be used instead."""
+    """Both servers, each with an optional proxy."""
 
     def __init__(self, home: Path, given: dict[Engine, Endpoint]) -> None:
         self.home, self._given = home, given
@@ -34,7 +34,7 @@ class Real:
         }
 
     def environment(self, ports: dict[Engine, int] | None = None) -> dict[str, str]:
-        """Give the server's variables."""
+        """Return the server's environment variables."""
         found: dict[str, str] = {}
         for which, endpoint in self._given.items():
             at = urlsplit(endpoint.url)
@@ -48,15 +48,15 @@ class Real:
         return {name: value for name, value in found.items() if value}  # OpenSearch has no user
 
     def through_proxies(self) -> dict[str, str]:
-        """Give the same, by way of the proxies."""
+        """Return the same with the addresses of the proxies."""
         return self.environment({which: proxy.port for which, proxy in self._proxies.items()})
 
     def pids(self) -> list[int]:
-        """List the servers' processes."""
+        """Return the process ids of the servers."""
         return [endpoint.pid for endpoint in self._given.values()]
 
     def faults(self) -> Iterator[tuple[str, Callable[[], AbstractContextManager[None]]]]:
-        """List what is done to each of them."""
+        """Return the faults of each server."""
         for which in self._given:
             yield f"{which} stopped", partial(self.stopped, which)
             yield f"{which} killed", partial(self.killed, which)
@@ -65,7 +65,7 @@ class Real:
 
     @contextmanager
     def stopped(self, which: Engine) -> Iterator[None]:
-        """Let the server hang for a while: it accepts connections and never answers."""
+        """Suspend the server for a while: it accepts connections and never responds."""
         os.kill(self._given[which].pid, signal.SIGSTOP)
         try:
             yield
@@ -83,9 +83,9 @@ class Real:
 
     @contextmanager
     def moody(self, which: Engine, mood: Mood, only: bytes = b"") -> Iterator[None]:
-        """Let the server answer like this for a while, seen through its proxy.
+        """Modify the server's responses in its proxy for a while.
 
-        `only`: to requests that hold these bytes.
+        `only`: limit this to requests that contain these bytes.
         """
         proxy = self._proxies[which]
         proxy.only, proxy.mood, proxy.delay_s = only, mood, SLOW_S
@@ -95,7 +95,7 @@ class Real:
             proxy.only, proxy.mood = b"", "pass"
 
     def let_go(self) -> None:
-        """End the proxies; the servers go on."""
+        """End the proxies; the servers keep running."""
         for proxy in self._proxies.values():
             proxy.close()
 

@@ -1,4 +1,4 @@
-"""How a benchmark is told which sets are loaded where: FOLDER=STORE[:NAMESPACE]."""
+"""Command line arguments for loaded sets: FOLDER=STORE[:NAMESPACE]."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class LoadedSet(NamedTuple):
 
     @classmethod
     def read(cls, argument: str) -> "LoadedSet":
-        """Read one argument; the namespace is `default` where none is given."""
+        """Read one argument; the default namespace is `default`."""
         folder, _, place = argument.partition("=")
         store, _, namespace = place.partition(":")
         return cls(Path(folder), Path(store), namespace or "default")

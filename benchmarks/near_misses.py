@@ -1,10 +1,10 @@
-"""When the built-in model says nothing: questions that can be answered, and near misses.
+"""Abstention of the built-in model on answerable questions and near misses.
 
     python -m benchmarks.near_misses FOLDER... [--least 0.65]
 
-Each FOLDER holds `given.jsonl` (training.passages). Near misses are the same questions with every
-passage taken away that holds the answer: of a gold document, or, where a set names statements
-instead, those that hold 60 % of the words of one. Prints the share that is answered.
+Each FOLDER contains `given.jsonl` (training.passages). Near misses are the same questions without
+the passages that contain the answer: those of gold documents or, for sets with gold statements,
+those with 60 % of the words of one. Prints the share of answered questions.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from docstokg_local.evaluation.answers import HELD, held
 
 
 def main() -> None:
-    """Answer from the passages given, take away, answer again."""
+    """Answer from all passages, remove those with the answer, and answer again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--least", type=float, default=Settings().answer_min_probability)
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def is_answered(row: Mapping[str, Any], blocks: list[Any], least: float) -> bool:
-    """Tell whether anything is said from the first passages."""
+    """Return whether the model answers from the first passages."""
     read = [Block.model_validate(block) for block in blocks[: extractive.READ]]
     return not notices.is_abstention(extractive.answer(row["question"], read, 512, least).text)
 
 
 def without_answer(row: Mapping[str, Any]) -> list[Any]:
-    """Leave the passages that do not hold the answer, or a part of it."""
+    """Return the passages without the answer or a part of it."""
     pairs = zip(row["blocks"], row["documents"], strict=True)
     if row.get("gold"):
         return [block for block, document in pairs if document not in row["gold"]]

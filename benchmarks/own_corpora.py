@@ -3,8 +3,8 @@
     python -m benchmarks.own_corpora FOLDER
 
 Writes FOLDER/NAME for company (`own_company`, invented), licences, valgrind, node, manpages and
-tools; what this machine does not have is named and left out. `dev` was looked at while the reader
-was made, `kept` only after its weights were.
+tools; sources that this machine lacks are listed and skipped. `dev` was used while the reader was
+developed, `kept` only after its weights were final.
 """
 
 import gzip
@@ -40,7 +40,7 @@ TOOLS = {
 
 
 def files() -> dict[str, Path]:
-    """Name each file by its place below FOLDER; manual pages are not among them."""
+    """Map target paths below FOLDER to source files, without manual pages."""
     licences = Path("/usr/share/common-licenses")
     own = Path(__file__).parent / "own_company"
     return {
@@ -53,7 +53,7 @@ def files() -> dict[str, Path]:
 
 
 def main(folder: Path) -> None:
-    """Copy what there is and print the manual pages."""
+    """Copy the existing files and render the manual pages."""
     for name, path in files().items():
         if not path.exists():
             print(f"missing: {path}")
@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
         if shown.returncode:
             print(f"missing: {page}")
             continue
-        # A letter printed over itself is bold.
+        # Overstruck letters are bold.
         plain = re.sub(".\x08", "", shown.stdout)
         _write(folder / "manpages" / f"{name.replace('.', '_')}.{section}.txt", plain)
 

@@ -1,13 +1,13 @@
-"""Where the processor time of an answer goes: step by step, in one process, one client.
+"""Processor time of an answer by step, in one process with one client.
 
     python -m benchmarks.profile_answer STORE QUESTIONS.jsonl [--namespace N] [--requests 100]
                                         [--functions 25] [--out FILE.md]
 
 STORE is a SQLite file. Every figure but the wall time is processor time of the whole process, its
 threads included (`time.process_time`), so that other work on the machine changes it little. A step
-counts from its event as a dict to its result as a dict: models validated and dumped are in it.
-`machine` is the rest: transitions, expressions, and what goes between steps as JSON text.
-The vector of a question is new each time, the caches of words and rarity are warm.
+lasts from its event as a dict to its result as a dict, including validation and serialisation of
+models. `machine` is the rest: transitions, expressions, and JSON between steps.
+Question vectors are not cached; the caches of words and rarity are warm.
 """
 
 import argparse
@@ -36,14 +36,14 @@ WHOLE = "whole"
 
 
 class Meter:
-    """Processor time by name, one value a question."""
+    """Processor time by name, one value per question."""
 
     def __init__(self) -> None:
         self.spent: dict[str, list[float]] = {}
         self._now: dict[str, float] = {}
 
     def around(self, name: str, handler: Handler) -> Handler:
-        """Give the handler, metered."""
+        """Return the handler with a meter."""
 
         def metered(event: dict[str, Any], context: object) -> dict[str, Any]:
             started = time.process_time()
@@ -56,7 +56,7 @@ class Meter:
         return metered
 
     def question(self, run: Callable[[], None]) -> None:
-        """Meter one question; what no step took is the machine's."""
+        """Meter one question; time outside of steps belongs to `machine`."""
         self._now = {}
         started = time.process_time()
         run()
@@ -67,7 +67,7 @@ class Meter:
 
 
 def envelope(question: str, namespace: str, number: int) -> dict[str, Any]:
-    """Make what the HTTP server makes of a request."""
+    """Return the envelope of a request, as the HTTP server makes it."""
     body = {"query": question[:4000], "namespace": namespace, "budget": {"timeout_s": 20}}
     return Envelope(
         route="answer",
@@ -80,7 +80,7 @@ def envelope(question: str, namespace: str, number: int) -> dict[str, Any]:
 def measure(
     store: Path, questions: list[str], namespace: str, functions: int
 ) -> tuple[Meter, dict[str, list[tuple[int, int]]], list[float], str]:
-    """Ask each question once; give meter, bytes by state, wall times (ms), dearest functions."""
+    """Ask each question once; return meter, bytes by state, wall times (ms), slowest functions."""
     meter, walls = Meter(), []
     sizes: dict[str, list[tuple[int, int]]] = {}
     url = f"sqlite:///{store.resolve()}"
@@ -110,7 +110,7 @@ def measure(
                 continue
             meter.question(lambda n=number, q=question: ask(n, q))
             walls.append((time.perf_counter() - started) * 1000)
-        # Profiling slows everything several times over, so it has questions of its own.
+        # Profiling slows everything several times, so it uses separate questions.
         profile.enable()
         for number, question in enumerate(questions[half:], half):
             ask(number, question)
@@ -120,7 +120,7 @@ def measure(
 
 
 def dearest(profile: cProfile.Profile, questions: int, count: int) -> str:
-    """List functions by their own time, as a table."""
+    """Return a table of functions by their own time."""
     lines = ["| function | ms a question, profiled | calls |", "|---|---|---|"]
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]]
     stats = vars(pstats.Stats(profile))["stats"]
@@ -135,7 +135,7 @@ def dearest(profile: cProfile.Profile, questions: int, count: int) -> str:
 
 
 def table(meter: Meter, sizes: dict[str, list[tuple[int, int]]], walls: list[float]) -> str:
-    """Write times by step, and bytes by state."""
+    """Return tables of times by step and bytes by state."""
     lines = ["| part | CPU p50, ms | p95 | share |", "|---|---|---|---|"]
     whole = statistics.fmean(meter.spent[WHOLE])
     for name, values in meter.spent.items():

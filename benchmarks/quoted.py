@@ -1,10 +1,10 @@
-"""Whether every sentence of the built-in model's answers is a proven quotation.
+"""Check that every sentence of the built-in model's answers is a proven quotation.
 
     python -m benchmarks.quoted STORE NAMESPACE [--questions FOLDER] [--count 100]
 
-FOLDER holds `answers*.jsonl` or `questions*.jsonl` as for `docstokg eval --answers`. Without it the
-questions are "What is TITLE?" of documents of the namespace, evenly over all. Prints the verdicts
-of all factual sentences, and each sentence that is not `supported`.
+FOLDER contains `answers*.jsonl` or `questions*.jsonl` as for `docstokg eval --answers`. Without
+it, the questions are "What is TITLE?" of documents of the namespace, evenly spaced. Prints the
+verdicts of all factual sentences, and each sentence that is not `supported`.
 """
 
 import argparse

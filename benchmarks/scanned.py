@@ -1,4 +1,4 @@
-"""Forty scanned pages made from this repository's own: what is read, at what cost, and found.
+"""OCR quality, cost and retrieval on 40 scanned pages made from this repository's texts.
 
     python -m benchmarks.scanned make FOLDER
     python -m benchmarks.scanned read FOLDER
@@ -6,12 +6,12 @@
     python -m benchmarks.scanned ask FOLDER --index URL
     python -m benchmarks.scanned sure SEED
 
-`make` sets each text in one of three faces, draws it at 200 dots an inch, turns it by up to three
-degrees, adds noise, keeps it as JPEG, and writes four files of ten such pages. `read` prints the
+`make` renders each text in one of three fonts at 200 dots per inch, rotates it by up to three
+degrees, adds noise, saves it as JPEG, and writes four files of ten such pages. `read` prints the
 character error (edit distance over the length, white space as one space), seconds and MB.
 `scanned_questions.jsonl` was written from the texts before the first page was read. `sure` draws
-the pages with another seed and up to 3.6 times the noise, and counts the lines that are read as
-printed, and not, by hundredths of how sure they were read.
+the pages with another seed and up to 3.6 times the noise, and counts correct and wrong lines per
+hundredth of the OCR confidence.
 """
 
 import argparse
@@ -44,19 +44,19 @@ FILES, PAGES = 4, 10
 
 
 def plain(markdown: str) -> str:
-    """Give a page's words without marks, at most fifty lines of it."""
+    """Return the words of a page without markup, at most fifty lines."""
     text = re.sub(r"^\|[-| ]+\|$\n", "", markdown, flags=re.MULTILINE)
     return re.sub(r"\]\([^)]*\)|[*`|\[\]#]", "", text).encode("ascii", "ignore").decode()
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Set paragraphs in lines, a blank one between them."""
+    """Wrap paragraphs into lines, separated by blank lines."""
     paragraphs = (textwrap.wrap(" ".join(one.split()), width) for one in text.split("\n\n"))
     return [line for lines in paragraphs for line in (*lines, "")][:52]
 
 
 def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
-    """Write a file of A4 pages: each its one resource, that one's kind, and its content."""
+    """Return a PDF of A4 pages, each with one resource, the resource's kind, and its content."""
     kids = " ".join(f"{3 + 3 * at} 0 R" for at in range(len(pages)))
     parts = [
         b"<</Type/Catalog/Pages 2 0 R>>",
@@ -74,7 +74,7 @@ def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
 
 
 def scanned(lines: list[str], face: str, chance: random.Random, noise: float = 25) -> bytes:
-    """Draw lines as a scanner sees them: turned, noisy, as JPEG."""
+    """Return lines drawn like a scan: rotated, noisy, as JPEG."""
     import cv2
 
     escaped = (re.sub(r"([()\\])", r"\\\1", line) for line in lines)
@@ -93,7 +93,7 @@ def scanned(lines: list[str], face: str, chance: random.Random, noise: float = 2
 
 
 def make(folder: Path) -> None:
-    """Write the files, and hidden beside them the text of each page."""
+    """Write the files and, in hidden files, the text of each page."""
     chance = random.Random(1)
     (folder / ".truth").mkdir(parents=True, exist_ok=True)
     names = [json.loads(line)["page"] for line in QUESTIONS.read_text("utf-8").splitlines()]
@@ -108,7 +108,7 @@ def make(folder: Path) -> None:
 
 
 def errors(read: str, truth: str) -> int:
-    """Count the characters to change, add or leave out (Levenshtein)."""
+    """Return the Levenshtein distance."""
     letters = np.array([ord(letter) for letter in truth])
     steps = row = np.arange(len(truth) + 1)
     for letter in read:
@@ -119,7 +119,7 @@ def errors(read: str, truth: str) -> int:
 
 
 def read(folder: Path) -> None:
-    """Print each page's character error, and what a page took."""
+    """Print each page's character error, time and memory."""
     converter, wrong, length, began = ChildConverter(), 0, 0, time.perf_counter()
     texts = []
     for path in sorted(folder.glob("*.pdf")):
@@ -141,7 +141,7 @@ def read(folder: Path) -> None:
 
 
 def sure(seed: int) -> None:
-    """Print how many lines are as printed and are not, for each hundredth of certainty."""
+    """Print the number of correct and wrong lines per hundredth of the OCR confidence."""
     chance, counts = random.Random(seed), defaultdict[int, list[int]](lambda: [0, 0])
     for row in QUESTIONS.read_text("utf-8").splitlines():
         face, width = FACES[chance.randrange(len(FACES))]
@@ -156,7 +156,7 @@ def sure(seed: int) -> None:
 
 
 def ask_all(wiring: Wiring) -> None:
-    """Print each question with the rank of its page; how many pages are first, and found."""
+    """Print each question with the rank of its page, and the number of first and found pages."""
     flow, first, found = LocalWorkflow(wiring), 0, 0
     for at, line in enumerate(QUESTIONS.read_text("utf-8").splitlines()):
         question = json.loads(line)["question"]
@@ -172,10 +172,10 @@ def ask_all(wiring: Wiring) -> None:
 
 
 def main() -> None:
-    """Do one of the four."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("make", "read", "ask", "sure"))
-    parser.add_argument("folder", type=Path, help="for `sure` a seed")
+    parser.add_argument("folder", type=Path, help="folder, or the seed of `sure`")
     parser.add_argument("--index", default="")
     told = parser.parse_args()
     if told.what == "ask":

@@ -60,7 +60,7 @@ def docstring_lines(text: str) -> set[int]:
 
 
 def git(*arguments: str) -> str:
-    """Return what git prints."""
+    """Return the output of git."""
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
 
 
@@ -76,7 +76,7 @@ def main() -> None:
     """Print one line per folder, then product, tests, benchmarks, other code and Markdown."""
     commit = sys.argv[1] if len(sys.argv) > 1 else None
     listed = ["ls-tree", "-r", commit] if commit else ["ls-files", "-s"]
-    # Mode 120000 is a link: its file is counted where it is.
+    # Mode 120000 is a link, whose target is counted elsewhere.
     entries = [line.split("\t") for line in git(*listed).splitlines()]
     paths = [path for about, path in entries if not about.startswith("120000")]
     tokens, skips, other, words = Counter[str](), Counter[str](), Counter[str](), 0

@@ -1,17 +1,17 @@
-"""A small language model with the product's prompt and with a plain one, over the same passages.
+"""A small language model with the product's prompt and with a plain one, on the same passages.
 
     python -m benchmarks.small_model ask FOLDER[:FIRST]... --model NAME --out OUT.jsonl
     python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
 
-Each FOLDER (med, mus, own_...) holds `given.jsonl` (training.passages). `ask` hands its first
-passages to three arms: the built-in model; NAME, which DOCSTOKG_LLM_BASE_URL serves, by the step
-that synthesizes and the check; and NAME with PLAIN. Nothing limits the time. A line for each
-question: a second run does what is missing. FIRST questions of a set are left out: its first ten
-were looked at while the prompt was written.
+Each FOLDER (med, mus, own_...) contains `given.jsonl` (training.passages). `ask` sends its first
+passages to three arms: the built-in model; NAME, served at DOCSTOKG_LLM_BASE_URL, through the
+synthesis step and the check; and NAME with PLAIN. There is no time limit. One line is written per
+question; a second run adds missing ones. The FIRST questions of a set are skipped, as the first ten
+were used while the prompt was written.
 
-`report` judges by a rule that does not know the arm: `is_right` of the evaluation (a short written
-answer as it stands, else half of its content words), also against any of `accept`; silence, in
-whatever words, is wrong. `--rows` keeps id, right, refused and seconds.
+`report` uses a rule that is blind to the arm: `is_right` of the evaluation (a short reference
+answer verbatim, else half of its content words), also against any of `accept`; an abstention is
+wrong. `--rows` keeps id, right, refused and seconds.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def ask_all(folders: list[str], model: str, out: Path) -> None:
-    """Write a line for each question that is not in the file yet, the sets in turn."""
+    """Write a line for each question that is not in the file yet, alternating between sets."""
     placed = []
     for named in folders:
         name, _, first = named.partition(":")
@@ -105,7 +105,7 @@ def ask_all(folders: list[str], model: str, out: Path) -> None:
 
 
 def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
-    """Let one arm write with a day to do it: what a reader would be shown."""
+    """Return the answer of one arm without a time limit, as displayed to a reader."""
     blocks = [Block.model_validate(block) for block in row["blocks"]]
     began = time.monotonic()
     if arm == "plain":
@@ -142,7 +142,7 @@ def _plan(wiring: Wiring, question: str, model: str) -> Plan:
 
 
 def _judged(row: Row, arm: str) -> Row:
-    """Say whether an answer is right, and whether it is none."""
+    """Return whether an answer is right, and whether it is an abstention."""
     text = row["arms"][arm]["text"]
     golds = (row["answer"], *row.get("accept", ()))
     right = any(all(is_right(text, part) for part in gold.split("+")) for gold in golds)
@@ -154,7 +154,7 @@ def _judged(row: Row, arm: str) -> Row:
 
 
 def report(answers: list[Path], kept: Path | None) -> None:
-    """Print a line for each model and arm, and the pairs against the plain prompt."""
+    """Print a line per model and arm, and the paired comparison with the plain prompt."""
     made = [_judged(row, arm) for path in answers for row in _rows(path) for arm in ARMS]
     if kept:
         kept.write_text("".join(json.dumps(row) + "\n" for row in made), "utf-8")

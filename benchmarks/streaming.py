@@ -1,12 +1,11 @@
-"""What a client sees of an answer while a model writes ten tokens a second, and who leaves.
+"""Streamed answers of a model with ten tokens per second, and clients that disconnect.
 
     python -m benchmarks.streaming [--questions 10] [--leavers 200] [--at-once 10]
 
 Starts `docstokg serve` over a small corpus and a model server that streams a word a tenth of a
-second. Prints
-median times to the citations, the first checked sentence and the end; whether sentences and
-repairs are the answer; and what is left of clients that hang up after the first sentence: model
-calls, threads, sockets.
+second. Prints median times to the citations, the first checked sentence and the end; whether
+sentences and repairs equal the answer; and the model calls, threads and sockets that remain after
+clients disconnect after the first sentence.
 """
 
 import argparse
@@ -41,7 +40,7 @@ ASKED = {
 
 
 def main() -> None:
-    """Start both servers, ask, leave."""
+    """Start both servers, ask, and disconnect."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--questions", type=int, default=10)
     arguments.add_argument("--leavers", type=int, default=200)
@@ -64,7 +63,7 @@ def main() -> None:
         try:
             _wait(port)
             _times(port, options.questions)
-            for _ in range(2):  # pools of threads grow once
+            for _ in range(2):  # thread pools grow once
                 _leave(port, server.pid, model, options.leavers, options.at_once)
         finally:
             server.terminate()
@@ -146,7 +145,7 @@ def _leave(port: int, pid: int, model: StreamingModel, count: int, at_once: int)
 
 
 def _open(pid: int) -> tuple[int, int]:
-    """Count threads and sockets of a process."""
+    """Return the number of threads and sockets of a process."""
     links = [str(Path(one.path).readlink()) for one in os.scandir(f"/proc/{pid}/fd")]
     threads = len(list(os.scandir(f"/proc/{pid}/task")))
     return threads, sum(link.startswith("socket:") for link in links)

@@ -14,7 +14,7 @@ from docstokg.client import Client
 
 
 class DocsToKGRetriever(BaseRetriever):
-    """Whole passages, best first; `metadata` is the citation, with what proves it."""
+    """Returns whole passages, best first; `metadata` is the citation with its hash and offsets."""
 
     url: str
     api_key: str | None = None

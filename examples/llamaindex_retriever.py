@@ -13,7 +13,7 @@ from docstokg.client import Client
 
 
 class DocsToKGRetriever(BaseRetriever):
-    """Whole passages, best first; `metadata` is the citation, which no model is shown."""
+    """Returns whole passages, best first; `metadata` is the citation, hidden from models."""
 
     def __init__(self, client: Client, namespace: str = "default", top_k: int = 10) -> None:
         super().__init__()

@@ -181,7 +181,7 @@ INPUTS: dict[str, Input] = {
     ),
     "a file of soft hyphens beside a good one": Input(
         {"a.txt": "\u00ad\u00ad".encode(), "b.txt": GATE.encode()},
-        "When does the gate of Mels open?", ("dawn",), note="a.txt: holds no text",
+        "When does the gate of Mels open?", ("dawn",), note="a.txt: contains no text",
     ),
     "a heading of variation selectors": Input(
         {"a.md": f"# \ufe0f\n\n{GATE}\n".encode()}, "When does the gate of Mels open?", ("dawn",)

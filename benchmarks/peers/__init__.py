@@ -1,1 +1,1 @@
-"""Other retrieval libraries on our servers, encoder and sets, each in an environment of its own."""
+"""Other retrieval libraries with our servers, encoder and sets, each in its own environment."""

@@ -1,8 +1,8 @@
-"""What every peer shares: passages and questions, the encoder, and the way to be asked.
+"""Shared code of the peers: passages, questions, encoder and measurements.
 
 A peer's script defines `build(task)`, which loads the passages and yields (name, ask): `ask` takes
-a question and gives document ids, best first. `main(build)` measures each: quality, then seconds
-and processor time a question, then eight clients at once, then a store that hangs.
+a question and returns document ids, best first. `main(build)` measures each: quality, then wall
+and processor time per question, then eight clients at once, then a store that hangs.
 """
 
 import argparse
@@ -34,7 +34,7 @@ WARM_UP, CLIENTS, HANG_S = 10, 8, 40.0
 
 @dataclass
 class Task:
-    """One set of passages, and the servers to put them into."""
+    """One set of passages, and the servers to load."""
 
     name: str
     passages: list[Row]
@@ -57,7 +57,7 @@ class Task:
         self.vectors = self.encoded(self.texts)
 
     def encoded(self, texts: list[str]) -> Any:
-        """Give vectors of texts, shape (n, 384), computed once for all peers."""
+        """Return vectors of texts, shape (n, 384), computed once for all peers."""
         kept = self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}.npy"
         if not kept.exists():
             self.cache.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ class Task:
 
 
 def rows(path: Path) -> list[Row]:
-    """Read JSON lines, [] of none."""
+    """Read JSON lines; return [] without a file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -76,7 +76,7 @@ _MODEL: list[Any] = []
 
 
 def tokenizer() -> Any:
-    """Give the encoder's own tokenizer."""
+    """Return the encoder's tokenizer."""
     return _model()[0]
 
 
@@ -104,7 +104,7 @@ def _model() -> list[Any]:
 
 
 def encode(texts: list[str]) -> Any:
-    """Give unit vectors (float32, one row a text): the mean over the text's own pieces."""
+    """Return unit vectors (float32, one row per text): the mean over the text's pieces."""
     made, session = _model()
     out = np.zeros((len(texts), 384), np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
@@ -121,12 +121,12 @@ def encode(texts: list[str]) -> Any:
 
 
 def embed(text: str) -> list[float]:
-    """Give one vector as numbers."""
+    """Return one vector as a list of numbers."""
     return [float(value) for value in encode([text])[0]]
 
 
 def scores(gold: list[list[str]], found: list[list[str]]) -> dict[str, float]:
-    """Judge the first ten distinct documents of each question."""
+    """Return the quality of the first ten distinct documents of each question."""
     sums = dict.fromkeys(("ndcg@10", "recall@5", "all@10"), 0.0)
     for wanted, ids in zip(gold, found, strict=True):
         right = set(wanted)
@@ -140,7 +140,7 @@ def scores(gold: list[list[str]], found: list[list[str]]) -> dict[str, float]:
 
 
 def cpu_s(pids: list[int]) -> float:
-    """Sum processor seconds of this process and of others."""
+    """Return the total processor seconds of this process and of others."""
     spent = time.process_time()
     for pid in pids:
         parts = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
@@ -188,7 +188,7 @@ def measure(ask: Ask, task: Task) -> Row:
 
 
 def hang(ask: Ask, question: str, pid: int) -> str:
-    """Stop a server, ask, and say what came after how long."""
+    """Suspend a server, ask, and return the result and the time."""
     got: list[str] = []
 
     def work() -> None:
@@ -212,7 +212,7 @@ def hang(ask: Ask, question: str, pid: int) -> str:
 
 
 def main(build: Callable[[Task], Iterator[tuple[str, Ask]]], *packages: str) -> None:
-    """Read what the runner passes on and print one JSON row a setting."""
+    """Read the task from the runner and print one JSON row per setting."""
     parser = argparse.ArgumentParser()
     parser.add_argument("task", type=Path, help="JSON with folder, servers and cache")
     given = json.loads(parser.parse_args().task.read_text("utf-8"))

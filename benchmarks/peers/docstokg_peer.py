@@ -46,7 +46,7 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
 
 
 def asked(port: int, more: dict[str, object]) -> Ask:
-    """Give what asks the server, one connection a thread."""
+    """Return a function that asks the server, with one connection per thread."""
 
     def ask(question: str) -> list[str]:
         if not hasattr(LOCAL, "line"):
@@ -57,7 +57,7 @@ def asked(port: int, more: dict[str, object]) -> Ask:
             LOCAL.line.request(*given)
             answer = LOCAL.line.getresponse()
         except (OSError, http.client.HTTPException):
-            LOCAL.line.close()  # idle for more than five seconds: the server has let it go
+            LOCAL.line.close()  # idle for over five seconds: the server closed it
             LOCAL.line.request(*given)
             answer = LOCAL.line.getresponse()
         read = json.loads(answer.read())

@@ -24,7 +24,7 @@ class MiniLM:
 
 
 def build(task: Task) -> Iterator[tuple[str, Ask]]:
-    """Load, and give one pipeline for each way to join."""
+    """Load, and yield one pipeline per join mode."""
     method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
     store = OpenSearchDocumentStore(
         hosts=task.index_url, index=f"haystack-{task.name}", embedding_dim=384, method=method
@@ -39,7 +39,7 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
 
 
 def pipeline(store: OpenSearchDocumentStore, depth: int, joined: str) -> Pipeline:
-    """Wire encoder, both retrievers and the joiner."""
+    """Return a pipeline of encoder, both retrievers and the joiner."""
     made = Pipeline()
     made.add_component("embed", MiniLM())
     made.add_component("bm25", OpenSearchBM25Retriever(document_store=store, top_k=depth))
@@ -52,7 +52,7 @@ def pipeline(store: OpenSearchDocumentStore, depth: int, joined: str) -> Pipelin
 
 
 def asked(made: Pipeline) -> Ask:
-    """Give what asks a pipeline."""
+    """Return a function that asks a pipeline."""
 
     def ask(question: str) -> list[str]:
         ran = made.run({"embed": {"text": question}, "bm25": {"query": question}})

@@ -24,7 +24,7 @@ class MiniLM(Embeddings):
 
 
 class Words(BaseRetriever):
-    """The library has BM25 for another search engine's client only."""
+    """Retriever with a match query; the library's BM25 retriever supports only another engine."""
 
     client: Any
     index: str
@@ -40,7 +40,7 @@ class Words(BaseRetriever):
 
 
 def build(task: Task) -> Iterator[tuple[str, Ask]]:
-    """Load, and give ensembles of two depths."""
+    """Load, and yield ensembles of two depths."""
     name = f"langchain-{task.name}"
     store = OpenSearchVectorSearch(task.index_url, name, MiniLM(), engine="lucene")
     if store.index_exists():
@@ -62,7 +62,7 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
 
 
 def asked(retriever: BaseRetriever) -> Ask:
-    """Give what asks a retriever."""
+    """Return a function that asks a retriever."""
     return lambda question: [found.metadata["doc_id"] for found in retriever.invoke(question)]
 
 

@@ -1,4 +1,4 @@
-"""LightRAG without a model: mode naive, and mode mix with the question given as its keywords."""
+"""LightRAG without a model: mode naive, and mode mix with the question as keywords."""
 
 import asyncio
 import logging
@@ -19,14 +19,14 @@ KNOWN: dict[str, Any] = {}
 
 
 class WordPiece:
-    """The library counts tokens by a table it downloads; the encoder's own is used instead."""
+    """The encoder's tokenizer, instead of a table that the library would download."""
 
     def encode(self, text: str) -> list[int]:
-        """Give piece numbers."""
+        """Return the token ids."""
         return list(tokenizer().encode(text, add_special_tokens=False).ids)
 
     def decode(self, ids: list[int]) -> str:
-        """Give the text of pieces."""
+        """Return the text of tokens."""
         return str(tokenizer().decode(ids))
 
     def __deepcopy__(self, memo: object) -> "WordPiece":
@@ -34,24 +34,24 @@ class WordPiece:
 
 
 async def vectors(texts: list[str], **_: object) -> Any:
-    """Encode what is not known."""
+    """Encode texts without a cached vector."""
     fresh = [text for text in texts if text not in KNOWN]
     made = dict(zip(fresh, encode(fresh), strict=True)) if fresh else {}
     return np.array([KNOWN[text] if text in KNOWN else made[text] for text in texts])
 
 
 async def no_model(*_: object, **__: object) -> str:
-    """Refuse: nothing here may call a language model."""
+    """Raise an error: no language model may be called."""
     raise RuntimeError("no model here")
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Wait for work on the one loop its stores belong to, from any thread."""
+    """Run a coroutine on the event loop of the stores, from any thread, and wait for it."""
     return asyncio.run_coroutine_threadsafe(work, LOOP).result()
 
 
 def build(task: Task) -> Iterator[tuple[str, Ask]]:
-    """Load into its own default stores, which are files and memory."""
+    """Load into the library's default stores: files and memory."""
     threading.Thread(target=LOOP.run_forever, daemon=True).start()
     KNOWN.update(zip(task.texts, task.vectors, strict=True))
     made = run(_loaded(task))
@@ -71,7 +71,7 @@ async def _loaded(task: Task) -> LightRAG:
     await made.initialize_storages()
     relations, entities = [], {}
     for row in task.triples:
-        # One name that normalises to nothing, or one loop, and it refuses the whole load.
+        # One empty normalised name, or one self-loop, makes the library reject the whole load.
         ends = [normalize_entity_name(str(row[side])) for side in ("subject", "object")]
         if all(ends) and ends[0] != ends[1]:
             doc, kind = str(row["doc_id"]), str(row["relation"]) or "related"
@@ -104,7 +104,7 @@ async def _loaded(task: Task) -> LightRAG:
 
 
 def asked(made: LightRAG, mode: str) -> Ask:
-    """Give what asks in a mode."""
+    """Return a function that asks in a mode."""
 
     def ask(question: str) -> list[str]:
         words = {"ll_keywords": [question], "hl_keywords": [question]} if mode != "naive" else {}

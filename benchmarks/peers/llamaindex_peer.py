@@ -26,7 +26,7 @@ class MiniLM(BaseEmbedding):
 
 
 def build(task: Task) -> Iterator[tuple[str, Ask]]:
-    """Load, and give fusions of two depths."""
+    """Load, and yield fusions of two depths."""
     _store(task).clear()
     store = _store(task)
     store.add(
@@ -59,7 +59,7 @@ def _store(task: Task) -> Any:
 
 
 def asked(fusion: QueryFusionRetriever) -> Ask:
-    """Give what asks a retriever."""
+    """Return a function that asks a retriever."""
     return lambda question: [found.node.node_id for found in fusion.retrieve(question)]
 
 

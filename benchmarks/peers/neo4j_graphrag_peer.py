@@ -1,4 +1,4 @@
-"""neo4j-graphrag: its hybrid retriever over Neo4j, alone and followed by a graph query."""
+"""neo4j-graphrag: its hybrid retriever over Neo4j, with and without a graph query."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ RETURN p.id AS id, p.text AS text, s AS score ORDER BY score DESC LIMIT 10
 
 
 def build(task: Task) -> Iterator[tuple[str, Ask]]:
-    """Load, and give the retriever with and, where there are triples, followed by the graph."""
+    """Load, and yield the retriever and, if there are triples, one with a graph query."""
     driver = neo4j.GraphDatabase.driver(task.graph_url, auth=(task.graph_user, task.graph_password))
     _load(driver, task)
     shown = {"return_properties": ["id", "text"], "result_formatter": _item}
@@ -42,7 +42,7 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
 
 
 def asked(retriever: Any, depth: int) -> Ask:
-    """Give what asks a retriever; the library hands a question to Lucene as it is, so we escape."""
+    """Return a function that asks a retriever; questions are escaped, as the library does not."""
 
     def ask(question: str) -> list[str]:
         safe = re.sub(r'([+\-&|!(){}\[\]^"~*?:\\/])', r"\\\1", question)
@@ -62,7 +62,7 @@ def _folded(name: str) -> str:
 
 
 def _load(driver: neo4j.Driver, task: Task) -> None:
-    """Replace what the database holds by one set."""
+    """Replace the content of the database by one set."""
 
     def run(text: str, rows: list[Any] | None = None) -> None:
         for start in range(0, len(rows or [0]), BATCH):

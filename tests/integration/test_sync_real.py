@@ -70,7 +70,7 @@ def test_sync_ends_in_a_fresh_load_and_an_unmounted_folder_removes_nothing(
     assert content_digest(real, NS) == wanted
 
     home.rename(tmp_path / "elsewhere")
-    with pytest.raises(LoadError, match="is not there"):
+    with pytest.raises(LoadError, match="does not exist"):
         loaded(real, home, sync=True)
     home.mkdir()
     report = loaded(real, home, sync=True)

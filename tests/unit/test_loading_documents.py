@@ -255,7 +255,7 @@ def test_one_line_in_capitals_is_no_heading():
         (b"one\n\xff\0", "NUL"),
         (bytes(range(1, 256)) * 9, "control characters"),
         (b"\x81\x01" * 9, "control characters"),
-        (b"Only a byte that no Western text has: \x81", "no encoding that is known"),
+        (b"Only a byte that no Western text has: \x81", "unknown text encoding"),
         (b"a\n\0b", "NUL character in line 2"),
         (b"---\ndoc_id: [1]\n---\nx\n", "doc_id must be a string"),
         (b"---\nacl: [1]\n---\nx\n", "acl must be strings"),

@@ -339,16 +339,16 @@ def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp
 @pytest.mark.parametrize(
     ("name", "raw", "reason"),
     [
-        ("a.pdf", b"%PDF-1.7 nothing", "no PDF"),
+        ("a.pdf", b"%PDF-1.7 nothing", "not a readable PDF"),
         ("a.pdf", pdf([""]), "no text layer"),
-        ("a.docx", b"PK\x03\x04 broken", "no DOCX"),
-        ("a.docx", word_file(b"<w:document"), "no DOCX"),
+        ("a.docx", b"PK\x03\x04 broken", "not a valid DOCX"),
+        ("a.docx", word_file(b"<w:document"), "not a valid DOCX"),
         ("a.ipynb", b"[]", "no cells"),
-        ("a.json", b"{", "no JSON"),
-        ("a.json", b"[" * 100_000, "no JSON"),
+        ("a.json", b"{", "not JSON"),
+        ("a.json", b"[" * 100_000, "not JSON"),
         ("a.json", b'{"a":' * 250 + b"1" + b"}" * 250, "nested deeper"),
         ("a.json", b'{"text": "x", "acl": "all"}', "acl"),
-        ("a.json", b'{"text": "x", "metadata": {"y": NaN}}', "NaN is no number"),
+        ("a.json", b'{"text": "x", "metadata": {"y": NaN}}', "NaN is not a JSON number"),
         ("a.json", b'{"text": "x", "metadata": {"y": 1e999}}', "too large"),
         ("a.html", b"<div>" * 5_000 + b"x", "nested deeper"),
         ("a.csv", b"", "no rows"),
@@ -409,8 +409,8 @@ def _ends(raw: bytes) -> tuple[Outline, ...]:
     ("convert", "raw", "reason"),
     [
         (_ends, b"", "failed"),
-        (_opens_a_file, b"/etc/hostname", "wanted to open"),
-        (_opens_a_socket, b"9", "wanted to open"),
+        (_opens_a_file, b"/etc/hostname", "tried to open"),
+        (_opens_a_socket, b"9", "tried to open"),
         (_never_ends, b"", "longer than 1 s"),
         (_eats_memory, b"900000000", "512 MB"),
     ],
@@ -446,8 +446,8 @@ def test_files_that_are_not_read_are_named(tmp_path):
     assert [file.doc_id for file in find_files([folder], log)] == ["a.md"]
     assert {(Path(r.file).name, r.reason) for r in log.first} == {
         ("odd.jsonl", "no reader for .jsonl"),
-        ("link.txt", "a link that leads out of the folder"),
-        ("gone.txt", "a link that leads nowhere"),
+        ("link.txt", "link to a target outside the folder"),
+        ("gone.txt", "broken link"),
     }
     assert (log.unread.total(), log.skipped.total()) == (3, 5)
     assert [(Path(note).name) for note in log.notes] == [
@@ -493,14 +493,14 @@ def test_what_has_no_ending_is_read_by_its_content(tmp_path):
     assert report.types["without ending"].files == 9
     assert report.files == len(texts) + len(others)
     assert {(Path(r.file).name, r.reason) for r in log.first} == {
-        ("a.out", "its ending is that of no format that is read, and it is no text"),
-        ("Zulu", "its ending is that of no format that is read, and it is no text"),
-        ("changelog.gz", "it is no gzip file, or cut short"),
+        ("a.out", "unsupported file extension, and not a text file"),
+        ("Zulu", "unsupported file extension, and not a text file"),
+        ("changelog.gz", "not a gzip file, or truncated"),
         ("long", "minified or generated: a line has over 5,000 characters"),
     }
     assert sorted(note.rpartition("/")[2] for note in log.notes) == [
         "LICENSE: read as cp1252",
-        "empty: holds no text",
+        "empty: contains no text",
         "utf16: read as utf-16",
     ]
 

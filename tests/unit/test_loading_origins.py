@@ -88,7 +88,7 @@ def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
     two = folder(tmp_path / "b", README="The B rocket is red.")
     store.load(one, two)
     assert [r.reason for r in store.rejects.first] == [
-        "doc_id 'README.md' is that of another file of this load, with other text:"
+        "doc_id 'README.md' is also used by another file of this load with different text;"
         " load one of them with --prefix NAME/"
     ]
     assert store.texts() == {"The A rocket is blue."}
@@ -133,7 +133,7 @@ def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Pat
         assert (store.rejects.count, report.gone, store.rejects.notes) == (3, 0, [])
         return
     assert (store.rejects.count, report.gone, report.types[".md"].files) == (0, 1, 6)
-    assert "4 of its 6 documents are the same" in store.rejects.notes[0]
+    assert "4 of its 6 documents are unchanged" in store.rejects.notes[0]
     fresh = Store(tmp_path / "fresh.sqlite")
     fresh.load(moved)
     assert sorted(row for row in store.rows() if not row.startswith("document")) == sorted(
@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: 
     assert (report.gone, len(report.warnings), len(store.texts())) == (0, 1, 10)
     (said,) = store.rejects.first
     assert said.file.startswith(str(home / "locked"))
-    assert said.reason == "a folder that cannot be listed: File name too long"
+    assert said.reason == "cannot list the folder: File name too long"
 
 
 def too_deep(path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
     assert len(rows.pop("a.md")) == 2
     assert len(rows) == 3
     for inner, ((line, said),) in rows.items():
-        assert (line, str(said)) == (1, "it cannot be read: Permission denied"), inner
+        assert (line, str(said)) == (1, "cannot be read: Permission denied"), inner
 
 
 @contextmanager
@@ -253,12 +253,12 @@ def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
     store.load(home)
     assert store.texts() == {"Blue.", "Brown."}
     assert sorted((os.fsencode(Path(r.file).name), r.reason) for r in store.rejects.first) == [
-        (b"caf\xe9.md", "its name is not UTF-8, or holds a control character"),
-        (b"pipe.md", "no regular file"),
-        (b"two\nlines.md", "its name is not UTF-8, or holds a control character"),
+        (b"caf\xe9.md", "the file name is not UTF-8 or contains a control character"),
+        (b"pipe.md", "not a regular file"),
+        (b"two\nlines.md", "the file name is not UTF-8 or contains a control character"),
     ]
     (shown,) = [str(one) for one in store.rejects.first if "lines" in one.file]
-    assert "two\\nlines.md:1: its name" in shown
+    assert "two\\nlines.md:1: the file name" in shown
 
 
 def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: Path):
@@ -274,8 +274,8 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
     report = store.load(home)
     assert store.texts() == {"Blue.", "Red."}
     assert {(Path(one.file).name, one.reason) for one in store.rejects.first} == {
-        ("leads out", "a link that leads out of the folder"),
-        ("veiled", "a link to a hidden folder"),
+        ("leads out", "link to a target outside the folder"),
+        ("veiled", "link to a hidden folder"),
     }
     assert report.types["folders"].rejected == 2
     told = {Path(note.partition(": ")[0]).name for note in store.rejects.notes}

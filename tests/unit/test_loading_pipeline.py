@@ -302,8 +302,8 @@ def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: 
         "triples.jsonl:3",
         "entities.jsonl:3",
     }
-    assert "repeated with other text" in told["chunks.jsonl:5"]
-    assert "3 numbers where the index has 2" in told["chunks.jsonl:9"]
+    assert "repeated with different text" in told["chunks.jsonl:5"]
+    assert "3 numbers, but the index has 2" in told["chunks.jsonl:9"]
     assert store.wiring.search_index().info(5).chunks == 5
 
 

@@ -50,7 +50,9 @@ def url() -> Iterator[str]:
 
 def test_a_fetch_goes_on_where_it_was_broken_off(url: str, tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(Unavailable, match=r"run it again to go on, or copy the file .*onnx$"):
+        with pytest.raises(
+            Unavailable, match=r"run the command again to continue, or copy the file .*onnx$"
+        ):
             fetch_file(url, HASH, tmp_path / "new")
         assert [path.name for path in (tmp_path / "new").iterdir()] == ["model.onnx.part"]
     assert fetch_file(url, HASH.upper(), tmp_path / "new").read_bytes() == CONTENT
@@ -62,7 +64,7 @@ def test_a_fetch_goes_on_where_it_was_broken_off(url: str, tmp_path: Path) -> No
 
 def test_another_file_is_not_kept_and_no_network_is_said(url: str, tmp_path: Path) -> None:
     (tmp_path / "model.onnx.part").write_bytes(b"x" * (len(CONTENT) - 5))
-    with pytest.raises(WrongAnswer, match="not the file of that hash"):
+    with pytest.raises(WrongAnswer, match="does not have the given SHA-256"):
         fetch_file(url, HASH, tmp_path)
     assert not list(tmp_path.iterdir())
     with pytest.raises(Unavailable, match=r"MaxRetryError.*copy the file"):

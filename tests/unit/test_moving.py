@@ -85,7 +85,7 @@ def test_what_a_load_left_that_never_ended_is_in_the_way_too(
         patch.setattr(other.graph_writer, "close_load", kill)
         with pytest.raises(Killed):
             load([folder], LoadOptions("mine", embed=False), other, RejectLog())
-    with pytest.raises(LoadError, match="holds 1 chunks that moved"):
+    with pytest.raises(LoadError, match="contains 1 chunks that moved"):
         load_export(moved, "mine", other, RejectLog())
     load_export(moved, "mine", other, RejectLog(), only=True)
     assert all(chunk.chunk_id != "x" for chunk, _ in other.index_writer.stored_chunks("mine"))
@@ -98,7 +98,7 @@ def test_another_namespace_takes_it_beside_others_but_not_over_others(
     other, folder = own(tmp_path, cache_dir)
     load([folder], LoadOptions("mine", embed=False), other, RejectLog())
     load_export(moved, "theirs", other, RejectLog())
-    with pytest.raises(LoadError, match="holds 1 chunks that moved"):
+    with pytest.raises(LoadError, match="contains 1 chunks that moved"):
         load_export(moved, "mine", other, RejectLog())
     load_export(moved, "mine", other, RejectLog(), only=True)
     counts = [sum(1 for _ in other.index_writer.stored_chunks(ns)) for ns in ("mine", "theirs")]
@@ -122,20 +122,20 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
     [
         ("chunks", lambda row: "{", "not JSON"),
         ("chunks", lambda row: row | {"uuid": "x"}, "uuid: unknown field"),
-        ("chunks", lambda row: row | {"sentences": [[0, 10_000]]}, "no stretches"),
+        ("chunks", lambda row: row | {"sentences": [[0, 10_000]]}, "not ordered spans"),
         ("chunks", lambda row: row | {"vector": "AAAA"}, "not float32"),
         ("chunks", lambda row: row | {"vector": "AACAfw=="}, "not a unit vector"),
-        ("chunks", lambda row: row | {"vector": "AACAPw=="}, "not of 384"),
+        ("chunks", lambda row: row | {"vector": "AACAPw=="}, "must have 384"),
         ("chunks", lambda row: row | {"vector": "!"}, "not base64"),
-        ("chunks", lambda row: row | {"sentence_vectors": "AAAA"}, "not one for each"),
+        ("chunks", lambda row: row | {"sentence_vectors": "AAAA"}, "must be one per sentence"),
         ("chunks", lambda row: row | {"sparse": {"a": -1}}, "greater than 0"),
         ("chunks", lambda row: row | {"text": "\0"}, "NUL"),
         ("documents", lambda row: row | {"sha256": "short"}, "match"),
         ("entities", lambda row: row | {"name": ""}, "at least 1"),
         ("relations", lambda row: row | {"evidence": "nowhere"}, "is not in this file"),
-        ("relations", lambda row: row | {"evidence": "plain", "evidence_start": 5}, "no stretch"),
+        ("relations", lambda row: row | {"evidence": "plain", "evidence_start": 5}, "not a span"),
         ("facts", lambda row: row | {"acl": []}, "unknown field"),
-        ("mentions", lambda row: row | {"end": 10_000}, "is no stretch|come together"),
+        ("mentions", lambda row: row | {"end": 10_000}, "is not a span|set together"),
         ("mentions", lambda row: row | {"chunk": "nowhere"}, "is not in this file"),
     ],
 )
@@ -197,6 +197,6 @@ def test_an_empty_namespace_and_an_unfinished_load_are_not_exported(
     source: tuple[Stores, Path, Path], tmp_path: Path
 ) -> None:
     stores, _, _ = source
-    with pytest.raises(LoadError, match="holds nothing"):
+    with pytest.raises(LoadError, match="is empty"):
         export(stores, "nobody", tmp_path / "file.zip")
     assert list(tmp_path.iterdir()) == []

@@ -395,7 +395,7 @@ def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path
     each_shard(stages, place, "write")
     stages.call("close")
     reasons = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
-    assert reasons["part3/report003.md"] == "reading it ended with Runtime.ExitError"
+    assert reasons["part3/report003.md"] == "reading failed with Runtime.ExitError"
     assert place.digest() == before
 
 
@@ -419,11 +419,11 @@ def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
     for stages in (first, second):
         computed(stages, place)
     first.call("resolve")
-    with pytest.raises(Locked, match="the run first is loading"):
+    with pytest.raises(Locked, match="run first is still loading"):
         second.call("resolve")
     first.call("close", failed=True, error={"Error": "States.Timeout", "Cause": "late"})
     assert place.report("first")["reason"] == "States.Timeout: late"
     second.call("resolve")
-    with pytest.raises(LoadError, match="another load has begun"):
+    with pytest.raises(LoadError, match="another load started or ended"):
         place.objects.delete("runs/lease.json")
         first.call("close")

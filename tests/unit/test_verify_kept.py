@@ -62,7 +62,7 @@ def test_another_converter_is_said_and_the_kept_text_counts(folder: Path, cache_
         assert not findings
         assert proven == len(body["citations"]) > 0
         assert len(notes) == said, notes
-    assert "later makes another text of it than selectolax" in notes[0]
+    assert "later produces a different text than selectolax" in notes[0]
     (folder / "in" / "valves.html").write_text(PAGE.replace("12", "13"))
     again = wiring(folder, cache_dir)
     findings, _ = verify_response(body, folder / "in", lambda a=again: a, notes.append)

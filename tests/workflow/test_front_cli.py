@@ -26,7 +26,7 @@ def test_a_printed_question_is_answered_below_five_citations(cli: Cli) -> None:
     assert "citations, found by words (" in last and ", meaning (" in last
     assert "bm25" not in out and "splade" not in out
     _, out, err = cli("ask", QUESTION, "--citations", 2, "--filter", "doc_id=none")
-    assert "nothing fits the filter" in err
+    assert "no passage matches the filter" in err
     assert "times in ms" not in out and "confidence" not in out
 
 
@@ -58,12 +58,12 @@ def test_an_empty_place_says_what_is_missing_and_what_helps(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     code, out, err = cli("ask", QUESTION, store=None)
     assert (code, out) == (1, "")
-    assert "store.sqlite is not there" in err
+    assert "store.sqlite does not exist" in err
     assert "docstokg load FOLDER" in err
     assert "unavailable" not in err and "{" not in err
     code, _, err = cli("ask", QUESTION, "--namespace", "nowhere")
     assert code == 0
-    assert "namespace nowhere is empty; there is default" in err
+    assert "namespace nowhere is empty; loaded namespaces: default" in err
 
 
 def test_a_server_that_is_not_there_is_named_with_what_to_check(

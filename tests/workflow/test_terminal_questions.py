@@ -97,8 +97,8 @@ def test_many_gone_files_are_asked_for_on_a_terminal_and_listed_elsewhere(
     sync = ("load", home, "--no-embed", "--sync")
     code, _, err = shell(*sync)
     assert code == 1
-    assert "gone: b.md" in err
-    assert "still loaded: 1 document; --yes removes so many" in err
+    assert "deleted: b.md" in err
+    assert "still loaded: 1 document; use --yes to remove them" in err
     code, _, shown = shell(*sync, typed="n\n")
     assert code == 1
     assert "Remove 1 document? [y/N]" in shown

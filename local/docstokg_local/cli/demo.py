@@ -1,4 +1,4 @@
-"""`docstokg demo`: from nothing to a cited answer about seizures, on one machine."""
+"""`docstokg demo`: build a small store and answer questions from it."""
 
 import shlex
 import shutil
@@ -31,7 +31,7 @@ from docstokg_local.loading.stores import stores_of
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 SECOND = "What is associated with loss of bladder control?"
-"""No page of the corpus calls it that: a name in the graph leads to the pages that say it."""
+"""No page of the corpus contains this phrase; it is a synonym in the graph."""
 
 THIRD = "Which abnormalities does Angelman syndrome show?"
 """Question that is suggested next."""
@@ -41,9 +41,9 @@ MODEL_READS = 5
 
 
 def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
-    """Build the corpus, load it, ask the question; True when it was answered.
+    """Build and load the corpus, then ask; return whether the question was answered.
 
-    `options`: those that named the stores, for the command a user is shown to go on with.
+    `options`: store options of this run, repeated in the suggested commands.
     """
     from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -52,8 +52,8 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     corpus = write_corpus(wiring.cache_folder(), full)
     if full:
         err.print(
-            "encoding all of it takes hours on a small machine; a run that is stopped goes on "
-            "where it was",
+            "encoding the whole ontology takes hours on a small machine; repeat an interrupted run "
+            "to continue it",
             style="dim",
         )
     with RejectLog() as rejects:
@@ -64,7 +64,7 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     out.print()
     request = with_answer({"query": QUESTION}, EXTRACTIVE)
     workflow = LocalWorkflow(wiring)
-    # The first question pays for opening models and files; the second shows what one costs.
+    # The first question opens models and files; the second one shows typical times.
     ask(workflow, request)
     outcome = ask(workflow, request)
     if outcome.status != 200:
@@ -78,12 +78,14 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     out.print("next:", style="dim")
     for line in (f'ask "{THIRD}"{words}', f"serve{words}", f"list{words}"):
         out.print(f"  {program()} {line}", style="dim", markup=False)
-    out.print("`serve` has a page at http://127.0.0.1:8080/ to ask in", style="dim", markup=False)
+    out.print(
+        "`serve` offers a page for questions at http://127.0.0.1:8080/", style="dim", markup=False
+    )
     return not rejects.count
 
 
 def _show_second(workflow: Workflow, out: Console) -> None:
-    """Ask what words alone find late, with the graph and without it, and say what led there."""
+    """Ask the second question with and without the graph, and print what the graph adds."""
     citations = {}
     for graph in (True, False):
         request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
@@ -96,7 +98,7 @@ def _show_second(workflow: Workflow, out: Console) -> None:
     alone = {citation["uuid"]: citation["rank"] for citation in citations[False]}
     for citation in citations[True][:MODEL_READS]:
         evidence, place = citation["kg_evidence"], alone.get(citation["uuid"])
-        # A passage that is only related to what the question names shows nothing to a reader.
+        # A passage that is only related to an entity of the question is a poor example.
         if not evidence or evidence["match_type"] != "direct_mention":
             continue
         if place is not None and place <= MODEL_READS:

@@ -43,7 +43,7 @@ STEPS = (
     ("total", "total"),
 )
 CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}
-"""Ways of searching, as a person says them; the page has the same words."""
+"""Labels of the retrievers, as on the page."""
 OPTIONS = {
     "$.query": "the question",
     "$.namespace": "--namespace",
@@ -58,20 +58,20 @@ PIPE_WIDTH = 140
 INDENT = 5
 NOTES = 20
 LINE_EVERY_S = 10.0
-"""Between two lines of progress where there is no terminal."""
+"""Seconds between two progress lines without a terminal."""
 
 
 class SafeConsole(Console):
-    """A console whose own colours act, and whose texts do not."""
+    """A console that styles output but makes control characters in texts visible."""
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the command: a reader who has seen enough is no failure."""
-        raise BrokenPipeError(errno.EPIPE, "the reader is gone")
+        """Raise `BrokenPipeError`, which the command treats as success."""
+        raise BrokenPipeError(errno.EPIPE, "the reader closed the pipe")
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render as ever, then make every text printable."""
+        """Render, then make every text printable."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -100,7 +100,7 @@ def screen(stream: Any = None) -> Console:
 
 @contextmanager
 def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
-    """Show an answer on standard error while it is written, and nothing of that afterwards."""
+    """Show an answer on standard error while it is written, and remove it afterwards."""
     told: dict[int, str] = {}
     with Live("asking", console=notes(), transient=True, refresh_per_second=8) as live:
 
@@ -116,7 +116,7 @@ def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
 
 
 SHOWN_S = 0.5
-"""Stages of a load that took less are not told."""
+"""Minimum seconds of a load stage that is printed."""
 
 
 class TerminalProgress:
@@ -150,7 +150,7 @@ class TerminalProgress:
 
 @contextmanager
 def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Print a line now and then until the end, however long one step takes."""
+    """Print a line every `LINE_EVERY_S` seconds until the end."""
     begun, done, end = time.monotonic(), 0, threading.Event()
 
     def advance(steps: int) -> None:
@@ -158,7 +158,7 @@ def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         done += steps
 
     def tell() -> None:
-        with suppress(BrokenPipeError):  # nobody reads them any more; the load goes on
+        with suppress(BrokenPipeError):  # the reader is closed; the load continues
             while not end.wait(LINE_EVERY_S):
                 say(_how_far(title, done, total, time.monotonic() - begun), err=True)
 
@@ -191,7 +191,7 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     )
     for line in _load_details(report, bool(rejects.count)):
         out.print(escape(line), style="dim")
-    # What was skipped says the least: it must not hide the others.
+    # Notes on skipped files come last, so that they do not hide the others.
     listed = sorted(rejects.notes, key=lambda one: one.endswith(", not read"))
     for note in _first(map(harmless, listed), NOTES, len(listed), "notes"):
         err.print(escape(note), style="dim")
@@ -221,21 +221,21 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
     )
     if (read := report.extraction) is not None:
         yield (
-            f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model} ("
-            f"{read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
+            f"{read.triples:,} relations extracted from {read.chunks:,} chunks by {read.model} ("
+            f"{read.requests:,} requests, {read.failed:,} without a usable reply)"
         )
         refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
         yield (
             f"  refused: {refused or 'none'}; {read.tokens_in:,} + {read.tokens_out:,} tokens, "
-            f"{read.cost_usd:.4f} USD listed"
+            f"{read.cost_usd:.4f} USD by list price"
         )
     shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
     if shares:
         yield f"stages: {', '.join(shares)}"
     if report.gone:
-        yield f"{report.gone:,} documents are gone from the folder and removed"
+        yield f"{report.gone:,} documents removed because their files were deleted"
     if report.relinked:
-        yield f"{report.relinked:,} earlier chunks mention what is new"
+        yield f"{report.relinked:,} earlier chunks mention new entities"
     if len(report.types) > 1 or has_rejects:
         for type_, count in sorted(report.types.items()):
             line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
@@ -244,9 +244,9 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
 
 
 def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
-    """Print a response for reading: citations with their places and paths, then the answer.
+    """Print a response: citations with places and graph paths, then the answer.
 
-    `shown`: how many citations; those the answer cites come first when not all are.
+    `shown`: maximum number of citations; cited ones have priority.
     """
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
@@ -275,7 +275,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
 
 
 def without_general(warnings: Sequence[str]) -> list[str]:
-    """Leave out the general line on a failed model where its reason follows."""
+    """Return the warnings without the general one on a failed model if its reason follows."""
     return [
         one
         for place, one in enumerate(warnings, 1)
@@ -284,7 +284,7 @@ def without_general(warnings: Sequence[str]) -> list[str]:
 
 
 def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
-    """Take the first by rank, but no uncited one before a cited one."""
+    """Return the first citations by rank, cited ones with priority."""
     if shown is None:
         return list(citations)
     first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
@@ -332,18 +332,18 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: dict[str, Any]) -> str:
-    """Return a citation's snippet on one line, its end left out where it is long."""
+    """Return a citation's snippet on one line, cut if it is long."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
 
 def path_line(citation: dict[str, Any]) -> str:
-    """Write how the graph leads to a citation, as `A -type-> B`."""
+    """Return the graph path to a citation, as `A -type-> B`."""
     evidence = citation.get("kg_evidence")
     if not evidence:
         return FOUND_BY_WALK if citation["kg_path"] else ""
     name, identifier = evidence["matched_entity"], evidence["entity_id"]
-    # An id that was only made up from the name says nothing beside it.
+    # An id derived from the name adds no information.
     name = name if _is_made_up(identifier) else f"{name} ({identifier})"
     if evidence["path"]:
         ends = {citation["kg_path"][0]: evidence.get("related_to")}
@@ -357,7 +357,7 @@ def path_line(citation: dict[str, Any]) -> str:
 
 
 def _shown(identifier: str, names: dict[str, str | None]) -> str:
-    """Return an id, or the name that a made-up one stands for where the citation says it."""
+    """Return an id, or the name of an entity without an id of its own if the citation has it."""
     return (_is_made_up(identifier) and names.get(identifier)) or identifier
 
 
@@ -384,7 +384,7 @@ def _show_diagnostics(
 
 
 def show_problem(problem: dict[str, Any]) -> None:
-    """Print a problem+json body on standard error; wrong input is named as its option is."""
+    """Print a problem+json body on standard error; invalid input is named by its option."""
     err = notes()
     if problem.get("status") == 400 and problem.get("errors"):
         for error in problem["errors"]:
@@ -402,5 +402,5 @@ def show_problem(problem: dict[str, Any]) -> None:
 
 
 def print_json(value: object) -> None:
-    """Write JSON to standard output, readable, nothing else with it."""
+    """Write indented JSON to standard output."""
     sys.stdout.write(printable_json(value) + "\n")

@@ -1,4 +1,4 @@
-"""`docstokg doctor`: what is configured, reachable and loaded, and how to get what is missing."""
+"""`docstokg doctor`: check the configuration and the stores, and suggest remedies."""
 
 import os
 import sys
@@ -24,10 +24,10 @@ from docstokg_local.cli.printing import say
 
 REACH_S = 5.0
 LEAST_MODEL_S = 20.0
-"""For one small answer of one model, which may have to be loaded first."""
+"""Minimum time for a test call; the server may have to load the model first."""
 
 SMALL_ANSWER_TOKENS = 256
-"""Room for models that think before they say one word."""
+"""Includes tokens for reasoning models."""
 
 MODELS_SHOWN = 5
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
@@ -42,7 +42,7 @@ type Verdict = tuple[str, str] | tuple[str, str, str]
 
 
 class Diagnosis(NamedTuple):
-    """One part: `state` good, missing (a fault) or off (not configured, and that is fine)."""
+    """State of one part: good, missing (a fault) or off (not configured, which is no fault)."""
 
     part: str
     state: str
@@ -51,10 +51,10 @@ class Diagnosis(NamedTuple):
 
 
 def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
-    """Look at every part; nothing is changed, nothing is downloaded.
+    """Check every part, without changes or downloads.
 
-    `check`: ask every language model that has a key, an address or a role for one word, and the
-    verifier about a true and a false claim.
+    `check`: also make a small call to every configured language model, and send a true and a false
+    claim to the verifier.
     """
     diagnoses = []
     for part, look in LOOKS.items():
@@ -73,12 +73,12 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
 def _index(wiring: Wiring) -> Verdict:
     settings = wiring.settings
     if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
-        return "missing", f"{path} is not there", LOAD_HINT
+        return "missing", f"{path} does not exist", LOAD_HINT
     info = wiring.search_index().info(REACH_S)
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
     if info.unfinished_load:
-        return "missing", f"{message}; a load did not finish", "run it again"
+        return "missing", f"{message}; a load did not finish", "run the load again"
     if info.chunks == 0:
         return "missing", message, LOAD_HINT
     return "good", message
@@ -89,20 +89,20 @@ def _graph(wiring: Wiring) -> Verdict:
     if not settings.kg_enabled:
         return "off", "KG_ENABLED is false"
     if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
-        return "missing", f"{path} is not there", LOAD_HINT
+        return "missing", f"{path} does not exist", LOAD_HINT
     graph = wiring.knowledge_graph()
     info = graph.info(REACH_S)
     message = (
         f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
         f"{info.mentions:,} mentions in {info.chunks:,} chunks"
     )
-    warm = getattr(graph, "warm", None)  # where plans are made by a server, they are judged first
+    warm = getattr(graph, "warm", None)  # checks the query plans of a server
     verdicts = (warm() if callable(warm) else None) or ()
     refused = [
         f"{verdict.template}: {verdict.reasons[0]}" for verdict in verdicts if verdict.reasons
     ]
     if refused:
-        remedy = "load into it with this version, which brings its schema up to date"
+        remedy = "load into it with this version to update its schema"
         return "missing", f"{message}; plans refused: {'; '.join(refused)}", remedy
     plans = f", {len(verdicts)} query plans admitted" if verdicts else ""
     return "good", message + plans
@@ -111,7 +111,7 @@ def _graph(wiring: Wiring) -> Verdict:
 def _embedder(wiring: Wiring) -> Verdict:
     chosen = wiring.settings.embed_provider
     if chosen == "none":
-        return "off", "DOCSTOKG_EMBED_PROVIDER is none: words only"
+        return "off", "DOCSTOKG_EMBED_PROVIDER is none: word search only"
     embedder = wiring.embedder()
     if embedder is None:
         message = f"{chosen}: its model files or packages are missing"
@@ -124,7 +124,7 @@ def _embedder(wiring: Wiring) -> Verdict:
     for name in info.namespaces:
         stored = info.model_of(name)
         if stored not in (None, embedder.model):
-            held = f"namespace {name} holds {stored}"
+            held = f"namespace {name} has vectors of {stored}"
             if encoder_of(embedder, stored) is None:
                 remedy = f"install or configure that model again, or `docstokg reembed {name}`"
                 return "missing", f"{message}, but {held}", remedy
@@ -153,7 +153,7 @@ def _reranker(wiring: Wiring) -> Verdict:
 
 def _verifier(wiring: Wiring) -> Verdict:
     if (verifier := wiring.verifier()) is None:
-        return "off", "none configured (DOCSTOKG_VERIFIER): rules alone give verdicts"
+        return "off", "none configured (DOCSTOKG_VERIFIER): verdicts come from rules only"
     if callable(warm := getattr(verifier, "warm", None)):
         warm()
     return "good", f"{verifier.name}, supported from {verifier.threshold:g}"
@@ -176,19 +176,19 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
     verdicts = [one and one.verdict for one in made.decisions]
     if verdicts == ["supported", "unsupported"]:
         return [Diagnosis("verifier", "good", message)]
-    remedy = "the log says why it failed" if made.degraded else "use another model or threshold"
+    remedy = "see the log for the cause" if made.degraded else "use another model or threshold"
     return [Diagnosis("verifier", "missing", message, f"{remedy}; docs/models.md lists models")]
 
 
 def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
-    """List the models on the list, and the one that stands in, that a request may reach."""
+    """Return the configured remote models, including the fallback."""
     chosen = wiring.settings
     fallback = (chosen.llm_fallback_model,) if chosen.llm_fallback_model else ()
     return wiring.model_access().remote(tuple(dict.fromkeys((*chosen.models, *fallback))))
 
 
 def _models(wiring: Wiring) -> Verdict:
-    """Return which models can be asked and where, and the settings that the others lack."""
+    """Check the language models: configured ones, and missing settings of the others."""
     settings, access = wiring.settings, wiring.model_access()
     names = _models_in_use(wiring)
     at = [f"{model} ({access.route(model).provider})" for model in names]
@@ -196,7 +196,7 @@ def _models(wiring: Wiring) -> Verdict:
         at.append(f"{EXTRACTIVE} (here)")
     lacking = [model for model in settings.models if model not in (*names, EXTRACTIVE)]
     needs = sorted({access.route(model).missing or "" for model in lacking})
-    message = ", ".join(at) or "none can be asked"
+    message = ", ".join(at) or "none configured"
     if lacking:
         message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
     if names and find_spec("litellm") is None:
@@ -219,10 +219,10 @@ def _running(server: LocalServer) -> Diagnosis:
 
 
 def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
-    """Make one small real call; what it costs is a few hundredths of a cent at most."""
+    """Make one small real call, which costs at most a few hundredths of a cent."""
     part, port = f"model {model}", wiring.language_model()
     try:
-        # Loading the client takes seconds, and is not the model's.
+        # Loading the client takes seconds and is not part of the model's time.
         if callable(warm := getattr(port, "warm", None)):
             warm()
         begun = time.perf_counter()
@@ -237,7 +237,7 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
             timeout_s=max(LEAST_MODEL_S, wiring.settings.max_timeout_s),
         )
     except DocsToKGError as wrong:
-        return Diagnosis(part, "missing", str(wrong), "docs/models.md says what each cause means")
+        return Diagnosis(part, "missing", str(wrong), "docs/models.md explains each cause")
     took_s = time.perf_counter() - begun
     message = " ".join(answer.text.split())[:40]
     price = f", {answer.cost_usd:.6f} USD" if answer.cost_usd else ""
@@ -249,7 +249,7 @@ def _cache(wiring: Wiring) -> Verdict:
     while not place.exists() and place != place.parent:
         place = place.parent
     if not os.access(place, os.W_OK):
-        return "missing", f"{folder} cannot be written", "DOCSTOKG_CACHE_DIR"
+        return "missing", f"{folder} is not writable", "set DOCSTOKG_CACHE_DIR"
     return "good", str(folder)
 
 
@@ -286,7 +286,7 @@ def _remedy(part: str, settings: Settings, wrong: DocsToKGError | None = None) -
 
 
 def show(wiring: Wiring, *, check: bool = False) -> bool:
-    """Print the examination; True when nothing configured is missing."""
+    """Print the state of each part; return whether no configured part is missing."""
     from rich.markup import escape
 
     from docstokg_local.cli.display import screen
@@ -303,7 +303,7 @@ def show(wiring: Wiring, *, check: bool = False) -> bool:
 
 
 def show_settings(settings: Settings) -> None:
-    """Print every setting as the variable that sets it; secrets only as set or not."""
+    """Print every setting with its environment variable; secrets as set or not set."""
     for part in PARTS:
         say(f"# {part.__doc__}")
         for field, about in part.model_fields.items():
@@ -325,7 +325,7 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
 
 
 def _namespaces(wiring: Wiring) -> list[str]:
-    """List what the stores hold; a store that cannot tell has the default one."""
+    """Return the namespaces of both stores, or the default namespace if there are none."""
     names = {
         *wiring.search_index().info(REACH_S).namespaces,
         *wiring.knowledge_graph().info(REACH_S).namespaces,

@@ -10,10 +10,10 @@ from docstokg.ports import DocumentRegister, GraphWriter
 from docstokg_local.cli.printing import agreed, counted, say
 
 SHOWN = 20
-"""Documents that are named before a question; all of them where nobody can be asked."""
+"""Maximum documents listed before a prompt; without a terminal all are listed."""
 
 MOST_MENTIONED = 30
-"""Entities that are listed of a namespace."""
+"""Maximum entities listed per namespace."""
 
 FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 
@@ -26,10 +26,10 @@ def list_loaded(
     entities: GraphWriter | None = None,
     index: IndexInfo | None = None,
 ) -> bool:
-    """Print the namespaces, or the documents of all or one; False when there is nothing.
+    """Print namespaces and, with `documents`, their documents; return False if nothing is loaded.
 
-    `entities`: the graph whose most mentioned entities are listed too. `index`: what says the
-    encoder and the languages of each namespace.
+    `entities`: graph whose most mentioned entities are listed too. `index`: encoder and languages
+    of each namespace.
     """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
@@ -73,8 +73,8 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
         line = f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
         line += f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}, "
         line += f"encoder {summary['encoder'] or 'none'}"
-        beside = " ".join(summary["languages"])
-        say(line + (f", beside English {beside}" if beside else ""))
+        others = " ".join(summary["languages"])
+        say(line + (f", other languages {others}" if others else ""))
         for row in summary.get("entities", ()):
             say(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})")
         for row in summary["documents"] if documents else ():
@@ -85,13 +85,13 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
 
 
 def agree_to_remove(gone: Sequence[str]) -> bool:
-    """Ask whether documents that are gone from a folder may go; no, where nobody can answer."""
+    """Ask whether to remove documents whose files were deleted; return False without a terminal."""
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     for doc_id in gone[:SHOWN] if terminal else gone:
-        say(f"gone: {doc_id}", err=True)
+        say(f"deleted: {doc_id}", err=True)
     if not terminal:
-        still = f"gone from the folder and still loaded: {counted(len(gone), 'document')}"
-        say(f"{still}; --yes removes so many", err=True)
+        still = f"deleted from the folder but still loaded: {counted(len(gone), 'document')}"
+        say(f"{still}; use --yes to remove them", err=True)
         return False
     if len(gone) > SHOWN:
         say(f"... and {len(gone) - SHOWN:,} more", err=True)

@@ -1,4 +1,4 @@
-"""`docstokg check`: a file through the same function as `/v1/check`, shown for reading."""
+"""`docstokg check`: check a file with the function of `/v1/check` and print the result."""
 
 import json
 from collections.abc import Sequence
@@ -51,8 +51,8 @@ def _citations(response: Body) -> list[Body]:
         and isinstance(row.get("uuid"), str)
         for row in citations
     ):
-        raise LoadError("the file of --citations holds no list of citations with rank and uuid")
-    # The whole source: an answer may rest on more of a passage than its snippet shows.
+        raise LoadError("the --citations file has no list of citations with rank and uuid")
+    # Without the snippet: an answer may use more of the passage than the snippet contains.
     return [{"rank": row["rank"], "uuid": row["uuid"]} for row in citations]
 
 
@@ -68,7 +68,7 @@ def show_check(text: str, status: int, body: Body) -> None:
         why = f" ({reasons})" if reasons else ""
         say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:
-        say(f"{'invalid':<12}      {marker} means no given citation")
+        say(f"{'invalid':<12}      {marker} refers to no given citation")
     for issue in consistency["issues"] if consistency is not None else ():
         say(f"{'issue':<12}      {issue['code']} at {issue['start']}: {issue['message']}")
     line = f"coverage {grounding['coverage']:.2f}, {summary(grounding)}"
@@ -76,7 +76,7 @@ def show_check(text: str, status: int, body: Body) -> None:
         line += ", consistent" if consistency["ok"] else ", not consistent"
     say(line)
     if grounding["grounded"] is None:
-        say("Only quotations are proved without a verifier; see DOCSTOKG_VERIFIER.")
+        say("Without a verifier, only quotations can be verified; see DOCSTOKG_VERIFIER.")
     for warning in body["warnings"]:
         say(warning)
     for reason in body["diagnostics"]["degraded_reasons"]:

@@ -1,4 +1,4 @@
-"""`docstokg entities`: which names are of one thing, as texts say or as you decide."""
+"""`docstokg entities`: list, merge and split names of entities."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +10,18 @@ from docstokg_local.cli.printing import say
 if TYPE_CHECKING:
     from docstokg.loading.context import Stores
 
-Name = Annotated[str, argument("NAME", "A name, or an entity's id.")]
+Name = Annotated[str, argument("NAME", "Name or id of an entity.")]
 
 BY_HAND = {"reason": "by hand"}
 
-entities = typer.Typer(help="One thing under two names.", no_args_is_help=True)
+entities = typer.Typer(
+    help="List, merge and split entities that have several names.", no_args_is_help=True
+)
 
 
 @entities.command("list")
 def list_names(namespace: Namespace = "default", index: Index = None, graph: Graph = None) -> None:
-    """List pairs of names that texts or decisions equate, each with its source."""
+    """List names that texts or decisions equate or separate, each with its source."""
     show(_stores(namespace, index, graph), namespace)
 
 
@@ -27,7 +29,7 @@ def list_names(namespace: Namespace = "default", index: Index = None, graph: Gra
 def merge(
     one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
 ) -> None:
-    """Merge two names of one thing in every question; `split` reverts it."""
+    """Treat two names as one entity in every question; `split` reverts it."""
     decide(_stores(namespace, index, graph), namespace, (one, two), same=True)
 
 
@@ -35,7 +37,7 @@ def merge(
 def split(
     one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
 ) -> None:
-    """Keep two names apart, even if texts equate them; `merge` reverts it."""
+    """Treat two names as different entities, even if texts equate them; `merge` reverts it."""
     decide(_stores(namespace, index, graph), namespace, (one, two), same=False)
 
 
@@ -46,9 +48,10 @@ def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
 
 
 def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool) -> None:
-    """Note that two names are, or are not, of one thing; wrong usage is `typer.BadParameter`.
+    """Store that two names are, or are not, one entity; raise `typer.BadParameter` if impossible.
 
-    The decision outlives loads, and comes before what texts say; another one takes its place.
+    The decision persists across loads and overrides statements of texts; a later decision
+    replaces it.
     """
     from docstokg.contracts.records import RelationRecord
     from docstokg.domain.graph.same_names import SAME_AS, are_distinct
@@ -60,7 +63,9 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
     if source == target:
         raise typer.BadParameter(f"{names[0]!r} and {names[1]!r} are one entity, {source}")
     if same and are_distinct(source, target):
-        raise typer.BadParameter(f"{source} and {target} are listed as two: they are never merged")
+        raise typer.BadParameter(
+            f"{source} and {target} both have ids of their own and cannot be merged"
+        )
     relation = RelationRecord(
         namespace=namespace,
         source=source,
@@ -72,7 +77,8 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
     with exclusive_load(stores.index_writer, NullProgress()):
         stores.graph_writer.put_relations([relation])
         stores.graph_writer.close_load()
-    say(f"{names[0]} and {names[1]} are {'one thing' if same else 'two things'} in {namespace}")
+    state = "one entity" if same else "different entities"
+    say(f"{names[0]} and {names[1]} are {state} in {namespace}")
 
 
 def show(stores: "Stores", namespace: str) -> None:
@@ -99,6 +105,6 @@ def _identity(stores: "Stores", namespace: str, name: str) -> str:
     ]
     best = {identity for other, identity in found if other == min(found)[0]}
     if len(best) != 1:
-        why = f"names {', '.join(sorted(best))}" if best else "is no entity here"
+        why = f"is ambiguous: {', '.join(sorted(best))}" if best else "is not a known entity"
         raise typer.BadParameter(f"{name!r} {why}")
     return best.pop()

@@ -1,4 +1,4 @@
-"""How a command ends: every error of the product is one sentence, every end an exit code."""
+"""Error messages and exit codes of the commands."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ DONE, NOT_GOOD, WRONG_USAGE, NOT_VERIFIED = 0, 1, 2, 3
 
 
 def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
-    """Run a command and give its exit code."""
+    """Run a command and return its exit code; print a product error as one message."""
     try:
         command(args=arguments, standalone_mode=True)
         code = DONE
@@ -35,21 +35,21 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return _reader_gone()
-    # The command library answers a closed pipe itself: with this wrapper and exit code 1.
+    # Typer handles a closed pipe itself, with this wrapper and exit code 1.
     return DONE if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
 
 
 def _reader_gone() -> int:
-    """The reader has seen enough; Python must not complain about it at exit."""
+    """Discard further output after a closed pipe, so that Python reports no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return DONE
 
 
 def leave(code: int) -> NoReturn:
-    """End this process with an exit code, also while a call that was given up still runs.
+    """Exit with a code even if an abandoned call still runs in a daemon thread.
 
-    Such a call's thread is a daemon. One that is inside native code when the interpreter takes
-    itself apart aborts the process: the exit code would be the abort's and not ours.
+    A thread in native code during interpreter shutdown would abort the process and change the
+    exit code.
     """
     if not any(thread.daemon for thread in threading.enumerate()):
         raise SystemExit(code)

@@ -1,4 +1,4 @@
-"""`load --extract`: who is asked, what would be sent at which price, and whether it may."""
+"""`load --extract`: the model, and the prompt with the data to be sent and its cost."""
 
 import sys
 from collections.abc import Callable
@@ -17,10 +17,10 @@ def extractor_of(
 ) -> Callable[[Context], ExtractionReport]:
     """Return the function that extracts a load's triples; `Misconfigured` without a model."""
     if model == EXTRACTIVE:
-        raise Misconfigured(f"{EXTRACTIVE!r} copies sentences and reads no relations: name a model")
+        raise Misconfigured(f"{EXTRACTIVE!r} cannot extract relations; choose a language model")
     route = wiring.model_access().route(model)
     if (setting := route.missing) is not None:
-        raise Misconfigured(f"no language model is configured for {model!r}: set {setting}")
+        raise Misconfigured(f"no language model is configured for {model!r}; set {setting}")
     where = route.base_url or f"{route.provider}'s own address"
     extraction = Extraction(
         model=model,
@@ -34,20 +34,20 @@ def extractor_of(
 
 def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
     """Print the data to be sent and its cost, and ask; False without a terminal."""
-    say(f"{estimate.model} at {where} would be sent", err=True)
+    say(f"data to send to {estimate.model} at {where}:", err=True)
     size = f"{estimate.chunks:,} passages, {estimate.characters:,} characters"
     tokens = f"{estimate.tokens_in:,} tokens with the instructions"
     say(f"  {size}: about {tokens}, up to {estimate.tokens_out:,} back", err=True)
     if estimate.cached:
-        say(f"  {estimate.cached:,} more were read before: nothing is sent of them", err=True)
+        say(f"  {estimate.cached:,} more passages have stored replies and are not sent", err=True)
     if estimate.restricted:
-        cure = "--include-restricted sends them too"
-        say(f"  {estimate.restricted:,} passages with an acl stay here ({cure})", err=True)
-    cost = "not known" if estimate.cost_usd is None else f"about {estimate.cost_usd:,.4f} USD"
+        cure = "--include-restricted sends them"
+        say(f"  {estimate.restricted:,} passages with an acl are not sent ({cure})", err=True)
+    cost = "unknown" if estimate.cost_usd is None else f"about {estimate.cost_usd:,.4f} USD"
     say(f"  cost by the model's list price: {cost}", err=True)
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        say("nobody can be asked here: --yes sends them", err=True)
+        say("no terminal for a prompt; use --yes to send the passages", err=True)
         return False
     return agreed("Send them?")

@@ -1,4 +1,4 @@
-"""Optional parts of an install: which extra brings a module, said when it is missing."""
+"""Extras and their modules, for messages about missing packages."""
 
 import sys
 
@@ -22,9 +22,9 @@ _BROUGHT_BY["numpy"] = "local"
 
 
 def main() -> None:
-    """Run the command line, which is itself optional: a function or a client needs none of it.
+    """Run the command line; for a missing module, print the extra to install and exit with 2.
 
-    Says which extra to install for a module that is not there.
+    The command line is optional: functions and clients do not need its packages.
     """
     try:
         from docstokg_local.cli.commands import main as command

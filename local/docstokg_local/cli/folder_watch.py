@@ -1,4 +1,4 @@
-"""`docstokg load --watch`: when a folder is loaded again."""
+"""File changes for `docstokg load --watch`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +18,9 @@ LONGEST_MS = 30_000
 
 
 def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:
-    """Yield at once, and again whenever files have changed and then rested; ends never.
+    """Yield at once, then after each change that is followed by `QUIET_MS`; never end.
 
-    What a load does not read, and what it writes itself, is no change.
+    Files that a load ignores or writes itself do not count.
     """
     from watchfiles import Change, watch
 
@@ -45,7 +45,7 @@ def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> 
         rust_timeout=QUIET_MS,
         yield_on_timeout=True,
     )
-    next(watching)  # from here on it listens, also while the first load runs
-    say("watching for changes: Ctrl-C ends", err=True)
+    next(watching)  # start watching before the first load
+    say("watching for changes; press Ctrl-C to stop", err=True)
     yield None
     yield from (None for found in watching if found)

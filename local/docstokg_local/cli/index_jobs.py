@@ -1,8 +1,8 @@
-"""Snapshots of a real index: take one, list them, bring one back.
+"""Take, list and restore snapshots of an OpenSearch index.
 
-`python -m docstokg_local.cli.index_jobs JOB`, where the index is named as for
-`docstokg load` and the caller has the loader's rights. A restore never overwrites: it
-makes indices of its own next to those in use and swaps the aliases in one step.
+Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
+the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
+next to those in use and swaps the aliases in one step.
 """
 
 import os
@@ -30,7 +30,8 @@ def _snapshots() -> "Snapshots":
 
 @app.command()
 def register(
-    bucket: str = option("--bucket", default=...), role: str = option("--role", default=...)
+    bucket: str = option("--bucket", "S3 bucket.", default=...),
+    role: str = option("--role", "ARN of the role.", default=...),
 ) -> None:
     """Register the S3 bucket of snapshots, with the role that the search service assumes."""
     region = os.environ.get("AWS_REGION", "")
@@ -43,7 +44,7 @@ def register(
 def snapshot(name: Name) -> None:
     """Take a snapshot and wait until it is complete."""
     _snapshots().take(name)
-    say(f"{name} is whole")
+    say(f"{name} is complete")
 
 
 @app.command()
@@ -54,16 +55,16 @@ def snapshots() -> None:
 
 @app.command()
 def restore(name: Name) -> None:
-    """Bring a snapshot back and print the names of the new indices."""
+    """Restore a snapshot and print the names of the new indices."""
     say("\n".join(_snapshots().restore(name)))
 
 
 @app.command()
 def drill(name: Name) -> None:
-    """Bring a snapshot back next to the index in use, compare both, and remove it."""
+    """Restore a snapshot next to the index in use, compare both, and remove the copy."""
     here, there = _snapshots().drill(name)
-    told = "equal" if here == there else "not equal: more than deletions came since"
-    say(f"in use {here}\n{name} {there}\n{told}")
+    changed = "not equal: the index was changed after the snapshot by more than deletions"
+    say(f"in use {here}\n{name} {there}\n{'equal' if here == there else changed}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Model servers that run on this machine already; nothing of the documents is told to them.
+"""Model servers that already run on this machine.
 
-Only `GET /v1/models` is asked, on loopback: what a person then chooses is set by its address.
+Only `GET /v1/models` is requested, on loopback; no document is sent.
 """
 
 import json
@@ -15,7 +15,7 @@ OUR_OWN = "docstokg"
 
 
 class LocalServer(NamedTuple):
-    """A server that speaks OpenAI's format here, and the models it names."""
+    """A local server with the OpenAI API, and its models."""
 
     name: str
     base_url: str
@@ -23,7 +23,7 @@ class LocalServer(NamedTuple):
 
 
 def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
-    """Look at the well-known ports; whoever is no server of models, or ours, is left out."""
+    """Return the model servers on the well-known ports, without docstokg servers."""
     found = []
     with urllib3.PoolManager(retries=False, timeout=REACH_S) as pool:
         for name, port in (PORTS if ports is None else ports).items():

@@ -1,4 +1,4 @@
-"""One file of an encoder from wherever its user says, pinned by hash; a broken fetch goes on."""
+"""Download one file of an encoder, pinned by hash; an interrupted download continues."""
 
 from http import HTTPStatus
 from pathlib import Path
@@ -14,10 +14,10 @@ BLOCK = 1 << 16
 
 
 def fetch_file(url: str, sha256: str, folder: Path) -> Path:
-    """Fetch a file of another encoder into its folder.
+    """Download a file of another encoder into its folder and return its path.
 
-    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. What came before a broken connection
-    stays, and the next try goes on behind it; only a file of this hash gets its name.
+    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. A partial download is kept and continued
+    by the next call; only a file with this hash gets its final name.
     """
     target = folder / Path(urlsplit(url).path).name
     part = target.with_name(f"{target.name}.part")
@@ -27,28 +27,30 @@ def fetch_file(url: str, sha256: str, folder: Path) -> Path:
             _go_on(url, part)
             if not has_hash(part, sha256):
                 part.unlink()
-                raise WrongAnswer(f"{url} is not the file of that hash: nothing was kept")
+                raise WrongAnswer(
+                    f"{url} does not have the given SHA-256; the download was deleted"
+                )
             part.replace(target)
     except urllib3.exceptions.HTTPError as away:
         came = part.stat().st_size if part.is_file() else 0
         raise Unavailable(
-            f"{url} could not be fetched ({type(away).__name__}), {came:,} bytes are here: run it "
-            f"again to go on, or copy the file from a machine with a network to {target}"
+            f"{url} could not be downloaded ({type(away).__name__}), {came:,} bytes are kept; run "
+            f"the command again to continue, or copy the file from another machine to {target}"
         ) from away
     except OSError as broken:
-        raise Misconfigured(f"{target} cannot be written: {broken.strerror}") from broken
+        raise Misconfigured(f"cannot write {target}: {broken.strerror}") from broken
     return target
 
 
 def _go_on(url: str, part: Path) -> None:
-    """Write what is missing of a file; a server that begins anew is read anew."""
+    """Download the missing rest of a file; start over if the server ignores the range."""
     came = part.stat().st_size if part.is_file() else 0
     with urllib3.PoolManager(retries=urllib3.Retry(5, 0, 0), timeout=REACH_S) as pool:
         asked = {"Range": f"bytes={came}-"} if came else {}
         reply = pool.request("GET", url, headers=asked, preload_content=False)
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return  # all of it was here
+            return  # already complete
         if reply.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-            raise Unavailable(f"{url} was answered with status {reply.status}")
+            raise Unavailable(f"{url}: the server responded with status {reply.status}")
         with part.open("ab" if reply.status == HTTPStatus.PARTIAL_CONTENT else "wb") as file:
             file.writelines(reply.stream(BLOCK))

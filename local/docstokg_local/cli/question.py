@@ -1,4 +1,4 @@
-"""One question from this machine: the envelope the HTTP server would make, the reply as a value."""
+"""Requests of the command line, run through the local state machine."""
 
 import json
 import sys
@@ -33,19 +33,19 @@ class Outcome(NamedTuple):
 
 
 def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
-    """Run one request through the whole state machine; everything of this machine is visible."""
+    """Run one request through the whole state machine, without acl restrictions."""
     reply = workflow.run(envelope_of(request, route))
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
 def envelope_of(request: dict[str, Any], route: RouteName) -> Envelope:
-    """Write a request of this machine as the HTTP server would."""
+    """Return the envelope of a request, as the HTTP server makes it."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Envelope.of(route, str(ULID()), EVERYBODY, body)
 
 
 def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, Any]) -> Outcome:
-    """Ask, and show on a terminal's standard error how the answer comes."""
+    """Ask, and show the partial answer on standard error."""
     from docstokg_local.cli.display import as_it_comes
     from docstokg_local.server.live import listening
 
@@ -58,13 +58,13 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
 def request_of(
     fields: dict[str, Any], given: dict[str, Any], filters: Sequence[str], graph: bool
 ) -> dict[str, Any]:
-    """Return the RAGRequest: the file's fields, over them the options; None says nothing.
+    """Return the RAGRequest; options that are not None override the file's `fields`.
 
-    Wrong usage is `typer.BadParameter`.
+    Raises `typer.BadParameter` for wrong usage.
     """
     made = {**fields, **{name: value for name, value in given.items() if value is not None}}
     if "query" not in made:
-        raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
+        raise typer.BadParameter("pass a QUESTION, or --request FILE with a query")
     if filters:
         made["filter"] = {**_mapping(made, "filter"), **filter_of(filters)}
     if not graph:
@@ -73,21 +73,21 @@ def request_of(
 
 
 def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
-    """Ask for an answer by this model, too."""
+    """Return the request with an answer by this model."""
     synthesis = {**_mapping(request, "synthesis"), "enabled": True, "model": model}
     budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(request, "budget")}
     return {**request, "synthesis": synthesis, "budget": budget}
 
 
 def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
-    """Return a request that gives a model other than the built-in one the longest time."""
+    """Return the request with the maximum time limit if its model is not the built-in one."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
 
 
 def filter_of(pairs: Sequence[str]) -> dict[str, list[Any]]:
-    """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
+    """Parse `KEY=VALUE` options; numbers and Booleans match as text and as JSON values."""
     filters: dict[str, list[Any]] = {}
     for text in pairs:
         key, sign, value = text.partition("=")
@@ -107,7 +107,7 @@ def _readings(value: str) -> list[Any]:
 
 
 def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
-    """Choose who writes: a configured model, else one that runs here, else the built-in one."""
+    """Choose a model: a configured one, else a local server's, else the built-in one."""
     from docstokg.wiring import Wiring
     from docstokg_local.cli.local_models import local_servers
 
@@ -124,9 +124,9 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
 
 
 def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
-    """Ask and print what was wanted of the result, at most so many citations; True when answered.
+    """Ask and print the result, with at most `most` citations; return whether it succeeded.
 
-    Everything but the result itself is said on standard error, each fault with its cause and cure.
+    Errors are printed on standard error, each with its cause and remedy.
     """
     from docstokg_local.cli.display import print_json, show_answer, show_problem
     from docstokg_local.cli.doctor import examine
@@ -156,15 +156,15 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
         namespace = request.get("namespace", "default")
         loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
         if namespace not in loaded and not request.get("namespaces"):
-            say(f"namespace {namespace} is empty; there is {', '.join(loaded)}", err=True)
+            say(f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True)
         elif request.get("filter"):
-            hint = "nothing fits the filter; `docstokg list --documents` names what is there"
+            hint = "no passage matches the filter; `docstokg list --documents` lists the documents"
             say(hint, err=True)
     return shown == "all" or _say_answer(outcome.body)
 
 
 def _say_answer(body: dict[str, Any]) -> bool:
-    """Print the answer alone; without one, why, and False."""
+    """Print only the answer and return True; without one, print the reason and return False."""
     from docstokg_local.cli.display import without_general
 
     if body["answer"]:
@@ -172,7 +172,7 @@ def _say_answer(body: dict[str, Any]) -> bool:
         return True
     for warning in without_general(body["warnings"]):
         say(f"docstokg: {warning}", err=True)
-    say("docstokg: there is no answer; without --answer-only the passages are shown", err=True)
+    say("docstokg: there is no answer; omit --answer-only to see the passages", err=True)
     return False
 
 
@@ -184,8 +184,8 @@ def _no_store(wiring: "Wiring") -> str | None:
     if path is None or path.exists():
         return None
     return (
-        f"nothing is loaded: {path} is not there. Load something with `docstokg load FOLDER` or "
-        "`docstokg demo`, or name another store with --index"
+        f"nothing is loaded: {path} does not exist. Load data with `docstokg load FOLDER` or "
+        "`docstokg demo`, or choose another store with --index"
     )
 
 

@@ -10,7 +10,7 @@ from docstokg.contracts.response import RULES
 def summary(grounding: Mapping[str, Any]) -> str:
     """Return whether an answer is grounded, or how many of its sentences are verified.
 
-    Quotations are named as such: a quotation may be grounded and answer another question.
+    Quotations are labelled: a quotation may be grounded and still not answer the question.
     """
     factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
     if grounding["grounded"]:
@@ -23,20 +23,20 @@ def summary(grounding: Mapping[str, Any]) -> str:
     return f"{supported} of {len(factual)} {noun} verified"
 
 
-_DOCTOR = "`docstokg doctor` says what is reachable"
+_DOCTOR = "`docstokg doctor` shows unreachable parts"
 CURES: Final = {
-    "deadline_exceeded": "give it more time: budget.timeout_s in --request FILE",
-    "retrieval_timeout": "give it more time: budget.timeout_s in --request FILE",
-    "kg_timeout": "give it more time, or ask with --no-graph",
+    "deadline_exceeded": "allow more time: budget.timeout_s in --request FILE",
+    "retrieval_timeout": "allow more time: budget.timeout_s in --request FILE",
+    "kg_timeout": "allow more time, or ask with --no-graph",
     "kg_plan_rejected": "load into the graph with this version, or ask with --no-graph",
-    "llm_timeout": "give it more time, or --synthesize extractive, which needs no network",
+    "llm_timeout": "allow more time, or --synthesize extractive, which needs no network",
     "llm_quota_exceeded": "wait, or --synthesize extractive, which needs no network",
     "llm_unavailable": "see DOCSTOKG_LLM_BASE_URL and DOCSTOKG_LLM_API_KEY (docs/models.md), "
     "or --synthesize extractive, which needs no network",
-    "embedding_unavailable": "`docstokg doctor` says which encoder the index needs",
-    "payload_trimmed": "ask for less: --top-k, or budget.max_chunks in --request FILE",
+    "embedding_unavailable": "`docstokg doctor` shows the encoder that the index needs",
+    "payload_trimmed": "reduce the response: --top-k, or budget.max_chunks in --request FILE",
 }
-"""Remedies by reason; for other reasons `docstokg doctor` helps."""
+"""Remedies by degraded reason; default `_DOCTOR`."""
 
 
 def in_words(reasons: Iterable[str]) -> str:

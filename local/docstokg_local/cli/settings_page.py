@@ -1,4 +1,4 @@
-"""Writes docs/settings.md: every setting, so that none has to be read out of the code."""
+"""Writes docs/settings.md from the settings."""
 
 import sys
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Which stores a command uses: options, then the environment, then the folder, then the user's."""
+"""Stores of a command: from options, environment, current folder or user data folder."""
 
 import os
 import sys
@@ -17,9 +17,10 @@ FILE = "store.sqlite"
 
 
 def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
-    """Read the environment, then the options; a lone sqlite option names the store of both.
+    """Return the settings of the environment and the options.
 
-    Where neither names a store it is `default_store`; `name_store` says which on standard error.
+    A single sqlite URL applies to index and graph. Without any URL, `default_store` is used;
+    `name_store` prints it on standard error.
     """
     from docstokg.settings import Settings
 
@@ -40,10 +41,10 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
 
 
 def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the default store and whose it is.
+    """Return the path of the default store and its owner.
 
-    `.docstokg/` in the current folder wins, so that a project can have its own; else it is in
-    the user's data folder, so that the same command finds the same store everywhere.
+    A `.docstokg/` in the current folder takes precedence, as a project's own store; otherwise the
+    store is in the user's data folder.
     """
     here = Path(FOLDER)
     if here.is_dir():
@@ -61,7 +62,7 @@ def data_folder(environment: Mapping[str, str]) -> Path:
 
 
 def short(path: Path) -> str:
-    """Write a path as a user types it."""
+    """Return a path with the home folder as `~`."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except ValueError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 TOLD = ("level", "event", "time_ms", "request_id", "function")
-"""Fields of a line that are not repeated behind it."""
+"""Fields that are not repeated at the end of a line."""
 BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
 READ_S = 20.0
@@ -31,7 +31,7 @@ type Clients = Callable[[str], Any]
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
-    """Read the lines of one request, oldest first; `texts`: a function's name and what it said."""
+    """Read the lines of one request, oldest first; `texts`: function names and log lines."""
     found = []
     for function, text in texts:
         start = text.find("{")
@@ -64,7 +64,7 @@ def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tupl
 
 
 def told(lines: list[Line]) -> Iterator[str]:
-    """Write the lines as text, the last one what to look at first."""
+    """Yield the lines as text; the last one states what to look at first."""
     begun = lines[0]["time_ms"]
     for line in lines:
         rest = {name: value for name, value in line.items() if name not in TOLD and value}
@@ -74,18 +74,18 @@ def told(lines: list[Line]) -> Iterator[str]:
     bad = [line for line in lines if line.get("level") in BAD]
     request = next((line for line in lines if line["event"] == "request"), {})
     if bad:
-        why = bad[0].get("error") or bad[0].get("kind") or "no more is known"
+        why = bad[0].get("error") or bad[0].get("kind") or "no details were logged"
         yield f"first: {bad[0]['function']}: {bad[0]['event']}: {why}"
     elif doubts := request.get("doubts"):
         yield f"first: the answer is doubted: {', '.join(doubts)}"
     elif reasons := request.get("degraded_reasons"):
         yield f"first: degraded: {', '.join(reasons)}"
     else:
-        yield "nothing went wrong that a function saw"
+        yield "nothing went wrong in any logged step"
 
 
 def stored(trace: "TraceMessage") -> Iterator[str]:
-    """Write a stored trace as text: one line per chunk and entity."""
+    """Yield a stored trace as text: one line per chunk and entity."""
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(trace.created_ms / 1000))
     yield f"{trace.request_id}, namespace {trace.namespace}, {at}"
     yield f"query  {trace.query_hash} (sha256)"
@@ -98,20 +98,20 @@ def stored(trace: "TraceMessage") -> Iterator[str]:
 
 
 def trace(
-    request_id: Annotated[str, argument("REQUEST_ID", "Of the answer.")],
+    request_id: Annotated[str, argument("REQUEST_ID", "Request id of the answer.")],
     environment: str = option(
-        "--env", "A deployment, by this shell's credentials.", "ENV", default=""
+        "--env", "Deployment, read with this shell's AWS credentials.", "ENV", default=""
     ),
-    log: Path | None = option("--log", "What a server here printed.", "FILE"),
+    log: Path | None = option("--log", "Log file of a server on this machine.", "FILE"),
     graph: bool = flag(
-        "--graph", "Read the stored trace; `--index` or the settings name the store."
+        "--graph", "Read the trace from the graph store (`--index`, or the settings)."
     ),
     index: Index = None,
 ) -> None:
-    """Show what happened to one request, and what to look at first.
+    """Show the log lines of one request and what to look at first.
 
-    `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities, cited
-    ranks. Exit code 1 if no log line has the id.
+    `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities and
+    cited ranks. The exit code is 1 if nothing has the id.
     """
     if (log is not None) + bool(environment) + graph != 1:
         raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")

@@ -1,4 +1,4 @@
-"""A namespace leaves as a file, or comes from one."""
+"""Export of a namespace to a file, and import of such a file."""
 
 import zipfile
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from docstokg_local.loading.stores import stores_of
 
 
 def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
-    """Write a namespace to a file and say what is in it."""
+    """Write a namespace to a file and print its counts and size."""
     try:
         counts = export(stores_of(wiring, embed=False), namespace, target)
     except OSError as broken:
-        raise LoadError(f"{target} cannot be written: {broken.strerror}") from broken
+        raise LoadError(f"cannot write {target}: {broken.strerror}") from broken
     parts = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     say(f"{target}: {parts}; {target.stat().st_size / 1e6:,.1f} MB")
 
 
 def is_export(sources: Sequence[Path]) -> bool:
-    """Return whether this is one file that `write_export` wrote, by what it is, not by its name."""
+    """Return whether the sources are one file of `write_export`, judged by its content."""
     if len(sources) != 1 or sources[0].suffix != ".zip" or not zipfile.is_zipfile(sources[0]):
         return False
     with zipfile.ZipFile(sources[0]) as file:
@@ -35,7 +35,7 @@ def is_export(sources: Sequence[Path]) -> bool:
 def read_export(
     wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
 ) -> bool:
-    """Load such a file into its own namespace, or another; True when no line was rejected."""
+    """Load an export into its own or another namespace; return whether no line was rejected."""
     name = namespace or manifest_of(source).namespace
     stores = stores_of(wiring, embed=False)
     with RejectLog(rejects) as log:

@@ -1,4 +1,4 @@
-"""Proof of a response: every span, hash and marker is compared with the source it names."""
+"""Check of a response: every span, hash and marker is compared with its source."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -40,11 +40,11 @@ from docstokg_local.cli.printing import counted, say
 
 READ_S = 30.0
 _OLD = ("value", "negation")
-"""Kinds of conflict that earlier releases found by wording."""
+"""Conflict kinds of earlier releases."""
 
 
 class Finding(NamedTuple):
-    """Something a response says that its source does not: `where` is a JSON path."""
+    """A difference between a response and its source; `where` is a JSON path."""
 
     where: str
     what: str
@@ -80,7 +80,7 @@ type Chunks = dict[str, SourceChunk]
 def stored_chunks(
     index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
 ) -> Chunks:
-    """Read the index the response came from; every acl is visible on this machine."""
+    """Read the chunks from the index, without acl checks."""
     found: Chunks = {}
     for namespace in namespaces:
         chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
@@ -101,8 +101,8 @@ def file_chunks(
 ) -> Chunks:
     """Read the loaded files again by the loader's own readers.
 
-    Documents of which another version of a converter makes another text today are read from
-    `store` instead, and `tell` gets a note.
+    If the installed converter produces a different text of a document than the one that loaded
+    it, the stored text in `store` is used, and `tell` is called with a note.
     """
     differing: set[str] = set()
     documents: dict[str, str] = {}
@@ -131,9 +131,9 @@ def file_chunks(
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Yield documents whose text another converter version made, each with a note.
+    """Yield the documents whose text differs because of another converter version, with a note.
 
-    The same converter makes another text only of another file: that is a finding.
+    With the same converter, a different text means a different file, which is a finding.
     """
     made = {document.doc_id: document for document in read if document.converter}
     for record in store[1].find(namespace, list(made)) if store and made else ():
@@ -143,8 +143,8 @@ def _made_otherwise(
             yield (
                 record.doc_id,
                 (
-                    f"{record.doc_id}: {today.converter} makes another text of it than "
-                    f"{record.converter} did; its citations are held against the text kept then"
+                    f"{record.doc_id}: {today.converter} produces a different text than "
+                    f"{record.converter}; its citations are compared with the stored text"
                 ),
             )
 
@@ -157,8 +157,8 @@ def verify_response(
 ) -> tuple[list[Finding], int]:
     """Compare a RAGResponse with the store, or with the files under `source`.
 
-    Gives what is wrong and the number of citations proven; `LoadError` when it is no response.
-    `tell` is given what a reader should know besides.
+    Returns the findings and the number of proven citations. `tell` is called with notes. Raises
+    `LoadError` if the body is not a response.
     """
     try:
         response = RAGResponse.model_validate_json(json.dumps(_of_today(body)))
@@ -182,7 +182,7 @@ def _of_today(body: dict[str, object]) -> Any:
     Their verdict `weak` is `unverified`; conflicts found by wording are left out.
     """
     made: Any = json.loads(json.dumps(body))
-    # Other shapes are refused by the contract.
+    # The contract rejects other shapes.
     with suppress(TypeError, KeyError):
         made["conflicts"] = [one for one in made["conflicts"] if one["kind"] not in _OLD]
     with suppress(TypeError, KeyError):
@@ -193,7 +193,7 @@ def _of_today(body: dict[str, object]) -> Any:
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Return the configured store, where one is: files can be compared without any."""
+    """Return the configured store, or None: files can be compared without one."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()
@@ -248,7 +248,7 @@ def _check_citation(
         if (claimed := getattr(citation, name)) != right:
             yield f".{name}", f"is {claimed!r}, in the source {right!r}"
     if chunk is None:
-        yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
+        yield ".uuid", f"is not a chunk of the source ({citation.chunk_id})"
         return
     if chunk.document is not None and chunk.document[slice(*span)] != citation.snippet:
         yield ".snippet", "is not in the file at its offsets"
@@ -261,22 +261,22 @@ def _check_citation(
 def _check_path(
     evidence: KgEvidence, stations: Sequence[str], chunks: Chunks
 ) -> Iterable[tuple[str, str]]:
-    """Hold a path to its ends, and every edge to the stretch that states it."""
+    """Check the ends of a path, and the evidence span of every edge."""
     if (evidence.match_type == "direct_mention") is bool(evidence.path):
         yield ".kg_evidence.path", f"has {len(evidence.path)} edges for a {evidence.match_type}"
     at = stations[0] if stations else ""
     for number, edge in enumerate(evidence.path):
         where = f".kg_evidence.path[{number}]"
         if at not in (edge.src, edge.dst):
-            yield where, f"does not go on from {at}"
+            yield where, f"does not continue from {at}"
         at = edge.dst if edge.src == at else edge.src
         if edge.evidence is None:
             continue
         stated = chunks.get(edge.evidence.uuid)
         if stated is None or stated.chunk_id != edge.evidence.chunk_id:
-            yield f"{where}.evidence", "names no chunk of the source"
+            yield f"{where}.evidence", "is not a chunk of the source"
         elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.of.text):
-            yield f"{where}.evidence", "is no stretch of its chunk's text"
+            yield f"{where}.evidence", "is not a span of its chunk's text"
     if at != evidence.entity_id:
         yield ".kg_evidence.path", f"ends at {at}, not at {evidence.entity_id}"
 
@@ -284,7 +284,9 @@ def _check_path(
 def _check_counts(response: RAGResponse) -> Iterable[Finding]:
     if response.results_count != len(response.citations):
         count = response.results_count
-        yield Finding("$.results_count", f"says {count}, there are {len(response.citations)}")
+        yield Finding(
+            "$.results_count", f"is {count}, but there are {len(response.citations)} citations"
+        )
     uuids = [citation.uuid for citation in response.citations]
     if len(set(uuids)) != len(uuids):
         yield Finding("$.citations", "a chunk is cited twice")
@@ -297,15 +299,16 @@ def _check_markers(response: RAGResponse) -> Iterable[Finding]:
         text = response.answer[marker.start : marker.end]
         where = f"$.answer[{marker.start}:{marker.end}]"
         if marker.kind == "malformed":
-            yield Finding(where, f"{text} is no marker")
+            yield Finding(where, f"{text} is not a valid marker")
         if marker.kind == "citation":
             marked |= set(marker.ranks)
             for rank in sorted(set(marker.ranks) - ranks):
-                yield Finding(where, f"{text} names citation {rank}, which is not there")
+                yield Finding(where, f"{text} refers to citation {rank}, which does not exist")
     for place, citation in enumerate(response.citations):
         if citation.cited != (citation.rank in marked):
-            mark = "cited" if citation.cited else "not cited"
-            yield Finding(f"$.citations[{place}].cited", f"says {mark}, the answer disagrees")
+            claimed = "true" if citation.cited else "false"
+            what = f"is {claimed}, contrary to the markers in the answer"
+            yield Finding(f"$.citations[{place}].cited", what)
 
 
 def _check_grounding(response: RAGResponse, chunks: Chunks) -> Iterable[Finding]:
@@ -344,7 +347,7 @@ def _check_sentence(
         if not own:
             yield "span", "is in no chunk that the sentence cites"
         elif not text:
-            yield "span", "is no stretch of its source"
+            yield "span", "is not a span of its source"
         elif sentence.verdict == "supported" and any(_differs(one, span, text) for one in own):
             yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:
@@ -354,7 +357,7 @@ def _check_sentence(
     elif sentence.decided_by == RULES and not any(
         find_statement(statement, text) for text in texts
     ):
-        yield "verdict", "says supported, but the sentence is not a quotation of its sources"
+        yield "verdict", "is supported, but the sentence is not a quotation of its sources"
 
 
 def _differs(citation: Citation, span: Span, text: str) -> bool:
@@ -364,7 +367,7 @@ def _differs(citation: Citation, span: Span, text: str) -> bool:
 
 
 def show_findings(findings: Sequence[Finding], proven: int) -> None:
-    """Print what was proven, and everything that was not."""
+    """Print the findings and the number of proven citations."""
     from rich.markup import escape
 
     from docstokg_local.cli.display import screen

@@ -1,4 +1,4 @@
-"""`docstokg why-not`: one passage's way through a question, a line a stage."""
+"""`docstokg why-not`: print the outcome of each stage for one expected passage."""
 
 from typing import Annotated, Any
 
@@ -10,10 +10,10 @@ from docstokg_local.cli.printing import say
 
 
 def why_not(
-    doc: Annotated[str, argument("DOC", "A document's id, or a passage's.")],
+    doc: Annotated[str, argument("DOC", "Id of a document or passage.")],
     question: Annotated[str, argument("QUESTION")],
     namespace: Namespace = "default",
-    json_output: bool = flag("--json", "The ExplainResponse."),
+    json_output: bool = flag("--json", "Print the ExplainResponse."),
     index: Index = None,
     graph: Graph = None,
 ) -> None:

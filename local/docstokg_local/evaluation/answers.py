@@ -70,7 +70,7 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
 
     answers = list(islice(read_lines(files, read), limit))
     if not answers:
-        raise LoadError(f"{folder} holds no question with a written answer (answers*.jsonl)")
+        raise LoadError(f"{folder} contains no questions with reference answers (answers*.jsonl)")
     return answers
 
 

@@ -71,7 +71,7 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
     files = sorted(folder.glob("questions*.jsonl"))
     questions = list(islice(read_lines(files, Question.model_validate), limit))
     if not questions:
-        raise LoadError(f"{folder} holds no question (questions*.jsonl)")
+        raise LoadError(f"{folder} contains no questions (questions*.jsonl)")
     return questions
 
 
@@ -107,7 +107,7 @@ def runs_of(ablations: Sequence[str]) -> list[Run]:
         kept = {f"no-{name}": others, f"only-{name}": (name,)}
         table[name] = [Run(run, {"channels": some}, graph_off) for run, some in kept.items()]
     if unknown := [name for name in ablations if name not in table]:
-        raise Misconfigured(f"--ablate {unknown[0]!r} is none of {', '.join(ABLATIONS)}")
+        raise Misconfigured(f"--ablate {unknown[0]!r} must be one of {', '.join(ABLATIONS)}")
     return [Run("full", {}, {}), *(run for name in dict.fromkeys(ablations) for run in table[name])]
 
 

@@ -28,7 +28,7 @@ from docstokg.wiring import Wiring
 TASK_TEXTS = 16
 """Texts per task, to keep all processes busy."""
 
-ENDED = "a process of this load has ended: load again, with --workers 1 where memory is short"
+ENDED = "a worker process of this load ended; load again, with --workers 1 if memory is low"
 CHILD_VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 _process: dict[str, Wiring] = {}  # wiring of a pool process, created when it starts
 

@@ -56,10 +56,10 @@ from docstokg.ports import SearchIndex, encoder_of
 UPSTREAM = "upstream"
 """Model name of vectors from files if no embedder is configured."""
 
-NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by words only"
+NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by word search only"
 
 
-UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
+UNKNOWN_DOCUMENT = "no document with this id is visible to the sender"
 
 LANGUAGE_SAMPLE = 1000
 OTHER_SHARE = 0.2

@@ -122,10 +122,10 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
     if os.WIFSIGNALED(status):
         ended = os.WTERMSIG(status)
         if ended in (signal.SIGXCPU, signal.SIGKILL):
-            return _refusal(f"it took longer than {cpu_s} s to convert")
-        return _refusal(f"its converter crashed (signal {ended})")
+            return _refusal(f"conversion took longer than {cpu_s} s")
+        return _refusal(f"the converter crashed (signal {ended})")
     if os.WEXITSTATUS(status) or not answer:
-        return _refusal(f"its converter failed, or needed more than {memory_bytes >> 20} MB")
+        return _refusal(f"the converter failed or needed more than {memory_bytes >> 20} MB")
     return answer
 
 
@@ -176,13 +176,13 @@ def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:
     except LoadError as refused:
         return _refusal(str(refused))
     except MemoryError:
-        return _refusal(f"its converter needed more than {memory_bytes >> 20} MB of memory")
+        return _refusal(f"the converter needed more than {memory_bytes >> 20} MB of memory")
     except RecursionError:
-        return _refusal("it is nested too deep")
+        return _refusal("nested too deeply")
     except OSError as broken:
-        return _refusal(f"its converter wanted to open something ({broken.strerror})")
+        return _refusal(f"the converter tried to open a file or socket ({broken.strerror})")
     except (Exception, SystemExit) as broken:  # noqa: BLE001 - a hostile file can raise any error
-        return _refusal(f"its converter failed ({type(broken).__name__})")
+        return _refusal(f"the converter failed ({type(broken).__name__})")
 
 
 def _refusal(reason: str) -> bytes:

@@ -30,16 +30,16 @@ def convert_zip(raw: bytes) -> tuple[Outline, ...]:
     """Read each file of an archive; unread files have a reason."""
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
-        raise LoadError(f"it holds {len(package.names):,} files, more than {MOST_MEMBERS:,}")
+        raise LoadError(f"contains {len(package.names):,} files, more than {MOST_MEMBERS:,}")
     return tuple(outline for name in package.names for outline in _member(package, name))
 
 
 def _member(package: Package, name: str) -> Iterator[Outline]:
     path = PurePosixPath(name)
     suffix = format_of(path) or ".txt"
-    reason = "its name leads out of the archive" if ".." in name else skipped(path)
+    reason = "the path points outside the archive" if ".." in name else skipped(path)
     if suffix in (".zip", ".zip.gz", ".mbox", ".mbox.gz"):
-        reason = reason or "an archive inside an archive"
+        reason = reason or "archive inside an archive"
     try:
         if reason:
             raise LoadError(reason)
@@ -58,7 +58,7 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
     if "META-INF/encryption.xml" in package.names:
         shown = (e.get("URI", "") for e in package.tree("META-INF/encryption.xml").iter())
         if any(name.endswith(("html", "htm", "xml")) for name in shown):
-            raise LoadError("it is encrypted")
+            raise LoadError("the file is encrypted")
     folder = posixpath.dirname(root.get("full-path", "") if root is not None else "")
     items = {item.get("id"): item.get("href", "") for item in book.iter("item")}
     maker = TextMaker()
@@ -84,9 +84,9 @@ def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
     starts = [match.end() for match in found]
     ends = [*(match.start() for match in found[1:]), len(raw)]
     if not found:
-        raise LoadError("it is no mailbox: no line begins with `From `")
+        raise LoadError("not a mailbox: no line begins with `From `")
     if len(found) > MOST_MESSAGES:
-        raise LoadError(f"it holds {len(found):,} messages, more than {MOST_MESSAGES:,}")
+        raise LoadError(f"contains {len(found):,} messages, more than {MOST_MESSAGES:,}")
     return tuple(
         replace(_message(raw[start:end]), member=str(number))
         for number, (start, end) in enumerate(zip(starts, ends, strict=True))
@@ -102,14 +102,14 @@ def _message(raw: bytes) -> Outline:
     bodies, names, encoding = [], [], ""
     for number, part in enumerate(message.walk()):
         if number > MOST_PARTS:
-            raise LoadError(f"it has more than {MOST_PARTS} parts")
+            raise LoadError(f"has more than {MOST_PARTS} parts")
         name = part.get_filename() or ""
         if part.is_attachment() or (name and part.get_content_maintype() != "text"):
             names.append(one_line(name) or "without a name")
         elif part.get_content_type() in ("text/plain", "text/html"):
             bodies.append(part)
     if not lines and not subject:
-        raise LoadError("it is no e-mail")
+        raise LoadError("not an e-mail")
     maker.add("list", "\n".join([*lines, *(f"Attachment (not read): {name}" for name in names)]))
     plain = [part for part in bodies if part.get_content_type() == "text/plain"]
     for part in plain or bodies:

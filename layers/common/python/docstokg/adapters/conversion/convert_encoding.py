@@ -35,7 +35,7 @@ def decode(raw: bytes) -> tuple[str, str]:
     except UnicodeDecodeError:
         pass
     if b"\0" in raw[:SAMPLE]:
-        raise LoadError("it is no text: it holds NUL bytes")
+        raise LoadError("not a text file: contains NUL bytes")
     declared = _DECLARED.search(raw[:1024])
     for name in (*([declared[1].decode()] if declared else []), _likely(raw)):
         try:
@@ -45,7 +45,7 @@ def decode(raw: bytes) -> tuple[str, str]:
             continue
     # A more helpful error than an unknown encoding.
     _check_controls(len(_CONTROLS.findall(raw[:SAMPLE])), len(raw))
-    raise LoadError("it is in no encoding that is known")
+    raise LoadError("unknown text encoding")
 
 
 def _likely(raw: bytes) -> str:
@@ -58,7 +58,7 @@ def _likely(raw: bytes) -> str:
     try:
         from charset_normalizer import from_bytes
     except ImportError as missing:
-        why = "its encoding cannot be told without charset-normalizer: docstokg[documents]"
+        why = "detecting its encoding requires pip install 'docstokg[documents]'"
         raise LoadError(why) from missing
     best = from_bytes(sample).best()
     return best.encoding if best is not None else WESTERN
@@ -74,7 +74,7 @@ def _checked(raw: bytes, name: str) -> tuple[str, str]:
 def _check_controls(count: int, length: int) -> None:
     """Raise `LoadError` for too many control characters in the first `SAMPLE`."""
     if count * MOST_CONTROLS > min(length, SAMPLE):
-        raise LoadError("it is no text: it is full of control characters")
+        raise LoadError("not a text file: too many control characters")
 
 
 def _no_nul(text: str) -> str:

@@ -52,7 +52,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     title = one_line(title_node.text()) if title_node is not None else ""
     body = tree.body
     if body is None:
-        raise LoadError("it holds no HTML")
+        raise LoadError("contains no HTML")
     maker = TextMaker()
     _walk(_main(body), maker, 0)
     made = maker.outline(encoding=encoding)
@@ -75,7 +75,7 @@ def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
 
 def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None:
     if depth > DEEPEST:
-        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
     loose: list[str] = []
     for child in nodes:
         tag = child.tag or ""
@@ -166,7 +166,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
     """Yield a list's lines and the code between them."""
     if depth > DEEPEST:
-        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
     for number, item in enumerate(items, 1):
         children = list(item.iter(include_text=True))
@@ -186,7 +186,7 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
     """Yield text and code in order."""
     if depth > DEEPEST:
-        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
     words: list[str] = []
     for node in nodes:
         if _is_left_out(node):
@@ -242,7 +242,7 @@ def _holds_blocks(node: LexborNode) -> bool:
 def _inline(node: LexborNode, depth: int) -> str:
     """Return a node's visible text; blocks and breaks become spaces."""
     if depth > DEEPEST:
-        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
     if node.tag == "-text":
         return node.text(deep=False) or ""
     if _is_left_out(node):

@@ -23,7 +23,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
     """Read Markdown and code cells, and the text that cells printed."""
     book = _parsed(raw)[0]
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
-        raise LoadError("it is no notebook: it has no cells")
+        raise LoadError("not a notebook: no cells")
     maker = TextMaker()
     for cell in book["cells"]:
         if not isinstance(cell, dict):
@@ -54,7 +54,7 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
         maker.add("text", f"{path}: {words}" if path else words, label=path[:80])
     made = maker.outline(encoding=encoding)
     if not made.text:
-        raise LoadError("it holds no text")
+        raise LoadError("contains no text")
     return (made,)
 
 
@@ -65,13 +65,13 @@ def _parsed(raw: bytes) -> tuple[Any, str]:
         return json.loads(whole, parse_constant=_no_number, parse_float=_finite), encoding
     except json.JSONDecodeError as broken:
         reason = f"{broken.msg} in line {broken.lineno}"
-        raise LoadError(f"it is no JSON: {reason}") from broken
+        raise LoadError(f"not JSON: {reason}") from broken
     except (RecursionError, ValueError) as broken:
-        raise LoadError("it is no JSON: nested too deep, or a number too long") from broken
+        raise LoadError("not JSON: nested too deeply, or a number is too long") from broken
 
 
 def _no_number(name: str) -> float:
-    raise LoadError(f"it is no JSON: {name} is no number")
+    raise LoadError(f"not JSON: {name} is not a JSON number")
 
 
 def _finite(text: str) -> float:
@@ -110,7 +110,7 @@ def _document(value: dict[str, Any], encoding: str) -> Outline:
 
 def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
     if depth > DEEPEST:
-        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _values(item, f"{path}.{key}" if path else str(key), depth + 1)

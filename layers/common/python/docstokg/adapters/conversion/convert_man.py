@@ -37,7 +37,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         page.read(line)
     page.flush()
     if not page.maker.blocks:
-        raise LoadError("it is a reference to another manual page, and has no text")
+        raise LoadError("contains only a reference to another manual page")
     return (page.maker.outline(page.title, encoding),)
 
 

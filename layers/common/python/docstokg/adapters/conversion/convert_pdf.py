@@ -43,7 +43,7 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
     document = opened(raw)
     count = len(document)
     if count > MOST_PAGES:
-        raise LoadError(f"it has more than {MOST_PAGES:,} pages")
+        raise LoadError(f"has more than {MOST_PAGES:,} pages")
     document.init_forms()
     readings = readings or {}
     reader = _Pages(document, readings)
@@ -63,7 +63,7 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
         writer.write(before)
     made = writer.maker.outline(document.get_metadata_value("Title").replace("\0", ""))
     if not made.text.strip() and not reader.unread:
-        raise LoadError("it has no text layer")
+        raise LoadError("has no text layer")
     metadata = {"page_furniture": furniture.texts} if furniture.texts else {}
     return (replace(made, scanned=tuple(sorted(reader.unread)), metadata=metadata),)
 
@@ -130,7 +130,7 @@ def render(raw: bytes, number: int) -> bytes:
     """Draw a page as a PNG of at most LARGEST_PICTURE bytes; raise `LoadError` if it is missing."""
     document = opened(raw)
     if not 1 <= number <= len(document):
-        raise LoadError(f"it has {len(document)} pages")
+        raise LoadError(f"the file has {len(document)} pages")
     page = document[number - 1]
     scale = min(2.0, MOST_PIXELS / max(page.get_size()))
     picture = _png(page, scale)
@@ -162,5 +162,5 @@ def opened(raw: bytes) -> pdfium.PdfDocument:
         return pdfium.PdfDocument(raw)
     except pdfium.PdfiumError as broken:
         encrypted = "password" in str(broken).lower()
-        reason = "it is encrypted" if encrypted else "it is no PDF that can be read"
+        reason = "the file is encrypted" if encrypted else "not a readable PDF"
         raise LoadError(reason) from broken

@@ -10,7 +10,7 @@ from docstokg.errors import LoadError
 def convert(raw: bytes) -> tuple[Outline, ...]:
     """Read the text of an RTF document."""
     if not raw.lstrip().startswith(b"{\\rtf"):
-        raise LoadError("it is no RTF")
+        raise LoadError("not an RTF file")
     maker = TextMaker()
     # Non-ASCII bytes are escapes in the encoding that the file declares.
     for line in rtf_to_text(raw.decode("latin-1"), errors="replace").split("\n"):

@@ -38,7 +38,7 @@ def convert_csv(raw: bytes) -> tuple[Outline, ...]:
     text, encoding = decode(raw)
     rows = [row for row in _records(text.removeprefix("\ufeff")) if any(row)]
     if not rows:
-        raise LoadError("it holds no rows")
+        raise LoadError("contains no rows")
     maker = TextMaker()
     _write(maker, [("", list(map(one_line, row))) for row in rows])
     return (maker.outline(encoding=encoding),)

@@ -21,7 +21,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     _walk(root, maker, 1)
     made = maker.outline()
     if not made.text:
-        raise LoadError("it holds no text")
+        raise LoadError("contains no text")
     return (made,)
 
 

@@ -26,13 +26,13 @@ class Package:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(raw))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as broken:
-            raise LoadError(f"it is no {kind}") from broken
+            raise LoadError(f"not a valid {kind}") from broken
         parts = self._zip.infolist()
         size = sum(part.file_size for part in parts)
         if size > LARGEST:
-            raise LoadError(f"it unpacks to {size:,} bytes, more than {LARGEST:,}")
+            raise LoadError(f"unpacks to {size:,} bytes, more than {LARGEST:,}")
         if len(parts) > MOST_PARTS:
-            raise LoadError(f"it holds {len(parts):,} files, more than {MOST_PARTS:,}")
+            raise LoadError(f"contains {len(parts):,} files, more than {MOST_PARTS:,}")
         self.names = [part.filename for part in parts if not part.is_dir()]
 
     def read(self, name: str) -> bytes:
@@ -40,16 +40,16 @@ class Package:
         try:
             return self._zip.read(name)
         except RuntimeError as locked:
-            raise LoadError("it is encrypted") from locked
+            raise LoadError("the file is encrypted") from locked
         except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as broken:
-            raise LoadError(f"it is no {self.kind}: {name[:80]} cannot be read") from broken
+            raise LoadError(f"not a valid {self.kind}: {name[:80]} cannot be read") from broken
 
     def tree(self, name: str) -> Element:
         """Parse a part; raise `LoadError` if it is missing or not XML."""
         try:
             return parse(self.read(name))
         except LoadError as broken:
-            raise LoadError(f"it is no {self.kind}: {broken}") from broken
+            raise LoadError(f"not a valid {self.kind}: {broken}") from broken
 
     def optional(self, name: str) -> Element:
         """Parse a part, or return an empty element if it is missing."""
@@ -72,7 +72,7 @@ class Package:
         for kind, name in self.links("").values():
             if kind == "officeDocument":
                 return name
-        raise LoadError(f"it is no {self.kind}: it names no main part")
+        raise LoadError(f"not a valid {self.kind}: no main part")
 
     def title(self) -> str:
         """Return the title in an Office document's properties."""
@@ -85,9 +85,9 @@ def unpacked(raw: bytes) -> bytes:
         with GzipFile(fileobj=io.BytesIO(raw)) as packed:
             inner = packed.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as broken:
-        raise LoadError("it is no gzip file, or cut short") from broken
+        raise LoadError("not a gzip file, or truncated") from broken
     if len(inner) > LARGEST:
-        raise LoadError(f"it unpacks to more than {LARGEST:,} bytes")
+        raise LoadError(f"unpacks to more than {LARGEST:,} bytes")
     return inner
 
 
@@ -103,7 +103,7 @@ def parse(raw: bytes) -> Element:
         nonlocal depth
         depth += 1
         if depth > DEEPEST:
-            raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+            raise LoadError(f"nested deeper than {DEEPEST} levels")
         named = {
             f"rel:{key.removeprefix(_LINKS)}" if key.startswith(_LINKS) else _local(key): value
             for key, value in attributes.items()
@@ -116,7 +116,7 @@ def parse(raw: bytes) -> Element:
         builder.end(_local(tag))
 
     def declared(*_: object) -> None:
-        raise LoadError("its XML declares entities, which are not read")
+        raise LoadError("the XML declares entities, which are not supported")
 
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
@@ -127,7 +127,7 @@ def parse(raw: bytes) -> Element:
         parser.Parse(raw, True)
         return builder.close()
     except (expat.ExpatError, ValueError, LookupError, AssertionError) as broken:
-        raise LoadError(f"no XML that can be read ({broken})") from broken
+        raise LoadError(f"invalid XML ({broken})") from broken
 
 
 def _local(name: str) -> str:

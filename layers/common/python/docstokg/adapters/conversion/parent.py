@@ -54,7 +54,7 @@ class ChildConverter:
             if readings := self._readings(made[0]["scanned"], raw):
                 made = self._asked("convert", suffix, raw, readings=readings)["documents"]
             if not made[0]["text"].strip():
-                raise LoadError(f"it has no text layer ({SCANNED})")
+                raise LoadError(f"has no text layer ({SCANNED})")
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
@@ -98,8 +98,8 @@ class ChildConverter:
             process.kill()
             self.close()
             if not alarm.is_alive():
-                raise Timeout(f"it was not converted in {WALL_S:.0f} s") from broken
-            raise Unavailable("the process that converts documents has ended") from broken
+                raise Timeout(f"conversion took longer than {WALL_S:.0f} s") from broken
+            raise Unavailable("the document converter process ended") from broken
         finally:
             alarm.cancel()
         return answer
@@ -155,7 +155,7 @@ def _blocks(said: list[dict[str, Any]], low: int, high: int) -> tuple[Block, ...
     for one in said:
         start, end = one["start"], one["end"]
         if one["kind"] not in KINDS or not low <= start <= end <= high:
-            raise LoadError("its converter lost its place in the text")
+            raise LoadError("the converter returned invalid offsets")
         told = {
             "children": _blocks(one["children"], start, end),
             "label": one["label"].replace("\0", ""),

@@ -4,7 +4,6 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
-from html import unescape
 from typing import Any, Final
 
 from docstokg.domain.answer.citations import outside_code
@@ -58,6 +57,7 @@ _TAG_START: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _REFERENCE: Final = re.compile(
     r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE
 )
+_ENTITY: Final = re.compile(r"[^/?#:]*&")
 _SCHEME: Final = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
 _MOST_PASSES: Final = 8
 _JOINERS: Final = "\u200c\u200d"
@@ -155,7 +155,9 @@ def inert(text: str) -> str:
 
 
 def _is_safe(target: str) -> bool:
-    scheme = _SCHEME.match(unescape(target))
+    if _ENTITY.match(target):  # a reader of Markdown would decode it
+        return False
+    scheme = _SCHEME.match(target)
     return scheme is None or scheme[0].lower() in ("http:", "https:", "mailto:")
 
 

@@ -79,7 +79,7 @@ def extract(context: Context, chosen: Extraction) -> ExtractionReport:
     """
     estimate = _estimated(context, chosen)
     if estimate.chunks and not chosen.agree(estimate):
-        raise Declined("nothing was sent and nothing was loaded")
+        raise Declined("declined: nothing was sent or loaded")
     report = ExtractionReport(chosen.model, restricted=estimate.restricted)
     asking = _Asking(chosen, report)
     total = estimate.chunks + estimate.cached
@@ -161,7 +161,7 @@ class _Asking:
         report = self._report
         with self._lock:
             if self._failures >= IN_A_ROW:
-                return Misconfigured(f"not asked: {IN_A_ROW} calls failed in a row")
+                return Misconfigured(f"not sent: {IN_A_ROW} calls failed in a row")
             report.requests += 1
         try:
             completion = self._patient(text)

@@ -89,7 +89,7 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
         return dimension
     size = len(record.embedding) // 4
     if size != (dimension or size):
-        raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
+        raise Rejected(f"embedding: {size} numbers, but the index has {dimension}")
     return size
 
 
@@ -101,8 +101,8 @@ def _claim(
         raise Rejected(reason)
     if not staging.add_document(document.doc_id, document.digest):
         raise Rejected(
-            f"doc_id {document.doc_id!r} is that of another file of this load, with other text:"
-            " load one of them with --prefix NAME/"
+            f"doc_id {document.doc_id!r} is also used by another file of this load with"
+            " different text; load one of them with --prefix NAME/"
         )
     if registry is not None:
         registry.note(file, document, staging)
@@ -164,19 +164,19 @@ def _document(file: SourceFile, document: Document, readers: Readers) -> Iterato
     """Yield a document and its chunks, or one reject, once all are cut."""
     chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
     if len(chunks) == MOST_PASSAGES:
-        yield 1, Rejected(f"it makes {MOST_PASSAGES:,} passages or more: split it")
+        yield 1, Rejected(f"results in {MOST_PASSAGES:,} passages or more; split the file")
         return
     if file.posted is not None and not chunks:
-        yield 1, Rejected("holds no text")
+        yield 1, Rejected("contains no text")
         return
     outline = document.outline
     notes = [*outline.notes]
     if outline.encoding:
         notes.append(f"read as {outline.encoding}")
     if pages := outline.scanned:
-        notes.append(f"{len(pages)} of its pages not read, {pages[0]} first ({SCANNED})")
+        notes.append(f"{len(pages)} pages not read, first page {pages[0]} ({SCANNED})")
     if not chunks and not notes:
-        notes.append("holds no text")
+        notes.append("contains no text")
     made = document.converter
     yield (
         1,

@@ -2,7 +2,6 @@
 
 import json
 import re
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ class Unreadable(LoadError):
     """A file cannot be read; `str()` names the file, `reason` does not."""
 
     def __init__(self, path: Path, broken: OSError) -> None:
-        self.reason = f"it cannot be read: {broken.strerror}"
+        self.reason = f"cannot be read: {broken.strerror}"
         super().__init__(f"{path} cannot be read: {broken.strerror}")
 
 
@@ -46,12 +45,14 @@ class Rejection:
 def fault(error: Exception) -> Rejected:
     """Return the reject for an unexpected error, with the place in our code."""
     if isinstance(error, MemoryError):
-        return Rejected("reading it needs more memory than this process has")
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return Rejected("reading the file needs more memory than this process has")
+    place, frame = "", error.__traceback__
+    while frame is not None:
+        place = f" at {Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}"
+        frame = frame.tb_next
     return Rejected(
-        f"reading it failed ({type(error).__name__}{place}); this is a fault of docstokg, please"
-        " report it"
+        f"reading the file failed ({type(error).__name__}{place}); this is a bug in docstokg;"
+        " please report it"
     )
 
 

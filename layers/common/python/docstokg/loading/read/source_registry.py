@@ -71,8 +71,8 @@ class SourceRegistry:
             self.postponed.append(file)
             raise Postponed
         return (
-            f"doc_id {document.doc_id!r} was loaded from another folder, with other text:"
-            " --prefix NAME/ loads this one beside it, --replace-docs in its place"
+            f"doc_id {document.doc_id!r} was loaded from another folder with different text;"
+            " use --prefix NAME/ to keep both or --replace-docs to replace it"
         )
 
     def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
@@ -80,9 +80,9 @@ class SourceRegistry:
         if stored is None or stored.run_id == self._run_id:
             return None
         if not self._replace:
-            return "a document of this id is loaded already: send it with `replace`"
+            return "a document with this id is already loaded; set `replace` to overwrite it"
         seen = may_see(stored.acl, posted.groups)
-        return None if seen else "there is no document of this id that the sender may read"
+        return None if seen else "no document with this id is visible to the sender"
 
     def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
         """Stage the register record of a document."""
@@ -118,8 +118,8 @@ class SourceRegistry:
                 continue
             self._moved[root] = old
             said.append(
-                f"{folders[root]}: this folder was loaded from another place before: {same} of"
-                f" its {sizes[old]} documents are the same, and it takes their place"
+                f"{folders[root]}: replaces a folder loaded from another path; {same} of"
+                f" its {sizes[old]} documents are unchanged"
             )
         return said
 

@@ -22,7 +22,7 @@ LINES: tuple[Kind, ...] = ("chunks", "entities", "relations", "triples", "questi
 """Kinds of JSON lines files, by the prefix of their name."""
 
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-ODD_NAME = "its name is not UTF-8, or holds a control character"
+ODD_NAME = "the file name is not UTF-8 or contains a control character"
 FOLDERS = "folders"
 """Type under which unread folders are counted."""
 
@@ -127,10 +127,10 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
                         rejects.notes.append(f"{path}: the same file as {first.path}, read once")
             continue
         if not source.is_file():
-            raise LoadError(f"{source} is not there")
+            raise LoadError(f"{source} does not exist")
         kind = kind_of(source)
         if kind is None:
-            raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
+            raise LoadError(f"{source} has an unsupported format; expected {EXPECTED}")
         if NO_NAME.search(source.name):
             raise LoadError(f"{source.name!a}: {ODD_NAME}")
         if kind not in EVALUATION:
@@ -160,7 +160,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
     def unlisted(broken: OSError) -> None:
         path = Path(broken.filename)
         rejects.unlisted.add(source)
-        rejects.add_file(path, f"a folder that cannot be listed: {broken.strerror}", FOLDERS)
+        rejects.add_file(path, f"cannot list the folder: {broken.strerror}", FOLDERS)
 
     paths: list[Path] = []
     for folder, inner, names in os.walk(source, onerror=unlisted):
@@ -171,11 +171,11 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
         for link in (Path(folder, name) for name in inner if islink(Path(folder, name))):
             target, top = link.resolve(), source.resolve()
             if not target.is_relative_to(top):
-                rejects.add_file(link, "a link that leads out of the folder", FOLDERS)
+                rejects.add_file(link, "link to a target outside the folder", FOLDERS)
             elif is_passed_over(target.relative_to(top)):
-                rejects.add_file(link, "a link to a hidden folder", FOLDERS)
+                rejects.add_file(link, "link to a hidden folder", FOLDERS)
             else:
-                rejects.notes.append(f"{link}: a link to a folder that is read itself")
+                rejects.notes.append(f"{link}: link to a folder that is also read directly")
     return sorted(paths, key=lambda path: path.as_posix())
 
 
@@ -185,9 +185,9 @@ def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME
     elif not isfile(path):  # also if no system call accepts the path
-        reason = "a link that leads nowhere" if islink(path) else "no regular file"
+        reason = "broken link" if islink(path) else "not a regular file"
     elif not real.is_relative_to(source.resolve()):
-        reason = "a link that leads out of the folder"
+        reason = "link to a target outside the folder"
     elif kind is not None:
         return real
     elif skipped(PurePath(path.name)):

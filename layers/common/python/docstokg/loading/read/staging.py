@@ -91,7 +91,7 @@ class Staging:
         """Add a chunk once; raise `Rejected` if its id has other text."""
         for (known,) in self._rows("SELECT digest FROM chunk WHERE id = ?", chunk.id):
             if known != digest:
-                raise Rejected(f"id {chunk.id!r} is repeated with other text")
+                raise Rejected(f"id {chunk.id!r} is repeated with different text")
             return
         self._db.execute(
             "INSERT INTO chunk (id, doc_id, digest, payload, embedding, shard, part, line)"
@@ -152,7 +152,7 @@ class Staging:
         """Add an entity or its synonyms; raise `Rejected` if its name differs."""
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
-                raise Rejected(f"id {entity.id!r} is repeated with another name")
+                raise Rejected(f"id {entity.id!r} is repeated with a different name")
             entity = RawEntity(
                 id=entity.id,
                 name=stored.name,

@@ -26,7 +26,7 @@ class MentionLine(StrictContract):
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
         if (self.start is None) != (self.end is None):
-            raise ValueError("start and end come together")
+            raise ValueError("start and end must be set together")
         if self.start is None and not self.about:
             raise ValueError("start and end may be missing only when about is true")
         return self
@@ -60,11 +60,11 @@ class ChunkLine(Placed, Line):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if not self.text.strip():
-            raise ValueError("text: nothing but white space")
+            raise ValueError("text: only white space")
         for mention in self.mentions or ():
             if not (mention.start or 0) < (mention.end or 1) <= len(self.text):
                 raise ValueError(
-                    f"mentions: {mention.start}..{mention.end} is no stretch of the text"
+                    f"mentions: {mention.start}..{mention.end} is not a span of the text"
                 )
         if self.embedding is not None and not any(self.embedding):
             raise ValueError("embedding: all zero")

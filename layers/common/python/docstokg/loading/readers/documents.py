@@ -113,14 +113,14 @@ def _check_is_text(sample: bytes) -> None:
     """Raise `Rejected` for binary content."""
     controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
     if not sample.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
-        raise Rejected("its ending is that of no format that is read, and it is no text")
+        raise Rejected("unsupported file extension, and not a text file")
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
     """Read a posted document; the given id overrides its own."""
     documents = _documents(posted.raw, suffix, doc_id, converter, MAX_DOCUMENTS_BYTES)
     if len(documents) != 1:
-        raise Rejected(f"holds {len(documents)} documents: send each by itself")
+        raise Rejected(f"contains {len(documents)} documents; send each one separately")
     check_text([posted.metadata, posted.fields.get("title"), list(posted.fields.get("acl", ()))])
     check_depth(posted.metadata)
     return replace(
@@ -138,7 +138,9 @@ def _documents(
     made_by = converter.versions.get(suffix, "")
     plain = TERMINAL.sub(b"", raw) if suffix in COLOURED and b"\x1b" in raw else raw
     if not made_by and suffix not in SOURCE_TEXTS:
-        raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
+        raise Rejected(
+            f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'"
+        )
     try:
         if suffix in SOURCE_TEXTS:
             made = _text_document(plain, suffix, doc_id, converter)
@@ -215,7 +217,9 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     elif suffix in converter.versions:
         (outline,) = converter.convert(suffix, shown.encode())
     else:
-        raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
+        raise Rejected(
+            f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'"
+        )
     blocks = _filled(shown, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id", doc_id),

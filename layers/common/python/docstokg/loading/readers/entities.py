@@ -29,7 +29,7 @@ class EntityLine(Line):
     @classmethod
     def _curie(cls, value: str) -> str:
         if not is_curie(value):
-            raise ValueError(f"{value!r} is no CURIE such as HP:0001250")
+            raise ValueError(f"{value!r} is not a CURIE such as HP:0001250")
         return value
 
 

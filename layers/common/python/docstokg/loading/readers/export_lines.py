@@ -66,7 +66,7 @@ class ChunkRow(Placed):
         end = 0
         for start, stop in self.sentences:
             if not end <= start < stop <= len(self.text):
-                raise ValueError("sentences: no stretches of the text, in order")
+                raise ValueError("sentences: not ordered spans of the text")
             end = stop
         return self
 

@@ -54,7 +54,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as broken:
         raise Rejected(f"not JSON: {broken.msg} at column {broken.colno}") from broken
     except (ValueError, RecursionError) as broken:
-        raise Rejected("not JSON: a number is too long or the nesting too deep") from broken
+        raise Rejected("not JSON: nested too deeply, or a number is too long") from broken
     if not isinstance(value, dict):
         raise Rejected("not a JSON object")
     check_depth(value)
@@ -83,9 +83,9 @@ def check_text(value: object) -> None:
     """Raise `Rejected` for NUL and lone surrogates anywhere in a JSON value."""
     if isinstance(value, str):
         if "\x00" in value:
-            raise Rejected("a string holds the NUL character")
+            raise Rejected("a string contains the NUL character")
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise Rejected("a string holds a lone surrogate")
+            raise Rejected("a string contains a lone surrogate")
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key)

@@ -75,7 +75,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str | Rejected]]:
                 except UnicodeDecodeError:
                     yield number, Rejected("not UTF-8")
                     continue
-                yield number, Rejected("the line holds the NUL character") if "\0" in text else text
+                yield (
+                    number,
+                    Rejected("the line contains the NUL character") if "\0" in text else text,
+                )
     except OSError as broken:
         raise Unreadable(path, broken) from broken
 
@@ -132,7 +135,7 @@ def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, OboRecord]]
         if is_curie(target):
             yield number, RawRelation(source=identity, type=relation, target=target)
         else:
-            yield number, Rejected(f"{relation}: {target!r} is no CURIE")
+            yield number, Rejected(f"{relation}: {target!r} is not a CURIE")
 
 
 def _unescape(text: str) -> str:

@@ -22,7 +22,7 @@ class EvidenceLine(StrictContract):
     @model_validator(mode="after")
     def _whole_span(self) -> Self:
         if (self.start is None) != (self.end is None):
-            raise ValueError("start and end belong together")
+            raise ValueError("start and end must be set together")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError("start must come before end")
         return self

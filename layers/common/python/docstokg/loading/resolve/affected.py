@@ -28,8 +28,8 @@ from docstokg.loading.read.records import fingerprint, is_linked_here, same_stat
 from docstokg.loading.resolve.entity_resolver import stored_names
 
 UNREAD = (
-    "names that only replaced or removed texts contained are kept: the names of some stored"
-    " chunks are unknown, and the recogniser that finds them is not installed here"
+    "names that occur only in replaced or removed texts are kept: the names of some stored"
+    " chunks are unknown, and their recogniser is not installed here"
 )
 
 

@@ -66,8 +66,8 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
     open_run = info_before(index).open_run
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(
-            "another load has begun or ended since this run decided what to write: begin it again"
-            " under another run_id"
+            "another load started or ended after this run was resolved; start a new run"
+            " with another run_id"
         )
 
 
@@ -75,7 +75,7 @@ def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
     """Raise `Locked` early, so that the other run's tasks need not wait."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
-        raise Locked(f"the run {holder} is loading")
+        raise Locked(f"run {holder} is still loading")
 
 
 def _take(run: IngestRun, objects: ObjectStore) -> None:

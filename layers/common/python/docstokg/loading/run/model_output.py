@@ -75,6 +75,6 @@ class AbsentNames:
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Raise `Unavailable`."""
         raise Unavailable(
-            f"texts of earlier loads have to be read by {self.model!r}, which is not"
-            " installed here: load once with `docstokg load`"
+            f"chunks of earlier loads require the recogniser {self.model!r}, which is not"
+            " installed here; load once with `docstokg load`"
         )

@@ -106,15 +106,13 @@ class ResolvedRun:
         try:
             body = objects.get(run.key("resolved", RESOLVED))
         except KeyError as missing:
-            raise Unavailable(
-                "nothing is decided of this run yet: `resolve` comes first"
-            ) from missing
+            raise Unavailable("this run is not resolved yet; run `resolve` first") from missing
         with tempfile.NamedTemporaryFile(prefix="docstokg-resolve-", suffix=".sqlite") as file:
             try:
                 with gzip.GzipFile(fileobj=io.BytesIO(body)) as packed:
                     shutil.copyfileobj(packed, file, PIECE)
             except (OSError, EOFError, zlib.error) as broken:
-                raise WrongAnswer("what the run decided is cut short") from broken
+                raise WrongAnswer("the resolved plan of the run is truncated") from broken
             file.flush()
             # SQLite keeps the deleted file open until the staging is closed.
             self.staging = Staging(Path(file.name))
@@ -129,7 +127,7 @@ class ResolvedRun:
         head, model = self.head, self.head["context"]["model"]
         dense = stores.embedder if head["dense"] else None
         if head["dense"] and (dense is None or dense.model != model):
-            raise Unavailable(f"the run writes vectors of {model!r}: it is not here")
+            raise Unavailable(f"the run requires the encoder {model!r}, which is not installed")
         report = LoadReport(run_id=self._run.run_id)
         report.sparse_model, report.embedding_model = head["sparse"], model
         return Context(

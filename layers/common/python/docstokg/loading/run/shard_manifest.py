@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from docstokg.loading.run.rows import Part
 
-NOT_READ = "it was not read to its end: run the load again"
+NOT_READ = "not read completely; run the load again"
 
 
 class PartRef(NamedTuple):

@@ -59,7 +59,7 @@ class RunSources:
     def unread(self, inner: str) -> str:
         """Return the reason why an object is not read, or ""."""
         if self.run.posted:
-            return "" if inner in self.statements else "nothing was said of it when it was sent"
+            return "" if inner in self.statements else "sent without metadata"
         if NO_NAME.search(inner):
             return ODD_NAME
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))

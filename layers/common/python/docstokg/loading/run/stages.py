@@ -103,7 +103,7 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
         try:
             if task.crashed is not None:
                 error = task.crashed.get("Error", "a crash")
-                raise LoadError(f"reading it ended with {error}")
+                raise LoadError(f"reading failed with {error}")
             chunks += _read_object(sources, item, objects, readers, writer)
         except KeyError:  # deleted since it was listed, like its document
             continue
@@ -136,7 +136,7 @@ def _read_object(
         try:
             path.write_bytes(raw)
         except OSError as refused:
-            raise LoadError(f"its name cannot be a file's: {refused.strerror}") from refused
+            raise LoadError(f"invalid file name: {refused.strerror}") from refused
         here = replace(file, path=path)
         if file.kind != "document":
             return writer.add(inner, item.etag, rows_of(here, readers))
@@ -144,7 +144,7 @@ def _read_object(
             rows = list(rows_of(here, readers))
         except (ValueError, RecursionError, MemoryError, ArithmeticError, LookupError) as broken:
             # An unexpected error rejects one document, not its batch.
-            raise LoadError(f"it could not be read ({type(broken).__name__})") from broken
+            raise LoadError(f"could not be read ({type(broken).__name__})") from broken
         return writer.add(inner, item.etag, rows)
 
 
@@ -276,7 +276,9 @@ class _Resolution:
                 advance(1)
                 self.models = self.models or models
                 if models not in (None, self.models):
-                    raise LoadError("two models have read this run's chunks: begin it again")
+                    raise LoadError(
+                        "chunks of this run were encoded by two models; start a new run"
+                    )
         if self.models is None:
             return stores
         embedder = stores.embedder if self.models["dense"] is not None else None
@@ -291,9 +293,9 @@ class _Resolution:
         if {"dense", "names"} <= models.keys():
             return Shard.fetched(self.run, self.objects, shard).parts, models
         if shard not in self._lost:
-            raise Unavailable("some chunks were not encoded or read for names yet")
+            raise Unavailable("some chunks have not been encoded or searched for names yet")
         crash = json.loads(self.objects.get(self._lost[shard]))
-        reason = f"encoding its passages ended with {crash['Error']}: run the load again"
+        reason = f"encoding failed with {crash['Error']}; run the load again"
         parts: Sequence[Part] = ()
         with suppress(WrongAnswer):  # the content of a broken shard is unknown
             parts = Shard.fetched(self.run, self.objects, shard).parts
@@ -328,7 +330,7 @@ class _Resolution:
         root = self.sources.root
         if self.sources.prefix != self.run.sources:
             context.report.warnings.append(
-                f"only all of {self.run.sources} can be made the same: nothing is removed"
+                f"removal requires a load of all of {self.run.sources}; nothing is removed"
             )
             return []
         rejected = {(registry.root(root), inner) for inner in self.paths.values()}

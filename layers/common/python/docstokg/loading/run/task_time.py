@@ -39,6 +39,6 @@ class TaskTime:
     def _advance(self, steps: int) -> None:
         if self.is_over():
             raise LoadError(
-                "deciding who is named in these documents takes longer than one task of `resolve`"
-                " may: load them into several namespaces, or once with `docstokg load`"
+                "resolving the entities of these documents exceeds the time limit of one `resolve`"
+                " task; load them into several namespaces, or with `docstokg load`"
             )

@@ -41,7 +41,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
             for name, rows in _parts(stores, namespace).items():
                 counts[name] = _write(file, f"{name}.jsonl", rows)
             if not counts["chunks"] and not counts["entities"]:
-                raise LoadError(f"namespace {namespace!r} holds nothing")
+                raise LoadError(f"namespace {namespace!r} is empty")
             model, dimension = info.space_of(namespace)
             manifest = {
                 "format": FORMAT,
@@ -131,7 +131,7 @@ def _chunk_id(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:
     if uuid is None:
         return None
     if uuid not in chunk_ids:
-        raise LoadError("graph and index do not hold the same chunks: load again")
+        raise LoadError("graph and index contain different chunks; load again")
     return chunk_ids[uuid]
 
 

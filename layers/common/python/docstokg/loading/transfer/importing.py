@@ -92,7 +92,7 @@ class _Import:
         if (start is None) != (end is None) or (
             end is not None and not (start or 0) < end <= record.length
         ):
-            raise Rejected(f"{start}..{end} is no stretch of chunk {chunk_id!r}")
+            raise Rejected(f"{start}..{end} is not a span of chunk {chunk_id!r}")
         return chunk_uuid(self.namespace, chunk_id)
 
 
@@ -105,7 +105,7 @@ def manifest_of(path: Path) -> Manifest:
                 raise LoadError(f"{path}: its manifest is too large")
             manifest = Manifest.model_validate_json(file.read(MANIFEST))
     except (zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as no:
-        raise LoadError(f"{path} is no file that `docstokg export` wrote") from no
+        raise LoadError(f"{path} is not a file written by `docstokg export`") from no
     except OSError as broken:
         raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
     if manifest.format != FORMAT:
@@ -140,8 +140,8 @@ def load_export(
         others = _others(path, run)
         if others and not only:
             raise LoadError(
-                f"namespace {namespace!r} holds {len(others):,} chunks that {path.name} does not:"
-                " choose another with --namespace, or --replace-docs"
+                f"namespace {namespace!r} contains {len(others):,} chunks that {path.name} does"
+                " not; choose another namespace with --namespace, or use --replace-docs"
             )
         stores.index_writer.open_load(
             run.run_id,
@@ -181,10 +181,12 @@ def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
 def _check_names(file: zipfile.ZipFile, path: Path) -> None:
     entries = {MANIFEST, *(f"{name}.jsonl" for name in PARTS)}
     if sorted(entry.filename for entry in file.infolist()) != sorted(entries):
-        raise LoadError(f"{path} is no file that `docstokg export` wrote")
+        raise LoadError(f"{path} is not a file written by `docstokg export`")
     for entry in file.infolist():
         if entry.file_size > SQUEEZED * max(entry.compress_size, 1):
-            raise LoadError(f"{path}: {entry.filename} unpacks to more than a text can")
+            raise LoadError(
+                f"{path}: {entry.filename} unpacks to more than the maximum size of a text"
+            )
 
 
 def _others(path: Path, run: _Import) -> list[str]:
@@ -257,7 +259,7 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
     _check_dimension(run, row.vector)
     width = ((run.manifest.dimension or 0) + 1) // 2
     if row.sentence_vectors and len(row.sentence_vectors) != width * len(row.sentences):
-        raise Rejected("sentence_vectors: not one for each sentence")
+        raise Rejected("sentence_vectors: must be one per sentence")
     chunk = ChunkRecord(
         uuid=chunk_uuid(run.namespace, row.chunk_id),
         namespace=run.namespace,
@@ -315,7 +317,7 @@ def _mention(run: _Import, row: MentionRow) -> MentionRecord:
 
 def _check_dimension(run: _Import, vector: bytes | None) -> None:
     if vector is not None and len(vector) != 4 * (run.manifest.dimension or 0):
-        raise Rejected(f"vector: not of {run.manifest.dimension} numbers")
+        raise Rejected(f"vector: must have {run.manifest.dimension} numbers")
 
 
 _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]] = {

@@ -118,7 +118,7 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
         if edge.from_text and end is None:
             start, end = stating_sentence(chunk.text, edge.source, edge.target) or (None, None)
         if end is not None and end > len(chunk.text):
-            raise Rejected(f"evidence: {start}..{end} is no stretch of the chunk's text")
+            raise Rejected(f"evidence: {start}..{end} is not a span of the chunk's text")
         # A fact has the document and acl of its chunk.
         payload |= {"start": start, "end": end, "doc_id": chunk.doc_id, "acl": list(chunk.acl)}
     resolve = names.id_of_name if edge.from_text else names.resolve

@@ -66,7 +66,7 @@ def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
         try:
             held.enter_context(writer.hold(0))
         except Timeout:
-            with progress.stage("waiting for the load under way", None) as waited:
+            with progress.stage("waiting for another load to finish", None) as waited:
                 held.enter_context(writer.hold(WAIT_S, waited))
         yield
 
