@@ -77,7 +77,7 @@ def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(tmp_
     (tmp_path / "answers.jsonl").write_text('{"id": "3", "question": "why?"}\n')
     with pytest.raises(LoadError, match=r"answers\.jsonl:1"):
         read_answers(tmp_path, None)
-    with pytest.raises(LoadError, match="no question with a written answer"):
+    with pytest.raises(LoadError, match="no questions with reference answers"):
         read_answers(tmp_path / "absent", None)
 
 

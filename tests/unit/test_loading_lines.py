@@ -60,7 +60,7 @@ def test_a_chunk_keeps_what_it_says_and_unknown_keys_as_metadata():
         (b'{"id": "\\ud800"}', "lone surrogate"),
         (b'{"\\uDC00": 1}', "lone surrogate"),
         (b'{"a": [{"b": "\\udfff"}]}', "lone surrogate"),
-        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nesting too deep"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
         (b'{"a": ' + b"1" * 5000 + b"}", "number is too long"),
     ],
 )

@@ -168,7 +168,7 @@ def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
     content = place.digest()
     stages = place.stages(RUN, sync=True)
     stages.context = OVER
-    with pytest.raises(LoadError, match="several namespaces, or once with `docstokg load`"):
+    with pytest.raises(LoadError, match="several namespaces, or with `docstokg load`"):
         stages.call("resolve")
     assert place.digest() == content
     stages.context = Left(900)
