@@ -53,7 +53,7 @@ class Wiring:
         telemetry: Telemetry | None = None,
         made: Mapping[str, object] | None = None,
     ) -> None:
-        """Create an empty wiring; `made`: ports of a test or another composition, by factory name."""
+        """Create an empty wiring; `made`: ports of a test or other caller, by factory name."""
         self.settings = settings
         self.telemetry = telemetry or _telemetry(settings)
         self._made: dict[str, object] = dict(made or {})
