@@ -1,9 +1,13 @@
 """Records of a load's files, before names become entities."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 from docstokg.contracts.records import FoundName
 
@@ -116,8 +120,13 @@ class RawDocument:
 RawRecord = RawChunk | RawEntity | RawRelation | RawDocument
 
 
-CHUNK, ENTITY = TypeAdapter(RawChunk), TypeAdapter(RawEntity)
-ROW: TypeAdapter[tuple[int, RawRecord | str]] = TypeAdapter(
-    tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
-)
+ROW = tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
 """A line number from 1, with its record or reject reason, as JSON."""
+
+
+@cache
+def adapter(kind: Any) -> "TypeAdapter[Any]":
+    """Return the pydantic adapter of a record type or of ROW, built at the first use."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)

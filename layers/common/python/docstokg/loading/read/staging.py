@@ -10,14 +10,11 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter
-
 from docstokg.loading.read.raw_input import (
-    CHUNK,
-    ENTITY,
     RawChunk,
     RawEntity,
     RawRelation,
+    adapter,
 )
 from docstokg.loading.read.rejects import Rejected
 
@@ -331,16 +328,20 @@ class Staging:
 
 def _payload(record: RawChunk | RawEntity) -> str:
     """Return the fields without own columns as JSON."""
-    adapter: TypeAdapter[Any] = CHUNK if isinstance(record, RawChunk) else ENTITY
     own = {"id", "doc_id", "embedding"}
-    return adapter.dump_json(record, exclude=own, exclude_defaults=True).decode()
+    made = adapter(RawChunk if isinstance(record, RawChunk) else RawEntity).dump_json(
+        record, exclude=own, exclude_defaults=True
+    )
+    return made.decode()
 
 
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> RawChunk:
     own = {"id": identity, "doc_id": doc_id, "embedding": embedding}
-    return CHUNK.validate_python(json.loads(payload) | own)
+    chunk: RawChunk = adapter(RawChunk).validate_python(json.loads(payload) | own)
+    return chunk
 
 
 def _entity(identity: str, payload: str, embedding: bytes | None) -> RawEntity:
     own = {"id": identity, "embedding": embedding}
-    return ENTITY.validate_python(json.loads(payload) | own)
+    entity: RawEntity = adapter(RawEntity).validate_python(json.loads(payload) | own)
+    return entity

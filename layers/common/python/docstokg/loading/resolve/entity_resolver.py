@@ -8,7 +8,7 @@ from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
-from docstokg.loading.read.raw_input import ENTITY, RawEntity
+from docstokg.loading.read.raw_input import RawEntity, adapter
 
 
 @dataclass
@@ -69,7 +69,7 @@ class EntityResolver:
         made = iter(dense.embed(missing, None) if dense is not None else ())
         records = []
         for entity in entities:
-            fields = ENTITY.dump_python(entity, exclude={"embedding", "kind"})
+            fields = adapter(RawEntity).dump_python(entity, exclude={"embedding", "kind"})
             vector = entity.embedding or next(made, None)
             more = {"namespace": context.namespace, "listed": listed, "vector": vector}
             records.append(EntityRecord(**fields, **more))

@@ -10,7 +10,7 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestObject, IngestRun
 from docstokg.errors import WrongAnswer
-from docstokg.loading.read.raw_input import ROW, RawChunk, RawRecord
+from docstokg.loading.read.raw_input import ROW, RawChunk, RawRecord, adapter
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
 from docstokg.ports import ObjectStore, StoredObject
@@ -59,7 +59,7 @@ class ShardWriter:
         for line, record in rows:
             chunks += isinstance(record, RawChunk)
             value = str(record) if isinstance(record, Rejected) else record
-            text = ROW.dump_json((line, value)).decode()
+            text = adapter(ROW).dump_json((line, value)).decode()
             self._lines.append(text)
             self._size += len(text)
             if self._size >= SHARD_BYTES:
@@ -111,7 +111,7 @@ class Shard:
 
 def row_of(line: str) -> Row:
     """Parse a line of a shard."""
-    number, record = ROW.validate_json(line)
+    number, record = adapter(ROW).validate_json(line)
     return number, Rejected(record) if isinstance(record, str) else record
 
 
