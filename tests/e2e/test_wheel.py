@@ -135,7 +135,7 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
     asked = shell("docstokg", "ask", QUESTION)
     for done in (loaded, asked):
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stderr.count("`docstokg models` fetches them") == 1
+        assert done.stderr.count("`docstokg models` downloads them") == 1
     assert "steeped at 80 degrees [1]" in asked.stdout
 
 
