@@ -194,6 +194,21 @@ def test_two_sentences_linked_by_a_name_answer_a_question_over_two_hops() -> Non
     assert said(query, *same).count("[") == said(query, *unlinked).count("[") == 1
 
 
+def test_yearly_reports_are_no_pair() -> None:
+    years = (("2020", "190"), ("2021", "230"), ("2022", "245"))
+    blocks = [
+        block(
+            f"The company had {staff} employees at the end of the year. It owns one mill.",
+            0.6,
+            rank=rank,
+            name=f"Annual Report {year}",
+        )
+        for rank, (year, staff) in enumerate(years, 1)
+    ]
+    answer = said("How many employees did the company have in 2021?", *blocks)
+    assert answer.count("employees") == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [
