@@ -67,7 +67,7 @@ def test_a_process_that_is_killed_ends_the_load_with_its_reason(cache_dir: Path)
     for process in multiprocessing.active_children():
         process.kill()
         process.join()
-    with pytest.raises(Unavailable, match="has ended"):
+    with pytest.raises(Unavailable, match="a worker process of this load ended"):
         processes.run_batches(WEIGH, ["He died in Uppsala."])
     processes.close()
 
