@@ -8,6 +8,7 @@ from docstokg.contracts.check import Consistency
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
 from docstokg.domain.identity import is_own_id
+from docstokg.domain.text.words import fold
 from docstokg.errors import Misconfigured
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_consistency import check_consistency
@@ -70,6 +71,7 @@ class OntologyDomain:
             for alias in part.aliases
             if alias.entity_id in terms.keys() - named
             and alias.key not in named
+            and alias.key != fold(alias.entity_id)
             and not any(alias.key in key.strip() and f" {alias.key} " != key for key in keys)
         ]
 
