@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.adapters.conversion.convert_lines import TextMaker
 from docstokg.adapters.conversion.formats import convert
 from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
@@ -151,6 +152,7 @@ HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
     "data": (table("Anna | 31 | 35", "Ben | 52 | 49"), []),
     "birth years": (table("Anna | 1990 | 2001", "Ben | 1985 | 1999"), []),
     "facts": (table("Founded | 1990", "Seats | 240"), []),
+    "versions": (table("v6.12.0, v4.8.6 | Now tested", "v4.0.0 | Was added"), []),
     "marks": (table("Anna | A1 | B2", "Ben | C3 | A2"), []),
 }
 
@@ -184,6 +186,9 @@ def test_a_header_is_found_by_what_it_is_and_not_by_having_no_figures(name: str)
         ("12.50", "0.##", "12.5"),
         ("abc", "0.00", "abc"),
         ("1", "@", "1"),
+        ("0.00694444444444", "mm:ss", "10:00"),
+        ("1e400", "0.00", "1e400"),
+        ("NaN", "0%;-0%", "NaN"),
         ("1234567", '0,," M"', "1 M"),
         ("0", "#", "0"),
         ("1e400", "yyyy", "1e400"),
@@ -261,6 +266,30 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
         "Boats turn below it.",
     ]
     assert outline.metadata == {"page_furniture": ["Mill rules", "Page 1 of 5"]}
+
+
+def test_a_line_with_a_number_of_its_own_is_no_furniture() -> None:
+    pages = [
+        [
+            (60, 810, f"Invoice {n + 1} of 6"),
+            (60, 700, "Oats, delivered."),
+            (60, 30, f"Total {sum_} EUR"),
+        ]
+        for n, sum_ in enumerate((45, 45, 450, 12, 99, 7))
+    ]
+    found = lines(read(pages))
+    assert [line for line in found if line.startswith("Total")] == [
+        f"Total {sum_} EUR" for sum_ in (45, 45, 450, 12, 99, 7)
+    ]
+    assert [line for line in found if line.startswith("Invoice")] == ["Invoice 1 of 6"]
+
+
+def test_a_table_of_headers_only_is_not_lost() -> None:
+    maker = TextMaker()
+    maker.table(table("School | Fee", "Oak | 11 EUR"))
+    heads = [[Cell("Branch", head=True), Cell("Staff", head=True)]]
+    assert maker.table(heads, above=["School", "Fee"]) == []
+    assert maker.outline().text.split("\n\n")[-2].strip() == "Branch: Staff."
 
 
 def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:

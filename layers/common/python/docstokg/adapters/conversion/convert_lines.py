@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from docstokg.adapters.conversion.table_header import (
     LONGEST_LABEL,
+    MOST_HEADS,
     Cell,
     begins_a_table,
     column_names,
@@ -76,15 +77,14 @@ class TextMaker:
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
+        heads = heads if heads < len(filled) else 0  # a table of headers only is data
         names = column_names(filled[:heads])
         if above and filled and len(filled[0]) == len(above):
-            repeats = next((n for n in (1, 2, 3) if column_names(filled[:n]) == list(above)), 0)
+            sizes = range(1, MOST_HEADS + 1)
+            repeats = next((n for n in sizes if column_names(filled[:n]) == list(above)), 0)
             if repeats or not begins_a_table(filled):
                 names, heads = list(above), repeats
-        elif heads == len(filled):
-            names = []
-        body = filled[heads:] if names else filled
-        for row in body:
+        for row in filled[heads:]:
             cells = [(at, cell) for at, cell in enumerate(row) if cell.text and cell.columns]
             between = "; " if names else ": " if len(row) == 2 else " | "
             parts = [

@@ -49,9 +49,7 @@ class Words:
         if element.tag == "sym":
             return self._symbol(element.get("char", ""))
         if element.tag == "r" and _is_on(element.find("rPr/vanish")):
-            self.left_out["hidden texts"] += any(
-                is_visible(t.text or "") for t in element.iter("t")
-            )
+            self.left_out["hidden texts"] += _has_text(element)
             return ""
         return "".join(self.of(part) for part in element if part.tag not in _NO_WORDS)
 
@@ -270,7 +268,7 @@ def cell_of(cell: Element, words: Words, head: bool) -> Cell:
 
 
 def _has_text(part: Element) -> bool:
-    return any(is_visible(one.text or "") for one in part.iter() if one.tag in ("t", "text"))
+    return any(is_visible(one.text or "") for one in part.iter() if one.tag in ("t", "text", "v"))
 
 
 def _is_on(element: Element | None, name: str = "val") -> bool:

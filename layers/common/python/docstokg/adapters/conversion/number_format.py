@@ -31,16 +31,19 @@ def shown(value: str, code: str, epoch: datetime.datetime) -> str:
     `epoch`: day 0 of the workbook. Dates are ISO 8601 in every format.
     """
     try:
-        number = Decimal(value)
-    except ArithmeticError:
+        return _shown(Decimal(value), value, code, epoch)
+    except (ArithmeticError, ValueError):  # not a number, or one that no format can show
         return value
+
+
+def _shown(number: Decimal, value: str, code: str, epoch: datetime.datetime) -> str:
     parts = _SECTION.findall(code)
     section = parts[1] if number < 0 and len(parts) > 1 else parts[0] if parts else ""
     if elapsed := _ELAPSED.search(section):
         return _elapsed(number, elapsed[1][0].lower(), section)
     plain = _TOKEN.sub("", section).lower()
     if re.search(r"[ymdhs]", plain) and "general" not in plain:
-        return _moment(number, plain, epoch) or value
+        return _moment(number, plain, epoch)
     written = _written(abs(number) if len(parts) > 1 else number, section)
     return f"{float(value):.15g}" if written is None else written
 
@@ -58,16 +61,13 @@ def _elapsed(number: Decimal, unit: str, section: str) -> str:
 
 
 def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
-    """Return date, time or both; "" if out of range."""
-    try:
-        moment = epoch + datetime.timedelta(seconds=round(float(number) * 86400))
-    except OverflowError:
-        return ""
-    time = "%H:%M:%S" if "s" in code else "%H:%M"
-    if not re.search(r"[yd]", code) and "h" in code:
-        return moment.strftime(time)
-    whole = "h" not in code and moment.time() == datetime.time()
-    return moment.strftime("%Y-%m-%d" if whole or "h" not in code else f"%Y-%m-%d {time}")
+    """Return date, time or both; raise `OverflowError` if out of range."""
+    moment = epoch + datetime.timedelta(seconds=round(float(number) * 86400))
+    hours, seconds = "h" in code, "s" in code
+    parts = [] if (hours or seconds) and not re.search(r"[yd]", code) else ["%Y-%m-%d"]
+    if hours or seconds:
+        parts.append(":".join(("%H",) * hours + ("%M",) + ("%S",) * seconds))
+    return moment.strftime(" ".join(parts))
 
 
 def _written(number: Decimal, section: str) -> str | None:

@@ -1,8 +1,8 @@
 """Text flow over PDF pages: paragraphs, headers and footers, split sentences."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from docstokg.adapters.conversion.convert_lines import GOES_ON
@@ -26,12 +26,12 @@ SAME_PLACE = 60
 LONGEST_REST = 80
 """Maximum words moved to the page where their sentence begins."""
 
-_NUMBER = re.compile(r"\d+|\b[ivxlc]{1,7}\b")
+_NUMBER = re.compile(r"(?<!\d)\d{1,6}(?!\d)")
 _END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\Z")
 
 Line = Sequence[Word]
 Mark = tuple[str, bool]
-"""A line's text without numbers, and whether it is at the top."""
+"""A line's text, or its text with a number relative to the page's, and whether it is at the top."""
 
 
 @dataclass
@@ -77,27 +77,28 @@ def _begins(above: Sequence[Line], line: Line) -> bool:
 
 
 class Furniture:
-    """Headers, footers and page numbers: lines repeated at the same place."""
+    """Headers, footers and page numbers: lines repeated at the same place.
 
-    def __init__(self, pages: Iterable[PageParts]) -> None:
-        sample = list(pages)
-        found = Counter(mark for page in sample for mark in {*_marks(page)})
-        places: dict[Mark, list[int]] = {}
-        for page in sample:
-            for mark, line in _marks(page).items():
-                places.setdefault(mark, []).append(line[0].box[1])
+    Repeated lines are equal, or equal but for one number that counts the pages: a line with
+    another number, such as a total, is content.
+    """
+
+    def __init__(self, pages: Collection[PageParts]) -> None:
+        places: dict[Mark, list[int]] = defaultdict(list)
+        for page in pages:
+            for mark, line in _marks(page):
+                places[mark].append(line[0].box[1])
         self._marks = {
             mark
-            for mark, times in found.items()
-            if times >= max(FEWEST, SHARE * len(sample))
-            and max(places[mark]) - min(places[mark]) <= SAME_PLACE
+            for mark, tops in places.items()
+            if len(tops) >= max(FEWEST, SHARE * len(pages)) and max(tops) - min(tops) <= SAME_PLACE
         }
         self._kept: set[Mark] = set()
         self.texts: list[str] = []
 
     def remove(self, page: PageParts) -> None:
         """Remove repeated lines; each one's first occurrence moves to the page's end."""
-        repeated = {id(line): mark for mark, line in _marks(page).items() if mark in self._marks}
+        repeated = {id(line): mark for mark, line in _marks(page) if mark in self._marks}
         if not repeated:
             return
         parts: list[Table | list[Line]] = []
@@ -116,16 +117,18 @@ class Furniture:
         page.parts = [*parts, *([line] for line in kept)]
 
 
-def _marks(page: PageParts) -> dict[Mark, Line]:
-    """Map the marks of lines in the margins to the lines."""
+def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
+    """Yield the lines in the margins, each with all its marks."""
     top, bottom = page.height * MARGIN, page.height * (1 - MARGIN)
-    return {
-        (_NUMBER.sub("#", " ".join(word.text for word in line)), line[0].box[3] < top): line
-        for part in page.parts
-        if not isinstance(part, Table)
-        for line in part
-        if line[0].box[3] < top or line[0].box[1] > bottom
-    }
+    for part in page.parts:
+        for line in () if isinstance(part, Table) else part:
+            is_top = line[0].box[3] < top
+            if is_top or line[0].box[1] > bottom:
+                text = " ".join(word.text for word in line)
+                yield (text, is_top), line
+                for number in _NUMBER.finditer(text):
+                    relative = f"#{int(number[0]) - page.number}"
+                    yield (text[: number.start()] + relative + text[number.end() :], is_top), line
 
 
 def move_rest(page: PageParts, following: PageParts) -> None:

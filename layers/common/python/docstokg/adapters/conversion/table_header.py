@@ -135,7 +135,8 @@ def _kind(text: str) -> str:
 
 
 def _figure(text: str) -> bool:
-    return _kind(text) != "words"
+    """Return whether a text is a figure or begins like a code, such as "v6.12.0, v4.8.6"."""
+    return _kind(text) != "words" or any(character.isdigit() for character in text[:2])
 
 
 def _amounts(texts: Sequence[str]) -> bool:
