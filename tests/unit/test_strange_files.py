@@ -149,10 +149,12 @@ def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "closed.md").write_text("---\ntitle: A: b\nacl: [staff]\n---\nSecret.\n")
+    (folder / "flow.md").write_text("---\n{title: A: b, 'acl': [staff]}\n---\nSecret, too.\n")
     (folder / "rule.md").write_text(f"---\n\nThis begins with a rule. {GOOD}\n\n---\n\nEnd.\n")
     loaded = Loaded(folder)
-    (reject,) = loaded.rejects.first
-    assert reject.file.endswith("closed.md") and "has an acl: correct it" in reject.reason
+    rejects = {Path(one.file).name: one.reason for one in loaded.rejects.first}
+    assert rejects.keys() == {"closed.md", "flow.md"}
+    assert all("has an acl: correct it" in reason for reason in rejects.values())
     assert any("begins with a rule" in text and GOOD in text for text in loaded.texts.values())
     assert not any("Secret" in text for text in loaded.texts.values())
 

@@ -16,7 +16,7 @@ LONGEST = 65_536
 _FRONT = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)(?:^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
-_ACL = re.compile(r"^[ \t]*[\"']?acl[\"']?[ \t]*:", re.MULTILINE)
+_ACL = re.compile(r"\bacl[\"']?\s*:")
 _KEY = re.compile(r"[\w-]+:")
 _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
