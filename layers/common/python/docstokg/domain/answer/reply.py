@@ -43,16 +43,14 @@ _ENDED: Final = re.compile(
 )
 _MARKER: Final = re.compile(r"\[\d{1,4}\]")
 _LINK: Final = re.compile(
-    r"!?\[(?P<words>[^\[\]\n]{0,300}+)\]\((?P<url>[^()\s]{0,2000}+)[^()\n]{0,300}+\)"
+    r"!?\[(?P<words>[^\[\]\n]{0,1000}+)\]"
+    r"\(\s{0,9}<?(?P<url>(?:[^()\s]|\([^()\s]{0,1000}+\))*+)[^()\n]{0,1000}+\)"
 )
 _ADDRESS: Final = re.compile(
     r"(?:\b(?:https?|ftp)://|\bwww\.|\b(?:mailto|data|javascript):)[^\s<>\[\]()\"']{1,2000}"
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
 )
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
-_TARGET: Final = re.compile(
-    r"!?\[([^\[\]\n]{0,1000}+)\]\(\s{0,9}<?((?:[^()\s]|\([^()\s]{0,1000}+\))*+)[^()\n]{0,1000}+\)"
-)
 _TAG_START: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _REFERENCE: Final = re.compile(
     r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE
@@ -147,7 +145,7 @@ def inert(text: str) -> str:
     """
 
     def plain(part: str) -> str:
-        part = _TARGET.sub(lambda link: link[0] if _is_safe(link[2]) else link[1], part)
+        part = _LINK.sub(lambda link: link[0] if _is_safe(link["url"]) else link["words"], part)
         part = _REFERENCE.sub(lambda one: one[0] if _is_safe(one[1]) else "", part)
         return _TAG_START.sub("&lt;", part)
 
