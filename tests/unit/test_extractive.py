@@ -195,25 +195,19 @@ def test_two_sentences_linked_by_a_name_answer_a_question_over_two_hops() -> Non
     assert said(query, *same).count("[") == said(query, *unlinked).count("[") == 1
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        # The name is in both titles only; the sentences differ in a value only.
-        ("The company expects 270 employees next year.", "The mill had 230 staff in 2021."),
-        ("Elm Works had 190 employees in 2021.", "Elm Works had 230 employees in the year 2021."),
-    ],
-)
-def test_yearly_reports_are_no_pair(texts: tuple[str, str]) -> None:
-    blocks = [
-        block(text, 0.6, rank=rank, name=f"{rank}.md").model_copy(
-            update={"subject": f"Annual Report {2019 + rank}"}
-        )
-        for rank, text in enumerate(texts, 1)
-    ]
+def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
+    texts = (
+        "Elm Works had 190 employees in 2021.",
+        "Elm Works had 230 employees in the year 2021.",
+    )
+    blocks = [block(text, 0.6, rank=rank, name=f"{rank}.md") for rank, text in enumerate(texts, 1)]
     query = "How many employees did the company have at the end of the year 2021?"
     found = candidates(query, blocks)
     assert len(found) == 2
-    assert pairs(query, found, [1.0] * len(found)) == []
+    assert pairs(query, found, [1.0, 1.0]) == []
+    # Both are a pair where they state different things.
+    other = block("Elm Works closed at the end of the year.", 0.6, rank=2, name="2.md")
+    assert pairs(query, candidates(query, [blocks[0], other]), [1.0, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -222,6 +216,7 @@ def test_yearly_reports_are_no_pair(texts: tuple[str, str]) -> None:
         'The miller said: "Grind no more meal today!"',
         "He wrote (in a letter of 1901) that \u201cthe mill is old.\u201d",
         "Kiln: Elm A; Peak: 70 K.",
+        "The mill grinds oats<br>each day.",
         "Cranes stand by [the water](https://a.b/c) [2] all day!",
     ],
 )

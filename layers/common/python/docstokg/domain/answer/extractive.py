@@ -17,7 +17,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.parts import LONGEST
-from docstokg.domain.answer.reader_features import Candidate, candidates, folded
+from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
@@ -30,7 +30,6 @@ READ: Final = 8
 FURTHER: Final = 2
 """Maximum number of additional passages cited for the same statement."""
 
-SAME: Final = 0.6
 PREFERRED: Final = 0.5
 
 _FAR: Final = 3.0
@@ -44,6 +43,7 @@ _ENGLISH: Final = re.compile(
 )
 # A capitalised word inside a sentence, or a word with a digit.
 _NAME: Final = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
+_LINE_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _STOPS: Final = ".!?\u2026\u3002;, |"
 _ENDS: Final = (".", "!", "?", "\u2026", "\u3002")
 _CLOSERS: Final = "\"'\u201d\u2019\u00bb)"
@@ -145,11 +145,7 @@ def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
     return [
         place
         for place, one in enumerate(found)
-        if one is own
-        or (
-            2 * len(own.words & one.words) >= SAME * (len(own.words) + len(one.words)) > 0
-            and values(own.unit.shown) == values(one.unit.shown)
-        )
+        if one is own or (alike(own, one) and values(own.unit.shown) == values(one.unit.shown))
     ]
 
 
@@ -243,7 +239,9 @@ def _marked(sentence: str, markers: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a quotation without links and without brackets that would parse as markers."""
-    text = LINK.sub(r"\1", " ".join(text.split())).strip("|>#\u2022 ")
+    text = LINK.sub(
+        r"\1", " ".join(outside_code(text, lambda part: _LINE_BREAK.sub(" ", part)).split())
+    ).strip("|>#\u2022 ")
     if text.count("`") % 2:
         text = text.replace("`", "'")
     return outside_code(text, lambda part: _BRACKETED.sub(r"(\1)", strip_markers(part)))

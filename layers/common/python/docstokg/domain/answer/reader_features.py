@@ -14,6 +14,7 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
 # `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
+SAME: Final = 0.6
 _ID_COLON: Final = re.compile(r"(?<=[^\W\d_]):(?=\d)")
 # A capital A that is not an article: after a word ("Model A"), or without a following noun.
 _NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
@@ -88,6 +89,11 @@ def folded(text: str) -> str:
 def stems(text: str) -> tuple[str, ...]:
     """Return `content_stems(text)`, with a capital A that is not an article and ids as words."""
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
+
+
+def alike(one: Candidate, other: Candidate) -> bool:
+    """Return whether the Dice coefficient of two candidates' stems is at least SAME."""
+    return 2 * len(one.words & other.words) >= SAME * (len(one.words) + len(other.words)) > 0
 
 
 def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from docstokg.domain.answer.reader_features import Candidate, rarities, stems
+from docstokg.domain.answer.reader_features import Candidate, alike, rarities, stems
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.words import fold
-
-ALIKE = 0.6
-"""As for sentences that state the same in `extractive`."""
 
 
 class Pair(NamedTuple):
@@ -29,7 +26,8 @@ class Pair(NamedTuple):
 def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return the pairs from two documents that share a name which is not in the question.
 
-    The first candidate contains a word of the question, the second another one.
+    The first candidate contains a word of the question, the second another one. Two that differ in
+    a value at most are no pair, because neither is about the other.
     """
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
@@ -41,7 +39,7 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
     made = []
     for (first, second), bridge in _bridges(query, found).items():
         one, other = found[first], found[second]
-        if one.asked and other.asked.keys() - one.asked.keys() and not _alike(one, other):
+        if one.asked and other.asked.keys() - one.asked.keys() and not alike(one, other):
             covered = sum({**one.asked, **other.asked}.values())
             signs = {
                 "covered": covered / total,
@@ -53,24 +51,12 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
     return made
 
 
-def _alike(one: Candidate, other: Candidate) -> bool:
-    """Return whether two sentences differ in a value at most, so that one is not about the other.
-
-    The Dice coefficient of their words is at least ALIKE.
-    """
-    own, theirs = one.words, other.words
-    return 2 * len(own & theirs) >= ALIKE * (len(own) + len(theirs)) > 0
-
-
 def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
     """Map pairs of candidates from two documents to the rarity of their rarest shared name."""
     known = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
-    stated: set[tuple[str, int]] = set()
     for place, one in enumerate(found):
-        own = _names(one.unit.shown)
-        stated |= {(name, place) for name in own}
-        for name in own | _names(one.block.subject):
+        for name in _names(one):
             if f" {name} " not in known:
                 sharing.setdefault(name, []).append(place)
     rarity = rarities([one.words.union(stems(one.block.subject)) for one in found])
@@ -79,11 +65,11 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
         bridge = sum(rarity.get(stem, 0.0) for stem in stems(name))
         for pair in permutations(places, 2):
             documents = {found[place].block.document_name for place in pair}
-            # A name of two titles only, as of yearly reports, links nothing.
-            if len(documents) > 1 and any((name, place) in stated for place in pair):
+            if len(documents) > 1:
                 bridges[pair] = max(bridge, bridges.get(pair, 0.0))
     return bridges
 
 
-def _names(text: str) -> frozenset[str]:
+def _names(one: Candidate) -> frozenset[str]:
+    text = f"{one.block.subject}. {one.unit.shown}"
     return frozenset(folded for name in capitalised_names(text) if len(folded := fold(name)) > 2)
