@@ -48,7 +48,7 @@ class PageParts:
 def parts_of(
     lines: Sequence[Line], level: list[Box], upright: list[Box]
 ) -> Iterator[Table | list[Line]]:
-    """Yield paragraphs and tables by their first words."""
+    """Yield a page's paragraphs and tables, ordered by their first words."""
     words = [word for line in lines for word in line]
     first = {min(table.words): table for table in tables_of(words, level, upright)}
     inside = frozenset(at for table in first.values() for at in table.words)
@@ -132,7 +132,11 @@ def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
 
 
 def move_rest(page: PageParts, following: PageParts) -> None:
-    """Move the rest of a sentence from the following page to `page`."""
+    """Move the end of an unfinished sentence from the top of the following page to `page.rest`.
+
+    Nothing moves if `page` ends with a stop or a table, if the following page does not begin with a
+    lower-case letter, or if the end is longer than LONGEST_REST words.
+    """
     if not page.parts or not following.parts:
         return
     last, first = page.parts[-1], following.parts[0]
