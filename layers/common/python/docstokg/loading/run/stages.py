@@ -137,15 +137,8 @@ def _read_object(
             path.write_bytes(raw)
         except OSError as refused:
             raise LoadError(f"invalid file name: {refused.strerror}") from refused
-        here = replace(file, path=path)
-        if file.kind != "document":
-            return writer.add(inner, item.etag, rows_of(here, readers))
-        try:
-            rows = list(rows_of(here, readers))
-        except (ValueError, RecursionError, MemoryError, ArithmeticError, LookupError) as broken:
-            # An unexpected error rejects one document, not its batch.
-            raise LoadError(f"could not be read ({type(broken).__name__})") from broken
-        return writer.add(inner, item.etag, rows)
+        rows = rows_of(replace(file, path=path), readers)
+        return writer.add(inner, item.etag, list(rows) if file.kind == "document" else rows)
 
 
 def encode(
