@@ -10,8 +10,11 @@ from docstokg.errors import Timeout
 def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> Answer:
     """Return the result of `call` or raise its error; raise `Timeout` if it takes too long.
 
-    After a timeout its daemon thread runs until the vendor's own limit. `whom`: name for the error.
+    After a timeout its daemon thread runs until the vendor's own limit; without time nothing
+    starts. `whom`: name for the error.
     """
+    if timeout_s <= 0:
+        raise Timeout(f"no time is left for {whom}")
     outcome: Future[Answer] = Future()
 
     def run() -> None:
@@ -21,6 +24,6 @@ def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> A
             outcome.set_exception(exc)
 
     threading.Thread(target=run, name=f"call {whom}", daemon=True).start()
-    if not wait((outcome,), max(0.0, timeout_s)).done:
+    if not wait((outcome,), timeout_s).done:
         raise Timeout(f"{whom} did not answer in {timeout_s:.2f} s")
     return outcome.result()
