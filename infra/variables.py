@@ -49,10 +49,11 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "check": frozenset({"max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
     "synthesize": BY_USE["verifier"],
-    "respond": frozenset({"domains"}),
+    "respond": frozenset({"domains", "public_url"}),
     "stream": frozenset({"domains", "max_timeout_s"}),
     # To choose a default model without a key.
-    "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s"}) | BY_USE["model"],
+    "mcp": frozenset({"feature_traversal_tool", "kg_enabled", "max_timeout_s", "public_url"})
+    | BY_USE["model"],
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
     "ingest_resolve": frozenset({"names", "sparse"}),

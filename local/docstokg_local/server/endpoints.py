@@ -136,6 +136,8 @@ class Endpoints:
 
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)
+                if name == "mcp":
+                    envelope = envelope.model_copy(update={"headers": dict(request.headers)})
                 return run(envelope, state.arrived, gone)
 
             admission = self._remote if asked.remote else self._local

@@ -105,7 +105,10 @@ class UrlCitation(Contract):
     """end of the marker in the answer, exclusive"""
     title: str
     """title or name of the document"""
-    url: str = Field(description="URI of the source, or `urn:uuid:` and the uuid of the passage")
+    url: str = Field(
+        description="address of the passage on the page (DOCSTOKG_PUBLIC_URL), else URI of the "
+        "source, else `urn:uuid:` and the uuid of the passage"
+    )
     rank: int
     """citation number"""
     uuid: str

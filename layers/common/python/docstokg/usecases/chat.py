@@ -31,6 +31,7 @@ from docstokg.contracts.request import (
 )
 from docstokg.contracts.response import Citation, FieldProblem, Problem, RAGResponse
 from docstokg.usecases.intake import parse
+from docstokg.usecases.links import is_web, passage_link
 from docstokg.usecases.problems import PROBLEM_TYPE
 
 DEFAULT_TOKENS = 512
@@ -145,11 +146,15 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
     return _sent(listed.model_dump_json())
 
 
-def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
-    """Convert a pipeline reply to a completion, an event stream or an error."""
+def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int, public_url: str) -> Reply:
+    """Convert a pipeline reply to a completion, an event stream or an error.
+
+    `public_url`: address of the page to which citations link, or "".
+    """
     if reply.statusCode != 200:
         return error_reply(reply)
-    completion = _completion(RAGResponse.model_validate_json(reply.body), chat, started_ms)
+    response = RAGResponse.model_validate_json(reply.body)
+    completion = _completion(response, chat, started_ms, public_url)
     if not chat.stream:
         return _sent(completion.model_dump_json())
     event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
@@ -179,14 +184,17 @@ def error_reply(reply: Reply) -> Reply:
     return Reply(statusCode=reply.statusCode, body=body, headers=headers)
 
 
-def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatCompletion:
+def _completion(
+    response: RAGResponse, chat: ChatPlan, started_ms: int, public_url: str
+) -> ChatCompletion:
     meta, diagnostics = response.metadata, response.diagnostics
     # Without an answer, the warnings are shown, so that the chat bubble is not empty.
     content = response.answer or " ".join(response.warnings)
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None
     prompt_tokens, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
-    message = AnswerMessage(content=content, annotations=_annotations(content, cited))
+    urls = {one.rank: _url(one, meta.namespace, public_url) for one in cited}
+    message = AnswerMessage(content=content, annotations=_annotations(content, cited, urls))
     return ChatCompletion(
         id=f"chatcmpl-{meta.request_id}",
         created=started_ms // 1000,
@@ -212,24 +220,35 @@ def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatC
     )
 
 
-def _annotations(content: str, cited: tuple[Citation, ...]) -> tuple[Annotation, ...]:
+def _url(citation: Citation, namespace: str, public_url: str) -> str:
+    """Return the address of a passage on the page, else of its source, else a name."""
+    if public_url:
+        span = (citation.char_start, citation.char_end)
+        where = citation.namespace or namespace
+        return passage_link(public_url, where, citation.doc_id, citation.uuid, span)
+    return str(citation.uri) if is_web(citation.uri) else f"urn:uuid:{citation.uuid}"
+
+
+def _annotations(
+    content: str, cited: tuple[Citation, ...], urls: Mapping[int, str]
+) -> tuple[Annotation, ...]:
     by_rank = {citation.rank: citation for citation in cited}
     annotations = []
     for marker in _MARKER.finditer(content):
         citation = by_rank.get(int(marker[1]))
         if citation is not None:
-            annotations.append(Annotation(url_citation=_url_citation(citation, marker.span())))
+            url = urls[citation.rank]
+            annotations.append(Annotation(url_citation=_url_citation(citation, url, marker.span())))
     return tuple(annotations)
 
 
-def _url_citation(citation: Citation, span: tuple[int, int]) -> UrlCitation:
+def _url_citation(citation: Citation, url: str, span: tuple[int, int]) -> UrlCitation:
     place = citation.document_name or citation.doc_id
-    web = citation.uri is not None and citation.uri.startswith(("http://", "https://"))
     return UrlCitation(
         start_index=span[0],
         end_index=span[1],
         title=f"{place}, {citation.section}" if citation.section else place,
-        url=str(citation.uri) if web else f"urn:uuid:{citation.uuid}",
+        url=url,
         rank=citation.rank,
         uuid=citation.uuid,
         doc_id=citation.doc_id,
