@@ -64,7 +64,7 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """uvicorn's connection with limits: connections, header size, unread bodies per address.
 
-    uvicorn's parser bounds headers that arrive in parts; headers in one packet are counted here.
+    uvicorn bounds only headers that arrive in parts.
     """
 
     unread: ClassVar[Counter[str]] = Counter()
@@ -93,7 +93,6 @@ class Connection(H11Protocol):
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
     async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, counted as unread until its body is complete or it has ended."""
         left = int(any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"]))
         self.unread[address] += left
 
@@ -214,9 +213,9 @@ def announce(listener: socket.socket) -> None:
 
 
 class SharedPort(socket.socket):
-    """A bound port for which every worker process opens its own socket.
+    """A bound port for which every worker opens its own socket.
 
-    With a shared socket, one worker would accept most simultaneous connections.
+    With a shared socket, one worker would accept most connections.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
