@@ -1,6 +1,6 @@
 """Entry point of the page in AWS: static files, without clients or credentials.
 
-`SIGN_IN` is its only variable, public and not a product setting, because this bundle has no layer.
+`SIGN_IN` is its only variable, because this bundle has no layer.
 """
 
 import json

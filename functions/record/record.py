@@ -20,8 +20,7 @@ def record(
 ) -> dict[str, list[dict[str, str]]]:
     """Write a batch of SQS records; return the failed ones as `batchItemFailures`.
 
-    If the store rejects the batch permanently, messages are written one by one, so that a bad one
-    does not block the others.
+    If the store rejects the batch permanently, messages are written one by one.
     """
     failed: list[str] = []
     messages: dict[str, TraceMessage] = {}

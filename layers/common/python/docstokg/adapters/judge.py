@@ -1,4 +1,4 @@
-"""Language model as a verifier: one call for all claims, a quotation per decision."""
+"""Language model as a verifier: one call for all claims."""
 
 from collections.abc import Callable, Sequence
 

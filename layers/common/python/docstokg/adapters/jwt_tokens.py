@@ -76,10 +76,7 @@ class JwksTokens:
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Return a list claim, () if absent, None if it is neither a string nor a list of strings.
-
-    A string is split at spaces, as the claim `scope`.
-    """
+    """Return a list claim, () if absent, None if it is neither a string nor a list of strings."""
     value = claims.get(claim, [])
     if isinstance(value, str):
         return tuple(value.split())

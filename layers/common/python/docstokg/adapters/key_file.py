@@ -1,4 +1,4 @@
-"""Secret key shared by the processes of a machine, created on first use."""
+"""Secret key shared by the processes of a machine."""
 
 import os
 import secrets

@@ -1,7 +1,6 @@
 """Feature flags from the AppConfig agent, changed without a deployment.
 
-The agent, an extension on loopback, caches the flags: a read takes about a millisecond and works
-while AppConfig is down.
+The agent, an extension on loopback, caches the flags.
 """
 
 import http.client

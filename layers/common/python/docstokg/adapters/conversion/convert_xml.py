@@ -26,7 +26,6 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _walk(element: Element, maker: TextMaker, depth: int) -> None:
-    """Write an element as paragraph, record or nested parts."""
     anchor = element.get("id", "")
     if element.tag in HEADINGS and len(element) == 0:
         words = one_line(element.text or "")
@@ -49,7 +48,6 @@ def _is_prose(element: Element) -> bool:
 
 
 def _line(element: Element) -> str:
-    """Return `name: value`, preceded by the attributes."""
     values = [f"{key}={value}" for key, value in element.attrib.items() if value.strip()]
     text = one_line(element.text or "") if len(element) == 0 else ""
     told = [one_line(", ".join(values)), text]

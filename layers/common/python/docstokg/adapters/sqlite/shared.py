@@ -1,6 +1,6 @@
 """Counts per caller, shared by the processes of one server.
 
-The SQLite file lives as long as the server; without it, processes count separately.
+Without the SQLite file, processes count separately.
 """
 
 import time
