@@ -58,7 +58,6 @@ def cautions(environment: Environment) -> list[str]:
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield every string below `value` with its path."""
     if isinstance(value, str):
         yield path, value
     elif is_dataclass(value):

@@ -136,7 +136,6 @@ def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
 def _softmax(
     names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
 ) -> dict[str, float]:
-    """Maximise the log of the expected worth of a softmax per question."""
     used = [
         [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
     ]

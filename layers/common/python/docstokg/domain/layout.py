@@ -1,4 +1,4 @@
-"""Page layout: positions of a chunk's words, packed for storage and expanded to citation boxes."""
+"""Page layout: packed positions of a chunk's words, expanded to citation boxes."""
 
 import base64
 import zlib

@@ -80,7 +80,7 @@ class OntologyDomain:
 
 
 class Together:
-    """Several domains combined: all seeds, filters and findings, in configured order.
+    """Several domains combined, in configured order.
 
     For the same filter key, the earlier domain wins.
     """

@@ -73,7 +73,6 @@ def same_names(text: str, title: str = "") -> Iterator[SameName]:
 
 
 def _last_name(before: str, title: str) -> str | None:
-    """Return the name at the end: the document's title, or a run of capitalised words."""
     last = before[-len(title) :] if title else ""
     if not last or fold(last) != fold(title):
         *_, last = "", *capitalised_names(before)

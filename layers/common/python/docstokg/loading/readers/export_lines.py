@@ -99,8 +99,6 @@ class EntityRow(StrictContract):
 
 
 class _Edge(StrictContract):
-    """An edge; `evidence`: a chunk of the file."""
-
     source: Entity
     type: Id
     target: Entity

@@ -48,7 +48,7 @@ def relink(
     """Relink every stored chunk that has a changed name or states an edge of this load.
 
     Given mentions are kept. Yields the last chunk's uuid after each batch, in order; `after`:
-    resume after this uuid.
+    resume after it.
     """
     context = resolver.context
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
