@@ -1,4 +1,4 @@
-"""The HTTP API: VTL templates before the state machine and single functions."""
+"""The HTTP API: VTL templates and routes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A scheduled question that detects failures before users do."""
+"""A scheduled question that detects failures."""
 
 import base64
 import json

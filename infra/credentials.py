@@ -1,4 +1,4 @@
-"""Secrets by reference: created empty, filled by an operator."""
+"""Secrets by reference, filled by an operator."""
 
 from collections.abc import Mapping
 

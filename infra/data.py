@@ -1,4 +1,4 @@
-"""The search index: an existing domain, or a new one."""
+"""The search index domain."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

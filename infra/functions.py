@@ -1,4 +1,4 @@
-"""The Lambda functions; their rights are the `uses` of their specs."""
+"""The Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

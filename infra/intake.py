@@ -1,4 +1,4 @@
-"""The bucket of sent documents and of the objects of a load."""
+"""The bucket of posted documents and loads."""
 
 from collections.abc import Mapping
 

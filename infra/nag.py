@@ -1,4 +1,4 @@
-"""Acknowledge findings of the security rules, each with a reason."""
+"""Acknowledged findings of the security rules."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment: example values, too small quotas."""
+"""Problems that prevent a deployment."""
 
 import re
 from collections.abc import Iterator, Mapping

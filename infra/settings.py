@@ -1,4 +1,4 @@
-"""Settings of dev, staging and prod in one typed file."""
+"""Settings of dev, staging and prod."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Assemble the VTL files, for the stack and the tests."""
+"""Assembly of the VTL files."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The state machine: one ASL file, immutable versions, a shifting alias."""
+"""The state machine and its alias."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Bearer tokens: conversion to a gateway policy and the caller for the templates."""
+"""Bearer tokens: gateway policy and caller."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Check of a draft: sentences against sources, ids and relations against the graph."""
+"""Check of a draft."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Job queue over S3 and Step Functions: each job is an execution."""
+"""Job queue over S3 and Step Functions."""
 
 import base64
 import json

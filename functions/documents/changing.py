@@ -1,4 +1,4 @@
-"""Requests to load or remove documents: validated, then queued."""
+"""Requests to load or remove documents."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Page images of PDFs, to show the position of a citation."""
+"""Page images of PDFs."""
 
 import base64
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Passages with their context: the text before and after a citation."""
+"""Passages with the text before and after."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Graph evidence of chunks: the entity that links each to the question, and the path."""
+"""Graph evidence of chunks."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

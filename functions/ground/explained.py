@@ -1,4 +1,4 @@
-"""Explanation of a search: where an expected passage was kept or lost."""
+"""Explanation of a search."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence

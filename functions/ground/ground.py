@@ -1,4 +1,4 @@
-"""Grounding: hydrate the chosen chunks, remove repeats, trim to the budget, and cite."""
+"""Grounding: hydrate, remove repeats, trim, and cite."""
 
 import base64
 import time

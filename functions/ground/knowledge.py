@@ -1,4 +1,4 @@
-"""Graph knowledge of a chunk, for its citation, score and model block."""
+"""Graph knowledge of a chunk."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Compact form of responses for agents; numbers, offsets and hashes are returned on request."""
+"""Compact form of responses for agents."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Signed cursors with all state of a paged result."""
+"""Signed cursors of paged results."""
 
 import hashlib
 import struct

@@ -1,4 +1,4 @@
-"""Paging of results: pages of exact size, without repetition or loss."""
+"""Paging of results, without repetition or loss."""
 
 import json
 from bisect import bisect_left

@@ -1,7 +1,7 @@
 """Model Context Protocol without sessions, one message at a time.
 
 Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others belong to the
-generation of `initialize`, which stores no state.
+generation of `initialize`.
 """
 
 import json

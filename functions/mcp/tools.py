@@ -1,4 +1,4 @@
-"""MCP tools: each one calls a route of the HTTP API with the same body."""
+"""MCP tools: each one calls a route of the HTTP API."""
 
 import json
 from collections.abc import Callable, Mapping

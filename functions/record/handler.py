@@ -1,4 +1,4 @@
-"""Entry point of the trace queue's consumer and of the nightly clean-up."""
+"""Entry point of the trace queue's consumer and the clean-up."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Traces: queue messages are written to the graph; failed ones return to the queue."""
+"""Traces: queue messages are written to the graph."""
 
 import time
 from collections.abc import Mapping, Sequence

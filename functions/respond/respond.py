@@ -1,4 +1,4 @@
-"""Response: checks, confidence, diagnostics, limits, logging, caching and tracing."""
+"""Response: checks, diagnostics, limits, logging, caching, tracing."""
 
 import hashlib
 import time

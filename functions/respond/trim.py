@@ -1,4 +1,4 @@
-"""Trimming of the reply to the platform's payload limit."""
+"""Trimming of the reply to the payload limit."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Cached responses, valid until a load changes the index."""
+"""Cached responses."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Retrieval: query all channels, fuse the results, select without repetition."""
+"""Retrieval: query, fuse and select."""
 
 import base64
 import time

@@ -1,7 +1,7 @@
 """Client of the Lambda Runtime API with response streaming.
 
-Based on "Using the Lambda runtime API for custom runtimes" and "Response streaming for proxy
-integrations" of the AWS documentation.
+Based on the AWS guides "Using the Lambda runtime API for custom runtimes" and "Response streaming
+for proxy integrations".
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Answer synthesis from the blocks within the remaining time, without checks."""
+"""Answer synthesis, without checks."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`, and the neighbourhood of an answer's citations (verbosity graph)."""
+"""`POST /v1/traverse`, and the graph view of an answer."""
 
 import hashlib
 import json

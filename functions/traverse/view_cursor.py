@@ -1,4 +1,4 @@
-"""Unsigned cursor of an answer's graph view, with which `/v1/traverse` continues the walk."""
+"""Unsigned cursor of an answer's graph view, for `/v1/traverse`."""
 
 from typing import Annotated
 

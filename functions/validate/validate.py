@@ -1,4 +1,4 @@
-"""Validation of an HTTP body as a request, and planning of its budget."""
+"""Validation of a request, and planning of its budget."""
 
 import hashlib
 import json

@@ -1,1 +1,1 @@
-"""The local server and command line: the same handlers and state machine, without an account."""
+"""The local server and command line."""

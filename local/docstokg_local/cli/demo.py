@@ -1,4 +1,4 @@
-"""`docstokg demo`: build a small store and answer questions from it."""
+"""`docstokg demo`."""
 
 import shlex
 import shutil

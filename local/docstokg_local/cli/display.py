@@ -1,4 +1,4 @@
-"""Terminal output: colours and progress bars, or plain lines in a pipe."""
+"""Terminal output."""
 
 import errno
 import sys

@@ -1,4 +1,4 @@
-"""`docstokg doctor`: check the configuration and the stores, and suggest remedies."""
+"""`docstokg doctor`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`docstokg entities`: list, merge and split names of entities."""
+"""`docstokg entities`."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""Extras and their modules, for messages about missing packages."""
+"""Extras and their modules."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Model servers that already run on this machine; only `GET /v1/models` is requested."""
+"""Model servers on this machine; only `GET /v1/models` is requested."""
 
 import json
 from typing import NamedTuple

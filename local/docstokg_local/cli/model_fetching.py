@@ -1,4 +1,4 @@
-"""Download one file of an encoder, pinned by hash; an interrupted download continues."""
+"""Download of an encoder's file, pinned by hash."""
 
 from http import HTTPStatus
 from pathlib import Path

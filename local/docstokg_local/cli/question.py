@@ -1,4 +1,4 @@
-"""Requests of the command line, run through the local state machine."""
+"""Requests of the command line."""
 
 import json
 import sys

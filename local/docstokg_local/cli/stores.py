@@ -1,4 +1,4 @@
-"""Stores of a command: from options, environment, current folder or user data folder."""
+"""Stores of a command."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Check of a response: every span, hash and marker is compared with its source."""
+"""Check of a response against its sources."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Size limit of state data, and its JSON round trip."""
+"""Size limit of state data."""
 
 import json
 from typing import Any

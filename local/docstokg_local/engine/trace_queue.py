@@ -1,4 +1,4 @@
-"""Local trace queue: one thread that feeds AWS's consumer."""
+"""Local trace queue."""
 
 import atexit
 import queue

@@ -1,4 +1,4 @@
-"""Measures of a verifier and of `support` on labelled claims."""
+"""Measures on labelled claims."""
 
 import statistics
 from collections.abc import Sequence

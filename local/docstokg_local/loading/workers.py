@@ -1,4 +1,4 @@
-"""`docstokg load --workers N`: N processes read, encode and find names; one process writes."""
+"""`docstokg load --workers N`: N processes read, encode and find names."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The local HTTP API, in place of API Gateway."""
+"""The local HTTP API."""
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware

@@ -1,4 +1,4 @@
-"""Authentication of the local server: `off`, or by keys of the keys file."""
+"""Authentication of the local server."""
 
 import hmac
 import json

@@ -1,4 +1,4 @@
-"""Local endpoints of the contract, by state machine or function."""
+"""Local endpoints of the contract."""
 
 import asyncio
 import json

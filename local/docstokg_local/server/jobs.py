@@ -1,4 +1,4 @@
-"""Start the process that loads documents sent over HTTP; see `job_worker`."""
+"""Start of the process that loads posted documents."""
 
 import os
 import subprocess

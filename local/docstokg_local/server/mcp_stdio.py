@@ -1,4 +1,4 @@
-"""Local MCP over this process's routes, by HTTP or pipe."""
+"""Local MCP, by HTTP or pipe."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1, generated from its models."""
+"""The HTTP contract as OpenAPI 3.1."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Metrics in memory, as Prometheus text, with the names used in AWS."""
+"""Metrics in memory, as Prometheus text."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Local routes: their handlers, and request parameters as JSON bodies."""
+"""Local routes and their parameters."""
 
 import json
 import re

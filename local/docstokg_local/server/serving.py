@@ -1,4 +1,4 @@
-"""`docstokg serve`: one or several processes on one port."""
+"""`docstokg serve`."""
 
 import ctypes
 import os

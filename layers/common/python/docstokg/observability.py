@@ -1,4 +1,4 @@
-"""Observability: JSON log lines, metrics and spans with fixed names."""
+"""Observability: JSON log lines, metrics and spans."""
 
 import json
 import sys

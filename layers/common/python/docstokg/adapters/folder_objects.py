@@ -1,4 +1,4 @@
-"""A folder as an object store: keys are relative paths."""
+"""A folder as an object store."""
 
 import hashlib
 import heapq

@@ -1,4 +1,4 @@
-"""Language model as a verifier: one call for all claims."""
+"""Language model as a verifier."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Tokens of a trusted issuer, verified with its published keys."""
+"""Tokens of a trusted issuer."""
 
 from dataclasses import dataclass
 from typing import Any

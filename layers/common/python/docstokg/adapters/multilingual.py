@@ -1,4 +1,4 @@
-"""Dense vectors of sixteen languages in one space: Google's multilingual sentence encoder 3."""
+"""Multilingual dense vectors: Google's multilingual sentence encoder 3."""
 
 import importlib.util
 import time

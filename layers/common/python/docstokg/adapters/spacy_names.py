@@ -1,4 +1,4 @@
-"""Named entities by spaCy's small English pipeline, for loads only."""
+"""Named entities by spaCy's small English pipeline."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache

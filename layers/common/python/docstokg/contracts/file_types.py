@@ -1,4 +1,4 @@
-"""File formats by name, and files that are not loaded."""
+"""File formats by name."""
 
 import mimetypes
 import re

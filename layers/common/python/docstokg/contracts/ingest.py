@@ -1,4 +1,4 @@
-"""Messages of the load state machine: the run and its tasks."""
+"""Messages of the load state machine."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""Queries over several namespaces: one query per namespace, results joined."""
+"""Queries over several namespaces."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

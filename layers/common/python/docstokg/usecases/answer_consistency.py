@@ -1,4 +1,4 @@
-"""Comparison of a generated answer with the subject domains; findings are warnings."""
+"""Comparison of a generated answer with the subject domains."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Conversion between OpenAI's chat format and the product's requests and replies."""
+"""Conversion from and to OpenAI's chat format."""
 
 import json
 import re

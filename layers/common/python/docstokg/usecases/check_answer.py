@@ -1,4 +1,4 @@
-"""Check of an answer against its passages, for respond and `/v1/check`."""
+"""Check of an answer against its passages."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Check of a draft against the ontology in the graph: ids, labels, is-a and part-of."""
+"""Check of a draft against the ontology in the graph."""
 
 import time
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Cosines of texts for support and confidence, within a time limit."""
+"""Cosines of texts, within a time limit."""
 
 import base64
 import math

@@ -1,4 +1,4 @@
-"""Subject domains: plug-ins that add seeds, filters, checks and notes to the graph."""
+"""Subject domains: plug-ins for the graph."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points

@@ -1,4 +1,4 @@
-"""Decisions of the verifier on sentences that rules leave open."""
+"""Decisions of the verifier."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Metrics (CloudWatch embedded metric format) and log lines of a Lambda function."""
+"""Metrics (embedded metric format) and log lines of a Lambda function."""
 
 import itertools
 import logging

@@ -1,6 +1,7 @@
-"""Circuit breaker state shared through a DynamoDB table, accessed in the background.
+"""Circuit breaker state shared through a DynamoDB table.
 
-The last known state counts; without the table each process has its own circuit.
+Accessed in the background: the last known state counts; without the table each process has its own
+circuit.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Retrieval traces through an SQS queue: a request waits at most 50 ms."""
+"""Retrieval traces through an SQS queue."""
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage

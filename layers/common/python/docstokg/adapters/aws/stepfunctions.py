@@ -1,4 +1,4 @@
-"""The state machine in AWS, started by a function."""
+"""The state machine in AWS."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply

@@ -1,4 +1,4 @@
-"""Executions of the load state machine (standard, running for hours)."""
+"""Executions of the load state machine."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Containers of documents: compressed texts, zip files, e-books, mail."""
+"""Compressed texts, zip files, e-books and mail."""
 
 import email
 import email.policy

@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org: unchanged text, structure found by patterns."""
+"""Code, settings, TeX and Org: structure found by patterns."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""HTML by selectolax: main text, headings, lists, tables and code."""
+"""HTML by selectolax."""
 
 import textwrap
 from collections.abc import Iterable, Iterator

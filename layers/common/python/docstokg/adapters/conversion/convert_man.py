@@ -1,4 +1,4 @@
-"""Manual pages in troff: the words without formatting commands."""
+"""Manual pages in troff."""
 
 import re
 

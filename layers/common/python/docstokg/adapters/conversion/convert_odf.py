@@ -1,4 +1,4 @@
-"""ODT, ODP and ODS: headings, lists, tables, slides, sheets; values, not formulas."""
+"""ODT, ODP and ODS."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""DOCX and PPTX: paragraphs, lists, tables, slides; links and macros are ignored."""
+"""DOCX and PPTX."""
 
 import re
 from collections import Counter

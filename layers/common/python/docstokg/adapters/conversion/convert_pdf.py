@@ -1,4 +1,4 @@
-"""PDF by PDFium: words with places; actions, links and scripts are ignored."""
+"""PDF by PDFium: words with places."""
 
 import struct
 import zlib

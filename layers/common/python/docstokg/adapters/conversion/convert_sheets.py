@@ -1,4 +1,4 @@
-"""Data tables (CSV, XLSX, ODS): one passage per row."""
+"""CSV and XLSX: one passage per row."""
 
 import csv
 import datetime

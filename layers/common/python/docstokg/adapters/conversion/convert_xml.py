@@ -1,4 +1,4 @@
-"""Generic XML: paragraphs, headings, and records of `name: value` lines."""
+"""Generic XML."""
 
 from xml.etree.ElementTree import Element
 

@@ -1,4 +1,4 @@
-"""Spreadsheet numbers as displayed: percent, durations, dates, fixed digits."""
+"""Spreadsheet numbers as displayed."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Text flow over PDF pages: paragraphs, headers and footers, split sentences."""
+"""Text flow over PDF pages."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""PDF page content: words, drawn lines and form values."""
+"""Words, drawn lines and form values of a PDF page."""
 
 import ctypes
 import itertools

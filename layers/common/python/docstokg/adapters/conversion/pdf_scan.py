@@ -1,4 +1,4 @@
-"""OCR of scanned pages by RapidOCR: words, boxes, confidence."""
+"""OCR of scanned pages by RapidOCR."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""PDF tables: cells between drawn lines, or aligned columns."""
+"""PDF tables."""
 
 from bisect import bisect_right
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Detection of a table's header rows, for every format."""
+"""Detection of a table's header rows."""
 
 import re
 from collections.abc import Sequence

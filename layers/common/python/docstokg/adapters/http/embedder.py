@@ -1,4 +1,4 @@
-"""Embeddings from Jina, OpenAI-compatible addresses, or Hugging Face (or TEI)."""
+"""Embeddings over HTTP."""
 
 import time
 from collections.abc import Sequence

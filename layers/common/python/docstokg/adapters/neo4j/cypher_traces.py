@@ -1,4 +1,4 @@
-"""Cypher templates for retrieval traces, the only writes of the deployed service."""
+"""Cypher templates for retrieval traces."""
 
 from docstokg.adapters.neo4j.cypher import Template
 

@@ -1,4 +1,4 @@
-"""Plan guard: judges the database's query plans, not the query texts."""
+"""Plan guard: judges query plans, not query texts."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Connection to Neo4j: the async driver on its own event loop."""
+"""Connection to Neo4j."""
 
 import asyncio
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""Dense vectors by a BERT-like sentence encoder in a folder."""
+"""Dense vectors by a sentence encoder in a folder."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Learned sparse weights offline: a two-layer SPLADE on onnxruntime."""
+"""Learned sparse weights offline."""
 
 import hashlib
 import re

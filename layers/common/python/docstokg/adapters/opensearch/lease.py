@@ -1,4 +1,4 @@
-"""Exclusive loads into an OpenSearch index, from any machine."""
+"""Exclusive loads into an OpenSearch index."""
 
 import functools
 import os

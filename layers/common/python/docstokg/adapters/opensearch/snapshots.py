@@ -1,4 +1,4 @@
-"""Snapshots of an index with its facts and its register."""
+"""Snapshots of an OpenSearch index."""
 
 import calendar
 import functools

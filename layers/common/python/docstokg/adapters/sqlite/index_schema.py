@@ -1,4 +1,4 @@
-"""Tables of the search index in SQLite, and their rows."""
+"""Tables of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 

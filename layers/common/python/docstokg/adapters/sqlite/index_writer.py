@@ -1,4 +1,4 @@
-"""Writer of the search index in SQLite: every call is one transaction."""
+"""Writer of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 

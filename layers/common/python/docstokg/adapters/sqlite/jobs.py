@@ -1,4 +1,4 @@
-"""Jobs of a local server, in their own SQLite file."""
+"""Jobs of a local server in SQLite."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""Language model replies of loads, kept permanently to save cost."""
+"""Language model replies of loads."""
 
 import json
 from collections.abc import Mapping, Sequence

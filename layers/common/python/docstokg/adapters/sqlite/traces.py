@@ -1,4 +1,4 @@
-"""Retrieval traces in the SQLite file of the graph."""
+"""Retrieval traces in SQLite."""
 
 import sqlite3
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Cache of encoder output by the hash of the text."""
+"""Cache of encoder output."""
 
 import hashlib
 import json

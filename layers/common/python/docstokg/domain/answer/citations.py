@@ -1,4 +1,4 @@
-"""Citation markers in an answer: parsing, validation and removal."""
+"""Citation markers in an answer."""
 
 from __future__ import annotations
 

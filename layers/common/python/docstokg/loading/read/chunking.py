@@ -1,4 +1,4 @@
-"""Cut documents at headings and paragraphs, within the encoder's limit."""
+"""Cutting of documents at headings and paragraphs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Records of a load's files, before names become entities."""
+"""Records of a load's files."""
 
 from dataclasses import dataclass, field
 from functools import cache

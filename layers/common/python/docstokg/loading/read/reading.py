@@ -1,4 +1,4 @@
-"""Read files into the staging area; invalid lines are rejected."""
+"""Reading of files into the staging area."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

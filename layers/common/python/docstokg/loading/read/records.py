@@ -1,4 +1,4 @@
-"""Convert a file's chunk to store records, and detect changes."""
+"""Conversion to store records, and detection of changes."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Rejects: invalid lines are recorded, and the others load."""
+"""Rejects of invalid lines."""
 
 import json
 import re

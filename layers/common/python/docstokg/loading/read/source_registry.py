@@ -1,4 +1,4 @@
-"""Sources of documents: id conflicts, moved folders, deleted files."""
+"""Sources of documents."""
 
 import datetime
 import hashlib

@@ -1,4 +1,4 @@
-"""Find the files of a load and their kinds, by name."""
+"""Files of a load and their kinds."""
 
 # ruff: noqa: PTH113, PTH114 - these return False for paths that no system call accepts
 

@@ -1,4 +1,4 @@
-"""Staging area: the checked content of a load's files, on disk."""
+"""Staging area of a load, on disk."""
 
 import json
 import sqlite3

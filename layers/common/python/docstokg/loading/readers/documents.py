@@ -1,4 +1,4 @@
-"""Read documents and cut them into exact ranges of text."""
+"""Reading and cutting of documents."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""Lines of an exported file, validated as untrusted input."""
+"""Lines of an exported file."""
 
 import base64
 import binascii

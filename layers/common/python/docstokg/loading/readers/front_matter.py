@@ -1,4 +1,4 @@
-"""YAML front matter: fields of a document's chunks, and metadata."""
+"""YAML front matter."""
 
 import datetime
 import math

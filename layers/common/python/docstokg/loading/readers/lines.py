@@ -1,4 +1,4 @@
-"""Strict JSON lines: each line must be plain, finite, well-formed JSON."""
+"""Strict JSON lines."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`*.obo`: ontology terms as entities, is_a and other relations as edges."""
+"""`*.obo`: ontology terms and relations."""
 
 import re
 from collections import defaultdict

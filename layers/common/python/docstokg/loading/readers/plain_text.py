@@ -1,4 +1,4 @@
-"""`*.txt`: paragraphs by blank lines, manual pages and lists by indentation."""
+"""`*.txt`: paragraphs, manual pages and lists by indentation."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Entities of a load: from lists and ontologies, texts and statements."""
+"""Entities of a load."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Relink stored chunks if a load changes the entities of a name."""
+"""Relinking of stored chunks."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Delete a finished run's objects, except report and loaded documents."""
+"""Deletion of a finished run's objects."""
 
 import time
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Exclusive loads: a lease in the store per task, one in the bucket per run."""
+"""Exclusive loads: leases in store and bucket."""
 
 import json
 import time

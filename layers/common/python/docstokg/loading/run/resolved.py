@@ -1,4 +1,4 @@
-"""Output of `resolve`: a compact staging file with the plan."""
+"""Output of `resolve`."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The manifest of a run: listed objects and the shards of their rows."""
+"""The manifest of a run."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

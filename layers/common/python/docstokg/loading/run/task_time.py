@@ -1,4 +1,4 @@
-"""Time limit of a run's task: Lambda ends functions without warning."""
+"""Time limit of a run's task."""
 
 import math
 import time

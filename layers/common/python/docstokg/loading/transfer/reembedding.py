@@ -1,4 +1,4 @@
-"""Re-encode a namespace without its sources, while the old vectors stay in use."""
+"""Re-encoding of a namespace without its sources."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Write chunks with vectors to the index, with mentions to the graph."""
+"""Writing of chunks with vectors and mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

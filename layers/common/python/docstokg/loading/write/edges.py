@@ -1,4 +1,4 @@
-"""Write relations and triples as graph edges and index facts."""
+"""Writing of relations and triples."""
 
 from collections.abc import Iterator
 from itertools import batched, islice

@@ -1,4 +1,4 @@
-"""Removal from both stores, graph first, so that it can be repeated."""
+"""Removal from both stores, graph first."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
