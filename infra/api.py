@@ -288,10 +288,6 @@ class Api(Construct):
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
-        """Set the gateway's own answers; with tokens, a denial is a 401.
-
-        The authoriser denies instead of failing.
-        """
         rows = {row[0]: row[1:] for row in PROBLEMS}
         if self._authorizer is not None:
             rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]

@@ -175,7 +175,6 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
 
 
 def _share(folder: Path) -> None:
-    """Store equal files of all bundles once, as hard links to `build/shared/<digest>`."""
     SHARED.mkdir(exist_ok=True)
     for path in folder.rglob("*"):
         if path.is_symlink() or not path.is_file() or path.stat().st_size <= BLOCK:

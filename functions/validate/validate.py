@@ -93,7 +93,6 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
 def _unknown_model(
     body: bytes, request: RAGRequest | None, models: tuple[str, ...]
 ) -> list[FieldProblem]:
-    """Check the model even if other fields are invalid, to return all errors at once."""
     if request is not None:
         model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set

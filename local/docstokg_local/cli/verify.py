@@ -130,7 +130,6 @@ def file_chunks(
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Yield the documents whose text differs because of another converter version, with a note."""
     made = {document.doc_id: document for document in read if document.converter}
     for record in store[1].find(namespace, list(made)) if store and made else ():
         today = made[record.doc_id]
@@ -186,7 +185,6 @@ def _of_today(body: dict[str, object]) -> Any:
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Return the configured store, or None: files can be compared without one."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()

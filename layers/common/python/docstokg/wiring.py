@@ -372,7 +372,6 @@ class Wiring:
         return self._judge(rest) if kind == "llm" else None
 
     def _judge(self, model: str) -> ports.Verifier:
-        """Return a language model as verifier; in AWS the function with the keys calls it."""
         threshold = self.settings.verifier_threshold
         if arn := by_name(self.settings.route_functions).get("synthesize"):
             from docstokg.adapters.aws.lambda_verifier import LambdaVerifier

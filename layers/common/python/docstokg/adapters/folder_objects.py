@@ -61,7 +61,6 @@ class FolderObjects:
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        """Return the file of a key, which is never outside the folder."""
         parts = key.split("/")
         if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] == UNFINISHED:
             raise KeyError(key)

@@ -37,7 +37,6 @@ class Judge:
 
 
 def _whole(sources: Sequence[str]) -> list[str]:
-    """Remove sources that another source contains, such as windows of the joined one."""
     return [one for one in sources if not any(one != other and one in other for other in sources)]
 
 

@@ -294,7 +294,6 @@ class RAGRequest(SearchRequest):
     @model_validator(mode="wrap")
     @classmethod
     def _synthesis_needs_tokens(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Report a violation of the cross-field rule together with all other errors."""
         errors: list[InitErrorDetails] = []
         value: Self | None = None
         try:

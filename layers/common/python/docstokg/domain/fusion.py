@@ -1,4 +1,4 @@
-"""Fusion of ranked lists by min-max scores (default) or reciprocal ranks."""
+"""Fusion of ranked lists by scores or ranks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Superseded documents: only an explicit `supersedes` in their metadata counts."""
+"""Superseded documents, declared by `supersedes` in their metadata."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath

@@ -1,4 +1,4 @@
-"""Visibility and filtering of chunks, equal in both stores."""
+"""Visibility and filtering of chunks."""
 
 import hashlib
 import json

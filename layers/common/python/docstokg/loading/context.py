@@ -1,4 +1,4 @@
-"""Ports, staging area and progress that all steps of a load share."""
+"""Ports, staging area and progress of a load."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set

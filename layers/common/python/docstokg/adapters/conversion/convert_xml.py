@@ -42,7 +42,6 @@ def _walk(element: Element, maker: TextMaker, depth: int) -> None:
 
 
 def _is_prose(element: Element) -> bool:
-    """Return whether an element is prose: text with children or without attributes."""
     own = (element.text or "") + "".join(child.tail or "" for child in element)
     return bool(own.strip()) and (len(element) > 0 or not element.attrib)
 

@@ -1,4 +1,4 @@
-"""Observations: facts about a sentence and its sources that a reader can verify quickly."""
+"""Observations: facts about a sentence and its sources."""
 
 import re
 from collections.abc import Sequence
@@ -67,7 +67,6 @@ def _labels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
-    """Return whether a source has an end of `label` as the id's label, or no source has the id."""
     words = variant(label).split()
     ends = [f" {' '.join(words[at:])} " for at in range(len(words))]
     own = [text for text in sources if identifier.casefold() in text.casefold()]

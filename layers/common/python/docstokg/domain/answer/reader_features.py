@@ -1,4 +1,4 @@
-"""Features of a quotable unit as the answer to a question."""
+"""Features of a quotable unit."""
 
 import math
 import re

@@ -80,7 +80,6 @@ def read(raw: str) -> str:
 
 
 def _said_once(text: str) -> str:
-    """Remove a sentence that repeats the previous one, as small models produce."""
     pieces, at, before = [], 0, ""
     for start, end in sentence_spans(text):
         if text[start:end] != before:

@@ -1,4 +1,4 @@
-"""Statements of an answer: positions, cited ranks and checkability."""
+"""Statements of an answer."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -108,7 +108,6 @@ def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
 
 
 def _claims_nothing(part: Part, plain: str) -> bool:
-    """Return whether the form of a text without marker and number shows that it claims nothing."""
     is_bold = part.shown.startswith("**") and part.shown.rstrip(" .").endswith("**")
     is_heading = is_bold or part.kind == "heading"
     return is_heading or plain.endswith("?") or _COURTESY.fullmatch(plain) is not None

@@ -1,4 +1,4 @@
-"""Answers from two sentences of two documents, linked by a shared name."""
+"""Answers from two linked sentences of two documents."""
 
 from collections.abc import Sequence
 from itertools import permutations

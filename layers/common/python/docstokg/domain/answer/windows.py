@@ -1,4 +1,4 @@
-"""Windows: stretches of whole sentences, as input of a verifier."""
+"""Windows: whole sentences, as input of a verifier."""
 
 from collections.abc import Sequence
 from typing import Final

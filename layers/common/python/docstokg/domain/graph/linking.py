@@ -1,4 +1,4 @@
-"""Entity linking: finds entity names in text, longest first, with offsets."""
+"""Entity linking: finds entity names in text."""
 
 import re
 from bisect import bisect

@@ -1,4 +1,4 @@
-"""Most probable walks from seeds to entities, used as graph paths of chunks."""
+"""Most probable walks from seeds to entities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Name folding: one rule for loading, both stores and questions."""
+"""Name folding: one rule for all uses."""
 
 import re
 import unicodedata

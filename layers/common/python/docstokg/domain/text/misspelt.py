@@ -1,4 +1,4 @@
-"""Spelling correction: names that differ by one letter from a question's unknown words."""
+"""Spelling correction of names by one letter."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase

@@ -1,4 +1,4 @@
-"""Rules for names in titles, headings and text, without a model."""
+"""Rules for names in titles, headings and text."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Index terms for languages other than English, tokenised equally by every store."""
+"""Index terms for languages other than English."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Conservative estimate of a text's length in word pieces."""
+"""Conservative estimate of word pieces."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Sentence segmentation: one rule, so that stored offsets stay valid."""
+"""Sentence segmentation."""
 
 from __future__ import annotations
 

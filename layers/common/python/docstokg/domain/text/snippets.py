@@ -1,4 +1,4 @@
-"""Snippets: contiguous, verbatim parts of a chunk, cut at sentence borders."""
+"""Snippets: verbatim parts of a chunk."""
 
 import re
 from collections import Counter

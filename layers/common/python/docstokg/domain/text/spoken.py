@@ -1,4 +1,4 @@
-"""Languages of a namespace, and channel weights for questions in other languages."""
+"""Languages of a namespace, and channel weights by language."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Text analyser: word pattern, stop words, stemmers, and normal forms."""
+"""Text analyser: words, stop words, stemmers, normal forms."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Extract triples from a load's chunks by a language model."""
+"""Extraction of triples by a language model."""
 
 import hashlib
 import threading

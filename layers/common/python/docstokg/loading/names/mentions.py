@@ -1,4 +1,4 @@
-"""Entities that a chunk mentions: given, or found by the linker."""
+"""Entities that a chunk mentions."""
 
 from bisect import bisect
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Resolve names to entities: a unique CURIE, else the name's own entity."""
+"""Resolution of names to entities."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field

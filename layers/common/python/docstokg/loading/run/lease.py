@@ -72,7 +72,6 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
 
 
 def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
-    """Raise `Locked` early, so that the other run's tasks need not wait."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"run {holder} is still loading")

@@ -69,7 +69,6 @@ def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
 def _compare(
     context: Context, doc_id: str | None, chunks: Sequence[RawChunk], batch: _Batch
 ) -> None:
-    """Add to `batch` the chunks that differ from the store."""
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.report.sparse_model or ""
     writer, namespace = context.stores.index_writer, context.namespace
