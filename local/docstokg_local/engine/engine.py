@@ -1,9 +1,8 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx checks and interprets the definition. Added here, around each function call: the limit of
-262,144 bytes for input and output, and TimeoutSeconds of task and machine. `sfnx.testing.run`
-checks at every call, three quarters of its cost; the `scope` that it then calls is called directly.
-That is undocumented, hence the exact pin and a contract test.
+sfnx checks and interprets the definition. Added here: the limit of 262,144 bytes for input and
+output, and TimeoutSeconds of task and machine. `scope`, which `sfnx.testing.run` calls after its
+check, is called directly: undocumented, hence the exact pin and a contract test.
 """
 
 import json

@@ -62,10 +62,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection with limits: connections, header size, unread bodies per address.
-
-    uvicorn bounds only headers that arrive in parts.
-    """
+    """uvicorn's connection with limits: connections, header size, unread bodies per address."""
 
     unread: ClassVar[Counter[str]] = Counter()
     """Requests by client address whose bodies have not arrived completely."""
@@ -213,10 +210,7 @@ def announce(listener: socket.socket) -> None:
 
 
 class SharedPort(socket.socket):
-    """A bound port for which every worker opens its own socket.
-
-    With a shared socket, one worker would accept most connections.
-    """
+    """A bound port for which every worker opens its own socket."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         host, port = self.getsockname()[:2]

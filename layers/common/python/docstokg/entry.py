@@ -23,10 +23,7 @@ GARBAGE_AFTER = 20_000
 
 
 def freeze_garbage() -> None:
-    """Freeze start-up objects so that the garbage collector skips them.
-
-    Scanning them took 35 ms of every thirtieth question.
-    """
+    """Freeze start-up objects so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])

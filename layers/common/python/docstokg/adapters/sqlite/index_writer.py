@@ -179,10 +179,7 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self) -> None:
-        """Rebuild the arrays after any change, store their name, and sync to disk.
-
-        The write lock is held meanwhile.
-        """
+        """Rebuild the arrays after any change, store their name, and sync to disk."""
         self._close(lambda db: None)
 
     def replace_vectors(

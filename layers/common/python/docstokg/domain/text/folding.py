@@ -26,10 +26,7 @@ _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
 
 
 def singular(word: str) -> str:
-    """Return the singular of a folded word by the regular plurals of English; idempotent.
-
-    Stored alias keys depend on this rule.
-    """
+    """Return the singular of a folded word by the regular plurals of English; idempotent."""
     # Other words are not cached: a server meets an unlimited number of them.
     return _singular(word) if word[-1:] == "s" and word.isalpha() else word
 
