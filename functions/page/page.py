@@ -102,8 +102,8 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
 def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
     """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
-    `resource`: the gateway's path. `address`: the browser's path with the stage; redirected unless
-    only the page's address ends in `/`.
+    `resource`: the gateway's path. `address`: the browser's path with the stage. Redirects the page
+    without a final `/` and others with one.
     """
     if (resource == "/") != address.endswith("/"):
         # Exactly one leading slash: two would redirect to another host.
