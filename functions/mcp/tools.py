@@ -336,7 +336,6 @@ def asked(
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
-    """Return the problem, truncated to the limit."""
     if max_bytes is None or _size(reply.body) <= max_bytes:
         return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
@@ -348,5 +347,4 @@ def _size(text: str) -> int:
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
-    """Return JSON as the client would send it; lone surrogates stay, for the route to refuse."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
