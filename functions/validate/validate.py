@@ -57,9 +57,12 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     if (refused := not_granted(envelope, *namespaces)) is not None:
         return Validated(reply=refused)
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
+    warnings = (*plan.warnings, *(chat.warnings if chat is not None else ()))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
-        plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat, "told": told}),
+        plan=plan.model_copy(
+            update={"validation_ms": took_ms, "chat": chat, "told": told, "warnings": warnings}
+        ),
         scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
     )
 

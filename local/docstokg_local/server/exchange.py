@@ -17,7 +17,7 @@ from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
 from docstokg.usecases.chat import error_reply
-from docstokg.usecases.intake import too_large
+from docstokg.usecases.intake import field_of, too_large
 from docstokg.usecases.live import EVENTS
 from docstokg.usecases.problems import problem_reply
 from docstokg_local.server.authentication import Authentication
@@ -86,6 +86,9 @@ def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_
     if route == "chat":
         head, _, tail = chosen.rpartition("@")
         writer, is_told = head or tail, field_of(message, "stream") is True
+        # An answer that is changed at its end is sent whole.
+        is_whole = field_of(message, "stop") or field_of(message, "response_format")
+        is_told = is_told and not is_whole
     else:
         is_on = field_of(message, "synthesis", "enabled") is True
         writer = field_of(message, "synthesis", "model") if is_on else ""
@@ -100,13 +103,6 @@ def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_
         token,
         is_told and (route != "mcp" or token is not None),
     )
-
-
-def field_of(message: object, *path: str) -> Any:
-    """Return a field of nested objects, or None if it is missing."""
-    for key in path:
-        message = message.get(key) if isinstance(message, dict) else None
-    return message
 
 
 async def hang_up(request: Request) -> None:

@@ -13,6 +13,7 @@ from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
+from docstokg.usecases.intake import field_of
 from docstokg.usecases.live import Tell
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
@@ -20,7 +21,6 @@ from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
-from docstokg_local.server.exchange import field_of
 from docstokg_local.server.live import Progress, listening
 
 CALLS_AT_ONCE = 4

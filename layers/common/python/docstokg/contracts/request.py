@@ -34,6 +34,7 @@ MIN_QUERY_BYTES = 3
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
+MAX_STYLE_CHARACTERS = 2000
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20
@@ -200,7 +201,9 @@ class SynthesisRequest(StrictContract):
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the model")
     system_prompt: str | None = Field(
-        None, max_length=2000, description="style hint; the server's own rules take precedence"
+        None,
+        max_length=MAX_STYLE_CHARACTERS,
+        description="style hint; the server's own rules take precedence",
     )
 
 
