@@ -383,21 +383,21 @@ class Wiring:
             from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
 
             return LambdaVerifier(f"llm:{model}", threshold, arn, self._call_time_s())
-        from docstokg.adapters.http.chat import SERVED, HttpChat
         from docstokg.adapters.judge import Judge
 
-        access = self.model_access()
-        is_served = access.route(model).provider in SERVED
-        complete = HttpChat(access).complete if is_served else self.language_model().complete
-        return Judge(model, complete, threshold)
+        return Judge(model, self.language_model().complete, threshold)
 
     @once
     def language_model(self) -> ports.LanguageModel:
         """Return the remote language models; `extractive` needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
+        from docstokg.adapters.http.chat import HttpChat
+        from docstokg.adapters.language_models import LanguageModels
         from docstokg.adapters.litellm import LiteLlm
 
-        return LiteLlm(self.model_access(), RoleKeys())
+        return LanguageModels(
+            self.model_access(), HttpChat(), LiteLlm(RoleKeys()), self.settings.models
+        )
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""
