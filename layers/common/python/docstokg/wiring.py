@@ -27,8 +27,8 @@ FIRST_FLAGS_TIME_S = 0.5
 """Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
-DRAW_S = 10
-"""Seconds of processor time to draw one page."""
+DRAW_S, DRAW_WALL_S = 10, 20.0
+"""Seconds of processor time, and in all, to draw one page."""
 
 OTHER_ENCODER = "encoder "
 """Prefix of the keys of further encoders in the port cache."""
@@ -121,10 +121,10 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError` on failure."""
+        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
-        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
+        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
         return drawer.draw(raw, number)
 
     def snapshots(self) -> "Snapshots":
