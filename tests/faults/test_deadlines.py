@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -144,3 +145,23 @@ def longest_health(client: TestClient, asked: Callable[[], Any]) -> float:
         time.sleep(0.02)
     running.join()
     return longest
+
+
+def test_what_waits_in_vain_is_refused_in_time(
+    copied_store: Path, client_for: Callable[..., TestClient]
+) -> None:
+    """All slots are taken by work on a locked index, and the queue is full."""
+    worst = float("inf")
+    with locked(copied_store), ThreadPoolExecutor(12) as callers:
+        client = client_for(copied_store)
+
+        def timed() -> tuple[float, int]:
+            began = time.monotonic()
+            status = client.post("/v1/search", json=ASK).status_code
+            return time.monotonic() - began, status
+
+        for _ in range(3):
+            answers = [one.result() for one in [callers.submit(timed) for _ in range(12)]]
+            assert {status for _, status in answers} <= {503, 504}
+            worst = min(worst, max(took for took, _ in answers))
+    assert worst <= TIMEOUT_S + SLACK_S
