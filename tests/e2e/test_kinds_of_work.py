@@ -146,8 +146,7 @@ ANSWER, EXTRACT = "answer_with_citations", {"enabled": True, "model": EXTRACTIVE
     ],
 )
 def test_the_kind_of_work_is_read_from_the_request(route: Any, message: Any, work: str) -> None:
-    at = {"accept": "", "default_s": 12.0, "most_s": 25.0}
     body = json.dumps(message).encode()
-    assert asked_of(route, body, **at, has_remote=True).work == work
+    assert asked_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
     if message == call(ANSWER):
-        assert asked_of(route, body, **at, has_remote=False).work == "search"
+        assert asked_of(route, body, "", 12.0, 25.0, has_remote=False).work == "search"

@@ -137,8 +137,7 @@ class Endpoints:
             accept = request.headers.get("accept", "")
             asked = Asked(most_s, WORK.get(name, "search"))
             if is_read:
-                at = {"accept": accept, "default_s": default_s, "most_s": most_s}
-                asked = asked_of(name, body, **at, has_remote=self._has_remote)
+                asked = asked_of(name, body, accept, default_s, most_s, self._has_remote)
 
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)

@@ -83,7 +83,6 @@ class Asked(NamedTuple):
 def asked_of(
     route: RouteName,
     body: bytes,
-    *,
     accept: str,
     default_s: float,
     most_s: float,
