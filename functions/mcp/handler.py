@@ -28,7 +28,7 @@ def build(wiring: Wiring) -> Handler:
     if check := wiring.route_function("check"):
         runs["check"] = check.run
     if documents := wiring.route_function("documents"):
-        runs |= {"documents": documents.run, "passage": documents.run}
+        runs |= dict.fromkeys(("documents", "namespaces", "passage"), documents.run)
     if walks := wiring.route_function("traverse"):
         runs["traverse"] = walks.run
     service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
-from docstokg.contracts.documents import DocumentsQuery, PassageRequest
+from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
@@ -19,6 +19,7 @@ from docstokg.contracts.tools import (
     AnswerResult,
     CheckResult,
     DocumentsResult,
+    NamespacesResult,
     Paging,
     PassageResult,
     SearchResult,
@@ -34,6 +35,7 @@ from docstokg_functions.mcp.compact import (
     compact_answer,
     compact_check,
     compact_documents,
+    compact_namespaces,
     compact_passage,
     compact_search,
     compact_walk,
@@ -158,6 +160,16 @@ TOOLS = (
         ("documents",),
         DocumentsResult,
         compact_documents,
+    ),
+    Tool(
+        "list_namespaces",
+        "List namespaces",
+        "List the namespaces that the caller may read, with unfinished loads and waiting jobs.",
+        "namespaces",
+        NamespacesQuery,
+        ("namespaces",),
+        NamespacesResult,
+        compact_namespaces,
     ),
     Tool(
         "read_passage",

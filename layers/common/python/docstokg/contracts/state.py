@@ -100,9 +100,11 @@ class Plan(Contract):
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns of
     the conversation, for the prompt of a remote model. `groups`: None for all passages.
     `snippet_chars`: snippet length in code points. `graph_limits`: limits of the graph view.
-    `max_blocks`: number of passages given to the model, if the best one reaches `min_score`; see
-    `functions/ground/ground.py` for additional ones. `rerank`: "lost" if the requested reranker is
-    not configured or is disabled. `told`: whether progress is published through the response store.
+    `choices`: granted namespaces, if the request names none and the index decides; `namespace` is
+    then a fallback, or "". `max_blocks`: number of passages given to the model, if the best one
+    reaches `min_score`; see `functions/ground/ground.py` for additional ones. `rerank`: "lost" if
+    the requested reranker is not configured or is disabled. `told`: whether progress is published
+    through the response store.
     `verifies`: whether respond calls a verifier, so that synthesize reserves time.
     """
 
@@ -111,6 +113,7 @@ class Plan(Contract):
     caller_sub: str
     namespace: str
     others: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
@@ -162,10 +165,23 @@ class Validated(Contract):
     reply: Reply | None = None
 
 
-class Recalled(Contract):
-    """A cached response or a refusal; otherwise the cache entry to write (None: none)."""
+class Failure(Contract):
+    """Problem to return for an execution without citations."""
 
+    status: int
+    code: str
+    detail: str
+
+
+class Recalled(Contract):
+    """The searched namespace, and a cached response or a refusal, if any.
+
+    `cache`: otherwise the cache entry to write (None: none).
+    """
+
+    namespace: str
     reply: Reply | None = None
+    failure: Failure | None = None
     cache: CachePlan | None = None
 
 
@@ -402,14 +418,6 @@ class Synthesis(StepResult):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0
-
-
-class Failure(Contract):
-    """Problem to return for an execution without citations."""
-
-    status: int
-    code: str
-    detail: str
 
 
 class RespondInput(Contract):
