@@ -294,7 +294,8 @@ async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
             yield streamable_http_client(url, http_client=http)
 
     async with with_key("guest-key") as transport, Client(transport) as client:
-        problem = await bad(client, "search_documentation", query=QUESTION)
+        named = {"query": QUESTION, "namespace": "default"}
+        problem = await bad(client, "search_documentation", **named)
         assert (problem["status"], problem["code"]) == (403, "namespace_not_granted")
         await good(client, "search_documentation", query=QUESTION, namespace="open")
     with pytest.raises(Exception) as refused:
