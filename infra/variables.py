@@ -1,7 +1,6 @@
 """Settings allowed in `Environment.settings`, by the functions that read them.
 
-A function receives only those that it reads. An invalid value ends the synthesis.
-tests/unit/test_settings.py lists the settings that are not allowed here.
+An invalid value ends the synthesis.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Job queue over S3 and Step Functions: each job is an execution."""
+"""Job queue over S3 and Step Functions."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and executions; a job and its execution have the same name."""
+    """A `JobQueue` over a bucket and executions; job and execution share their name."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket
@@ -80,7 +80,6 @@ class BucketJobs:
         return not few and self.unfinished()[namespace] >= MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
-        """Store the documents, after their declared properties."""
         statements = {}
         for document in order.documents:
             stated = document.model_dump(mode="json", include=STATED)

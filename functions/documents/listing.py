@@ -1,4 +1,4 @@
-"""Lists of loaded documents and namespaces that a caller may read."""
+"""Lists of documents and namespaces."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice

@@ -1,4 +1,4 @@
-"""The namespace of requests that name none, and cached responses, valid until a load."""
+"""Namespace of requests that name none, and cached responses."""
 
 import hashlib
 import json

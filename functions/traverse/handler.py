@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/traverse`, and of verbosity graph in the workflow (mode graph)."""
+"""Entry point of `POST /v1/traverse` and verbosity graph."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lists of loaded documents, and the prompt before documents are removed."""
+"""Lists of loaded documents, and the removal prompt."""
 
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Calibration of confidence: calibration error, ROC area, reliability table."""
+"""Calibration of confidence."""
 
 import math
 from bisect import bisect_left, bisect_right
