@@ -77,7 +77,7 @@ def _index(wiring: Wiring) -> Verdict:
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
     if info.unfinished:
-        names = ", ".join(name or "this store" for name in sorted(info.unfinished))
+        names = ", ".join(sorted(info.unfinished))
         return "missing", f"{message}; a load into {names} did not finish", "run the load again"
     if info.chunks == 0:
         return "missing", message, LOAD_HINT
