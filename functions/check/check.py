@@ -26,7 +26,7 @@ from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.intake import not_granted, parse_body
+from docstokg.usecases.intake import namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 from docstokg.usecases.verification import Asking, asking
@@ -62,12 +62,12 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
         return request
-    scope = envelope.caller.scope(request.namespace or DEFAULT_NAMESPACE)
-    if request.sources is None:
-        refused = not_granted(envelope, scope.namespace)
-        if refused is not None:
-            return refused
-    call = begin(envelope.request_id, scope)
+    namespace: str | Reply = DEFAULT_NAMESPACE  # not read
+    if request.sources is None or request.namespace is not None:
+        namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
+    call = begin(envelope.request_id, envelope.caller.scope(namespace))
     draft = _Draft(call, request, index, embedder, compare, asking(call, verifier))
     with call.timed("total"):
         try:
@@ -197,7 +197,9 @@ class _Draft:
         call, embedder = self._call, self._embedder
         if embedder is None or not texts:
             return None
-        stored = self._index.info(self._left_s()).model_of(call.scope.namespace)
+        info = self._index.info(self._left_s())
+        call.warnings += info.warnings_of(call.scope.namespaces)
+        stored = info.model_of(call.scope.namespace)
         encoder = encoder_of(embedder, stored) if stored is not None else None
         if encoder is None:
             if stored is not None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -67,13 +68,16 @@ class BucketJobs:
             if json.loads(self._store.get(LEASE))["run_id"] == job_id:
                 self._store.delete(LEASE)
 
+    def unfinished(self) -> Counter[str]:
+        """Return the number of unfinished runs of each namespace, among at most 100."""
+        with ThreadPoolExecutor(WRITERS) as readers:
+            runs = list(readers.map(self._runs.find, self._runs.unfinished()))
+        return Counter(run.arguments.get("namespace", "") for run in runs if run is not None)
+
     def _full(self, namespace: str) -> bool:
-        names = self._runs.unfinished()
-        if len(names) < MAX_QUEUED:
-            return False
-        there = (self._runs.find(name) for name in names)
-        own_runs = (run for run in there if run and run.arguments.get("namespace") == namespace)
-        return sum(1 for _ in zip(range(MAX_QUEUED), own_runs, strict=False)) == MAX_QUEUED
+        """Return whether a namespace has MAX_QUEUED unfinished runs."""
+        few = len(self._runs.unfinished()) < MAX_QUEUED
+        return not few and self.unfinished()[namespace] >= MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
         statements = {}

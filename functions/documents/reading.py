@@ -10,7 +10,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import DocsToKGError
 from docstokg.ports import SearchIndex
-from docstokg.usecases.intake import invalid, parse_body
+from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
 
@@ -29,7 +29,10 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
     request = parse_body(envelope, PassageRequest)
     if isinstance(request, Reply):
         return request
-    call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
+    namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
+    call = begin(envelope.request_id, envelope.caller.scope(namespace))
     try:
         read = _read(call, [request.uuid], index)
         if not read:

@@ -163,6 +163,12 @@ def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[st
     return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
+def compact_namespaces(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+    """Return names, sizes and states."""
+    names = ("namespace", "documents", "unfinished", "jobs")
+    return {"namespaces": _only(document["namespaces"], *names)}
+
+
 def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Return the passage with its context."""
     (made,) = _only([document], "before", "text", "after")

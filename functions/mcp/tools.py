@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
-from docstokg.contracts.documents import DocumentsQuery, PassageRequest
+from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
@@ -19,11 +19,7 @@ from docstokg.contracts.tools import (
     AnswerResult,
     CheckResult,
     DocumentsResult,
-    FetchRequest,
-    FetchResult,
-    FoundResult,
     NamespacesResult,
-    NoArguments,
     Paging,
     PassageResult,
     SearchResult,
@@ -41,8 +37,6 @@ from docstokg_functions.mcp.compact import (
     compact_answer,
     compact_check,
     compact_documents,
-    compact_fetched,
-    compact_found,
     compact_namespaces,
     compact_passage,
     compact_search,
@@ -197,6 +191,16 @@ TOOLS = (
         ("documents",),
         DocumentsResult,
         compact_documents,
+    ),
+    Tool(
+        "list_namespaces",
+        "List namespaces",
+        "List the namespaces that the caller may read, with unfinished loads and waiting jobs.",
+        "namespaces",
+        NamespacesQuery,
+        ("namespaces",),
+        NamespacesResult,
+        compact_namespaces,
     ),
     Tool(
         "read_passage",

@@ -115,9 +115,11 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
         status, code, detail = 500, "internal_error", "The request could not be completed."
     for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
+    if status < 500:
+        telemetry.count("rag_refused_requests_total", code=code)
     run.finish(
         status,
-        "ERROR",
+        "ERROR" if status >= 500 else "INFO",
         code=code,
         query=plan.query,
         degraded_reasons=list(run.degraded),

@@ -54,12 +54,13 @@ Results = dict[Channel, ChannelResult]
 
 @dataclass
 class ChannelResults:
-    """Results of the channels, and properties of the index."""
+    """Results of the channels, and properties of the index; `empty`: namespaces of the scope."""
 
     by_channel: Results = field(default_factory=dict)
     index_model: str | None = None
     languages: Mapping[str, float] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    empty: Sequence[str] = ()
 
 
 def retrieve(  # noqa: PLR0913 - one parameter a port
@@ -96,8 +97,10 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         if vector is not None:
             late = ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)
             _search(run, index, [late], answers)
-    if run.scope.filter and not any(result.hits for result in answers.by_channel.values()):
-        _tell_unknown_keys(run, index, queries)
+    if not any(result.hits for result in answers.by_channel.values()):
+        run.warnings += [f"Namespace {name!r} is empty." for name in answers.empty]
+        if run.scope.filter:
+            _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
         embedding=usable.model if usable is not None and vector else None,
         sparse=sparse_encoder.model
@@ -121,6 +124,8 @@ def _usable_embedder(
     info = run.attempt("index_info", lambda: index.info(time_s), "dense_unavailable")
     if info is None:
         return None
+    run.warnings += info.warnings_of(run.scope.namespaces)
+    answers.empty = sorted({*run.scope.namespaces} - {*info.namespaces})
     stored = answers.index_model = info.model_of(run.scope.namespace)
     answers.languages = info.languages_of(run.scope.namespace)
     configured, embedder = embedder, encoder_of(embedder, stored)
@@ -128,8 +133,6 @@ def _usable_embedder(
         run.skip("embed", "embedding_unavailable", f"{stored} and {spaces} are different spaces")
         run.warnings.append("The namespaces have different encoders: they were asked by word only.")
         return None
-    if info.unfinished_load:
-        run.warnings.append("A load into this index is unfinished; run it again to complete it.")
     if configured is None or not run.plan.retrieval.embed:
         run.skip("embed", "embedding_unavailable", "there is no such embedder here")
         return None

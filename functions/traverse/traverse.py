@@ -27,7 +27,8 @@ from docstokg.domain.budget import (
 )
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
-from docstokg.usecases.intake import invalid, parse_body
+from docstokg.ports import SearchIndex
+from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
@@ -49,7 +50,13 @@ Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
 def traverse(
-    envelope: Envelope, *, begin: Begin, walk: Walking, budget: CallBudget, enabled: bool
+    envelope: Envelope,
+    *,
+    begin: Begin,
+    index: SearchIndex,
+    walk: Walking,
+    budget: CallBudget,
+    enabled: bool,
 ) -> Reply:
     """Return the TraverseResponse as a reply, or a problem: 400, 403, 404, 413, 429, 503."""
     if not enabled:
@@ -58,6 +65,9 @@ def traverse(
     request = parse_body(envelope, TraverseRequest)
     if isinstance(request, Reply):
         return request
+    namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
     view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
     offset = _offset(request)
@@ -66,7 +76,7 @@ def traverse(
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
     filters = view.filter if view is not None else filters
-    call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
+    call = begin(envelope.request_id, envelope.caller.scope(namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
         return _refused(call, "traverse", envelope.caller.sub, wait_s)

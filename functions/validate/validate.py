@@ -9,7 +9,14 @@ from typing import Literal
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import ExplainRequest, KgExpansion, RAGRequest, SearchRequest
+from docstokg.contracts.records import Scope
+from docstokg.contracts.request import (
+    DEFAULT_NAMESPACE,
+    ExplainRequest,
+    KgExpansion,
+    RAGRequest,
+    SearchRequest,
+)
 from docstokg.contracts.response import BudgetLimits, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
@@ -53,18 +60,18 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
-    namespaces = request.asked_namespaces
-    if (refused := not_granted(envelope, *namespaces)) is not None:
+    caller = envelope.caller
+    names = request.asked_namespaces or (caller.sole_namespace,)
+    choices = () if names[0] else caller.namespaces
+    if choices:
+        names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
+    elif (refused := not_granted(envelope, *names)) is not None:
         return Validated(reply=refused)
-    plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
-    warnings = (*plan.warnings, *(chat.warnings if chat is not None else ()))
+    scope = caller.scope(names[0], request.filter, *names[1:])
+    plan = _plan(envelope, request, scope, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
-    return Validated(
-        plan=plan.model_copy(
-            update={"validation_ms": took_ms, "chat": chat, "told": told, "warnings": warnings}
-        ),
-        scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
-    )
+    more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
+    return Validated(plan=plan.model_copy(update=more), scope=scope)
 
 
 def _parse(
@@ -123,7 +130,9 @@ def _started_ms(started_at: str, now_ms: float) -> int:
     return int(started) if 0 <= now_ms - started <= CLOCK_SKEW_MS else int(now_ms)
 
 
-def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: int) -> Plan:
+def _plan(
+    envelope: Envelope, request: RAGRequest, scope: Scope, rules: Settings, started_ms: int
+) -> Plan:
     is_chosen = "timeout_s" in request.budget.model_fields_set
     asked_s = request.budget.timeout_s if is_chosen else rules.default_timeout_s
     timeout_s = min(asked_s, rules.max_timeout_s)
@@ -150,9 +159,9 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
-        namespace=request.asked_namespaces[0],
-        others=request.asked_namespaces[1:],
-        groups=envelope.caller.scope(request.namespace).groups,
+        namespace=scope.namespace,
+        others=scope.others,
+        groups=scope.groups,
         query=query,
         sent=request.query if request.query != query else None,
         query_used_by="as_sent" if request.query == query else "rule",
@@ -243,8 +252,8 @@ def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))
-    scope = [envelope.caller.sub, groups, request.asked_namespaces, request.cache_key]
-    canonical = request.model_dump_json(exclude={"cache_key"})
+    scope = [envelope.caller.sub, groups, request.cache_key]
+    canonical = request.model_dump_json(exclude={"cache_key", "namespace", "namespaces"})
     return CachePlan(
         key=_digest(json.dumps(scope)),
         request_hash=_digest(f"{envelope.route}\x00{canonical}"),

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
 TOOLS = {
     "search_documentation", "answer_with_citations", "check_grounding", "traverse_relationships",
-    "list_namespaces", "list_documents", "read_passage", "search", "fetch",
+    "list_documents", "list_namespaces", "read_passage",
 }  # fmt: skip
 WHOLE = {"numbers": True, "max_response_tokens": None}
 """The route's own response on one page."""
@@ -275,11 +275,15 @@ async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -
     async with Client(url) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         listed = await good(client, "list_documents")
+        spaces = await good(client, "list_namespaces")
         found = await good(client, "search_documentation", query=QUESTION)
         first = found["citations"][0]
         read = await good(client, "read_passage", uuid=first["uuid"])
         gone = await bad(client, "read_passage", uuid="no-such-passage")
     Draft202012Validator(schemas["list_documents"]).validate(listed)
+    Draft202012Validator(schemas["list_namespaces"]).validate(spaces)
+    (space,) = spaces["namespaces"]
+    assert (space["namespace"], space["unfinished"], space["jobs"]) == ("default", False, 0)
     Draft202012Validator(schemas["read_passage"]).validate(read)
     assert "d-seizure" in {document["doc_id"] for document in listed["documents"]}
     assert first["passage"] in read["text"]
@@ -383,7 +387,8 @@ async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
             yield streamable_http_client(url, http_client=http)
 
     async with with_key("guest-key") as transport, Client(transport) as client:
-        problem = await bad(client, "search_documentation", query=QUESTION)
+        named = {"query": QUESTION, "namespace": "default"}
+        problem = await bad(client, "search_documentation", **named)
         assert (problem["status"], problem["code"]) == (403, "namespace_not_granted")
         await good(client, "search_documentation", query=QUESTION, namespace="open")
     with pytest.raises(Exception) as refused:

@@ -76,8 +76,9 @@ def _index(wiring: Wiring) -> Verdict:
     info = wiring.search_index().info(REACH_S)
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
-    if info.unfinished_load:
-        return "missing", f"{message}; a load did not finish", "run the load again"
+    if info.unfinished:
+        names = ", ".join(sorted(info.unfinished))
+        return "missing", f"{message}; a load into {names} did not finish", "run the load again"
     if info.chunks == 0:
         return "missing", message, LOAD_HINT
     return "good", message

@@ -82,8 +82,8 @@ NamespaceOrNone = Annotated[
         "--namespace",
         "-n",
         metavar="NS",
-        help="Namespace of the sources.",
-        show_default="default; with --source: none",
+        help="Namespace (tenant).",
+        show_default="`default` if it is not empty, else the only one that is not",
         callback=lambda name: None if name is None else check_namespace(name),
     ),
 ]

@@ -152,7 +152,7 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     if shown == "all":
         show_answer(outcome.body, most)
     if not outcome.body["citations"]:
-        namespace = request.get("namespace", "default")
+        namespace = outcome.body["metadata"]["namespace"]
         loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
         if namespace not in loaded and not request.get("namespaces"):
             say(f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True)

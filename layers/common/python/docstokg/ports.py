@@ -60,10 +60,11 @@ class SearchIndex(Protocol):
         `anew`: skip the cache, whose entry may precede another load.
         """
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
-        Never cached. None before the first load ends, and during an open or unfinished load.
+        Never cached. None before the first load ends, and while a load into one of the namespaces
+        is open or unfinished.
         """
 
 
@@ -95,7 +96,8 @@ class IndexWriter(Protocol):
     ) -> None:
         """Start a load; raise `Misconfigured` if the namespace was embedded by another model.
 
-        Without a namespace, or with a single vector space, the whole index is checked.
+        Without a namespace, or with a single vector space, the whole index is checked. The load is
+        unfinished until `close_load` of the same namespace, also if other loads end meanwhile.
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
@@ -119,8 +121,8 @@ class IndexWriter(Protocol):
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
 
-    def close_load(self) -> None:
-        """Make all writes durable and searchable on all channels."""
+    def close_load(self, namespace: str = "") -> None:
+        """Make all writes durable and searchable, and the load into a namespace finished."""
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
@@ -159,6 +161,15 @@ class DocumentRegister(Protocol):
         """Return the namespaces that contain documents."""
 
 
+def every_document(
+    register: DocumentRegister, namespace: str, after: str = ""
+) -> Iterator[DocumentRecord]:
+    """Yield every record of a namespace after the doc_id `after`, in order, without texts."""
+    while page := register.documents(namespace, after):
+        yield from page
+        after = page[-1].doc_id
+
+
 class JobQueue(Protocol):
     """Queue of loads and removals."""
 
@@ -170,6 +181,9 @@ class JobQueue(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """Cancel an unfinished job; documents loaded so far stay."""
+
+    def unfinished(self) -> Mapping[str, int]:
+        """Return the number of queued and running jobs of each namespace that has any."""
 
 
 class StoredObject(NamedTuple):

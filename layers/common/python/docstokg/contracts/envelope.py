@@ -6,6 +6,7 @@ from typing import Self
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
+from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.routes import RouteName
 
 
@@ -23,6 +24,12 @@ class Caller(Contract):
     def may_read(self, namespace: str) -> bool:
         """Return whether the caller may read a namespace."""
         return bool({"*", namespace} & set(self.namespaces))
+
+    @property
+    def sole_namespace(self) -> str:
+        """Return the only granted namespace; `default`, which is refused, without any; else ""."""
+        names = set(self.namespaces) or {DEFAULT_NAMESPACE}
+        return names.pop() if len(names) == 1 and "*" not in names else ""
 
     def may_load(self, namespace: str) -> bool:
         """Return whether the caller may read a namespace and change its documents."""

@@ -161,9 +161,10 @@ class StoredChunk(ChunkText):
 class IndexInfo(Contract):
     """Properties of an index.
 
-    `open_run`: run_id of the running or unfinished load. `languages`: share of passages per
-    language, for namespaces that are not only English. `spaces`: model and dimension of namespaces
-    with a model other than `embedding_model`.
+    `unfinished`: run_id of the running or unfinished load of each namespace; "" stands for all, in
+    stores of earlier versions. `languages`: share of passages per language, for namespaces that are
+    not only English. `spaces`: model and dimension of namespaces with a model other than
+    `embedding_model`; impossible if `is_one_space`.
     """
 
     embedding_model: str | None = None
@@ -171,12 +172,23 @@ class IndexInfo(Contract):
     sparse_model: str | None = None
     chunks: int = 0
     facts: int = 0
-    unfinished_load: bool = False
-    open_run: str = ""
+    unfinished: dict[str, str] = {}
     namespaces: tuple[str, ...] = ()
     languages: dict[str, dict[str, float]] = {}
     spaces: dict[str, tuple[str, int]] = {}
     is_one_space: bool = False
+
+    def open_run(self, namespace: str) -> str:
+        """Return the run_id of a namespace's running or unfinished load, or ""."""
+        return self.unfinished.get(namespace) or self.unfinished.get("", "")
+
+    def warnings_of(self, namespaces: Sequence[str]) -> list[str]:
+        """Return a warning per namespace whose load is running or unfinished."""
+        return [
+            f"A load into namespace {name!r} is unfinished; run it again to complete it."
+            for name in namespaces
+            if self.open_run(name)
+        ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
         """Return embedding model and dimension of a namespace."""

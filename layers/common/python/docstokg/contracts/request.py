@@ -34,7 +34,7 @@ MIN_QUERY_BYTES = 3
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
-MAX_STYLE_CHARACTERS = 2000
+ANY_NAMESPACE = "null: `default` if it is not empty, else the only one that is not"
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20
@@ -255,7 +255,7 @@ class SearchRequest(StrictContract):
         examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace = Field("default", description="namespace to search")
+    namespace: Namespace | None = Field(None, description=f"namespace to search; {ANY_NAMESPACE}")
     namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
         None,
         description="several namespaces, instead of `namespace`; the caller needs access to all",
@@ -283,8 +283,9 @@ class SearchRequest(StrictContract):
 
     @property
     def asked_namespaces(self) -> tuple[str, ...]:
-        """Return the requested namespaces without duplicates."""
-        return tuple(dict.fromkeys(self.namespaces or (self.namespace,)))
+        """Return the requested namespaces without duplicates; () if the request names none."""
+        own = (self.namespace,) if self.namespace is not None else ()
+        return tuple(dict.fromkeys(self.namespaces or own))
 
 
 class RAGRequest(SearchRequest):

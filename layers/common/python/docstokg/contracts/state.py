@@ -97,8 +97,9 @@ class Plan(Contract):
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
-    for the prompt of a remote model. `groups`: None for all passages. `snippet_chars`: in code
-    points. `max_blocks`: passages given to the model, if the best one reaches `min_score`;
+    for the prompt of a remote model. `groups`: None for all passages. `choices`: granted
+    namespaces, if the request names none; `namespace` is then a fallback, or "". `snippet_chars`:
+    in code points. `max_blocks`: passages given to the model, if the best one reaches `min_score`;
     `functions/ground/ground.py` may add some. `rerank`: "lost" if the requested reranker is not
     configured or is disabled. `told`: whether progress is published. `verifies`: whether respond
     calls a verifier, so that synthesize reserves time.
@@ -109,6 +110,7 @@ class Plan(Contract):
     caller_sub: str
     namespace: str
     others: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
@@ -160,10 +162,23 @@ class Validated(Contract):
     reply: Reply | None = None
 
 
-class Recalled(Contract):
-    """A cached response or a refusal; otherwise the cache entry to write, or None."""
+class Failure(Contract):
+    """Problem to return for an execution without citations."""
 
+    status: int
+    code: str
+    detail: str
+
+
+class Recalled(Contract):
+    """The searched namespace, and a cached response or a refusal, if any.
+
+    `cache`: otherwise the cache entry to write (None: none).
+    """
+
+    namespace: str
     reply: Reply | None = None
+    failure: Failure | None = None
     cache: CachePlan | None = None
 
 
@@ -399,14 +414,6 @@ class Synthesis(StepResult):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0
-
-
-class Failure(Contract):
-    """Problem to return for an execution without citations."""
-
-    status: int
-    code: str
-    detail: str
 
 
 class RespondInput(Contract):

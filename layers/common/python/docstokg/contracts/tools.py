@@ -152,6 +152,21 @@ class DocumentsResult(Contract):
     cursor: str | None = Field(None, description="`cursor` for the next documents")
 
 
+class ToolNamespace(Contract):
+    """A namespace and its state."""
+
+    namespace: str = Field(description="name")
+    documents: int = Field(description="number of documents that the caller may read")
+    unfinished: bool = Field(description="true: a load is running or was interrupted")
+    jobs: int = Field(description="number of queued and running jobs")
+
+
+class NamespacesResult(Contract):
+    """Result of list_namespaces."""
+
+    namespaces: tuple[ToolNamespace, ...] = Field((), description="namespaces by name")
+
+
 class PassageResult(Contract):
     """Result of read_passage."""
 

@@ -98,7 +98,8 @@ def load(
         if options.sync:
             gone += _gone(paths, files, options, context, registry)
         if gone or not options.remove:
-            load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
+            everything = options.rebuild or bool(before.open_run(options.namespace))
+            load_plan = plan(context, everything, gone)
             write_chunks(load_plan.resolver, load_plan.finder)
             for _ in finishing(context, load_plan, registry):
                 pass
@@ -170,7 +171,7 @@ def begin(
         replace_docs=options.replace_docs,
         # The register lacks documents of an unfinished load.
         earlier=None
-        if before.unfinished_load or (before.chunks and not registry.stored)
+        if before.open_run(options.namespace) or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
         generation=str(ULID()),
         is_new=options.namespace not in before.namespaces
@@ -439,5 +440,5 @@ def _steps(
         "earlier": relinked,
         "graph": closed,
         "register": lambda after: registry.write(context.staging, context.report.run_id, after),
-        "index": lambda _: stores.index_writer.close_load(),
+        "index": lambda _: stores.index_writer.close_load(context.namespace),
     }

@@ -175,7 +175,8 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model and without an open load is cached for `info_ttl_s`.
+        An answer with a model is cached for `info_ttl_s`, as every request needs it. Token rarities
+        are read again after another finished load.
         """
         until = time.monotonic() + timeout_s
         entry = self._info
@@ -217,22 +218,20 @@ class OpenSearchIndex:
             sparse_model=notes.get("sparse_model"),
             chunks=chunks,
             facts=facts,
-            unfinished_load=notes.get("unfinished_load") is not None,
-            open_run=notes.get("unfinished_load") or "",
+            unfinished=notes["unfinished"],
             namespaces=namespaces,
             languages=held,
             is_one_space=True,
         )
-        if not info.unfinished_load:
-            self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
-            if info.embedding_model is not None:
-                self._info = (time.monotonic(), info)
+        self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
+        if info.embedding_model is not None:
+            self._info = (time.monotonic(), info)
         return info
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return the id stored by `close_load`; see the port."""
         notes = index_notes(self._server, self._name, timeout_s)
-        if notes is None or notes.get("unfinished_load") is not None:
+        if notes is None or {"", *namespaces} & notes["unfinished"].keys():
             return None
         finished = notes.get("finished")
         return None if finished is None else str(finished)

@@ -152,7 +152,7 @@ class Snapshots:
 
     def _is_loading(self) -> bool:
         notes = index_notes(self._server, self._name, LIMIT_S)
-        return notes is None or notes.get("unfinished_load") is not None
+        return notes is None or bool(notes["unfinished"])
 
     def _documents(self, register: str) -> Iterator[Document]:
         for hit in self._hits(register, SORTED["documents"], source=False):

@@ -93,7 +93,7 @@ class OpenSearchWriter:
         namespace: str = "",
     ) -> None:
         """Create missing indices, and store the load's id and vector space; see the port."""
-        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished": {namespace: run_id}}
         if embedding_model and dimension:
             first |= {"embedding_model": embedding_model, "dimension": dimension}
         first["sparse_model"] = sparse_model
@@ -120,7 +120,7 @@ class OpenSearchWriter:
             self._call("PUT", f"/{self._name}/_mapping", field)
             notes |= {"embedding_model": embedding_model, "dimension": dimension}
         notes["sparse_model"] = sparse_model or notes.get("sparse_model")
-        self._note(notes | {"unfinished_load": run_id})
+        self._note(notes | {"unfinished": notes["unfinished"] | {namespace: run_id}})
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Return fingerprints by id; see the port."""
@@ -213,12 +213,14 @@ class OpenSearchWriter:
             removed += self._remove(self._name, own)
         return removed
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Refresh, so that all is searchable; every bulk request was already durable."""
         self._refresh()
         notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
         if notes is not None:
-            self._note(notes | {"unfinished_load": None, "finished": secrets.token_hex(8)})
+            for name in ("", namespace):
+                notes["unfinished"].pop(name, None)
+            self._note(notes | {"finished": secrets.token_hex(8)})
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""

@@ -27,6 +27,7 @@ from docstokg.adapters.sqlite.index_files import (
 from docstokg.adapters.sqlite.index_schema import (
     LANGUAGES,
     SPACE,
+    UNFINISHED,
     check_layout,
     fact_words_table,
     space_of,
@@ -106,12 +107,13 @@ class SqliteIndex:
         """Return counts and vector spaces."""
         return self._in_worker(self._describe, timeout_s)
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return the id stored by `close_load`; see the port."""
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
-                return None if _notes(db, "unfinished") else _notes(db, "finished")
+                is_open = any(_notes(db, UNFINISHED + name) for name in ("", *namespaces))
+                return None if is_open else _notes(db, "finished")
 
         return self._in_worker(read, timeout_s)
 
@@ -371,8 +373,11 @@ class SqliteIndex:
             sparse_model=notes.get("sparse_model"),
             chunks=int(chunks),
             facts=int(facts),
-            unfinished_load="unfinished" in notes,
-            open_run=notes.get("unfinished", ""),
+            unfinished={
+                key.removeprefix(UNFINISHED): run_id
+                for key, run_id in notes.items()
+                if key.startswith(UNFINISHED)
+            },
             namespaces=tuple(row[0] for row in names),
             spaces={
                 name: (str(model), size)

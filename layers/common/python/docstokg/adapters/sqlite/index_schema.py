@@ -51,6 +51,8 @@ LANGUAGES = "languages/"
 """Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
 SPACE = "space/"
 """Key prefix of a namespace's own note `DIMENSION MODEL`."""
+UNFINISHED = "unfinished"
+"""Key prefix of the run_id of a namespace's open load; earlier versions noted one for all."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 _COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")

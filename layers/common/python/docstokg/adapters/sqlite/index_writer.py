@@ -27,6 +27,7 @@ from docstokg.adapters.sqlite.index_schema import (
     SCHEMA_VERSION,
     SPACE,
     TABLES,
+    UNFINISHED,
     acl_column,
     fact_words_table,
     make_word_tables,
@@ -108,7 +109,7 @@ class SqliteIndexWriter:
                         f"{value!r}: load with the same one, or into another file"
                     )
                 _note(db, key, value if value is not None else stored)
-            _note(db, "unfinished", run_id)
+            _note(db, UNFINISHED + namespace, run_id)
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to its fingerprint."""
@@ -178,9 +179,12 @@ class SqliteIndexWriter:
             ).fetchall()
             return self._remove_chunks(db, [row[0] for row in own])
 
-    def close_load(self) -> None:
-        """Rebuild the arrays after any change, store their name, and sync to disk."""
-        self._close(lambda db: None)
+    def close_load(self, namespace: str = "") -> None:
+        """Rebuild the arrays after any change, store their name, and sync to disk.
+
+        The write lock is held meanwhile, so arrays and rows stay consistent.
+        """
+        self._close(namespace, lambda db: None)
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
@@ -208,9 +212,9 @@ class SqliteIndexWriter:
             _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
             _note(db, "dirty", "1")
 
-        self._close(replace)
+        self._close(namespace, replace)
 
-    def _close(self, last: Callable[[sqlite3.Connection], None]) -> None:
+    def _close(self, namespace: str, last: Callable[[sqlite3.Connection], None]) -> None:
         with self._transaction() as db:
             last(db)
             notes = _notes(db)
@@ -229,7 +233,8 @@ class SqliteIndexWriter:
                     raise
                 keep.add(files.name)
             _note(db, "dirty", None)
-            _note(db, "unfinished", None)
+            for name in ("", namespace):
+                _note(db, UNFINISHED + name, None)
             _note(db, "finished", secrets.token_hex(8))
         self._checkpoint()
         with self._transaction() as db:

@@ -16,7 +16,7 @@ from docstokg.loading.read.raw_input import RawDocument
 from docstokg.loading.read.rejects import Postponed
 from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
-from docstokg.ports import DocumentRegister
+from docstokg.ports import DocumentRegister, every_document
 
 KEY = ("", "root-key")
 """Namespace and doc_id of the HMAC key for folder hashes in a store."""
@@ -190,14 +190,6 @@ def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
             some = []
     if some:
         yield some
-
-
-def every_document(register: DocumentRegister, namespace: str) -> Iterable[DocumentRecord]:
-    """Yield every record of a namespace, by doc_id, without texts."""
-    after = ""
-    while page := register.documents(namespace, after):
-        yield from page
-        after = page[-1].doc_id
 
 
 def many(gone: Sequence[str], stored: int) -> bool:

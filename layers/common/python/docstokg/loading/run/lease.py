@@ -63,7 +63,7 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
 
     `closing`: a `close` that was killed before its report may continue.
     """
-    open_run = info_before(index).open_run
+    open_run = info_before(index).open_run(run.namespace)
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(
             "another load started or ended after this run was resolved; start a new run"

@@ -235,7 +235,7 @@ class _Resolution:
         context = read_files(context, self._files(), None, registry)
         removed = removals(options, context, registry)
         gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
-        load_plan = plan(context, before.unfinished_load, gone)
+        load_plan = plan(context, bool(before.open_run(context.namespace)), gone)
         documents = sum(1 for _ in self.staging.origins())
         summary = {
             "loaded": self.files - len(self.paths) if run.posted else documents,

@@ -153,7 +153,7 @@ def load_export(
                         advance(len(batch))
         stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
         stores.graph_writer.close_load()
-        stores.index_writer.close_load()
+        stores.index_writer.close_load(namespace)
     report.rejected, report.seconds = rejects.count, time.monotonic() - started
     return report
 

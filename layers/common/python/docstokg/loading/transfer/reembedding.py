@@ -20,7 +20,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
     """
     with exclusive_load(stores.index_writer, progress):
         info = stores.search_index.info(60.0, anew=True)
-        if info.unfinished_load or namespace not in info.namespaces:
+        if info.open_run(namespace) or namespace not in info.namespaces:
             raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
         before = info.model_of(namespace) or ""
         rows = partial(_rows, dense=dense, before=before, sparse=info.sparse_model or "")

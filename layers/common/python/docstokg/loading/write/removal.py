@@ -71,9 +71,9 @@ def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; return the number of chunks."""
     with exclusive_load(stores.index_writer, NullProgress()):
-        stores.index_writer.open_load(str(ULID()), None, None, None)
+        stores.index_writer.open_load(str(ULID()), None, None, None, namespace)
         count = remove(stores, namespace, None)
         stores.graph_writer.close_load()
-        stores.index_writer.close_load()
+        stores.index_writer.close_load(namespace)
         stores.register.forget(namespace, None)
     return count
