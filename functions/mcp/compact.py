@@ -176,11 +176,6 @@ def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str,
     return made | _said(uri=document["uri"], lit=document["lit"])
 
 
-def compact_namespaces(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-    """Return names and sizes."""
-    return {"namespaces": _only(document["namespaces"], "namespace", "documents", "chunks")}
-
-
 def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Return id, title and address of each passage."""
     found = [

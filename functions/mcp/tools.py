@@ -1,4 +1,4 @@
-"""MCP tools: each one calls a route of the HTTP API with the same body."""
+"""MCP tools: each one calls a route of the HTTP API."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,6 +19,9 @@ from docstokg.contracts.tools import (
     AnswerResult,
     CheckResult,
     DocumentsResult,
+    FetchRequest,
+    FetchResult,
+    FoundResult,
     NamespacesResult,
     Paging,
     PassageResult,
@@ -37,6 +40,8 @@ from docstokg_functions.mcp.compact import (
     compact_answer,
     compact_check,
     compact_documents,
+    compact_fetched,
+    compact_found,
     compact_namespaces,
     compact_passage,
     compact_search,
@@ -173,16 +178,6 @@ TOOLS = (
         compact_walk,
     ),
     Tool(
-        "list_namespaces",
-        "List the namespaces that the caller may read, with their sizes.",
-        "namespaces",
-        NoArguments,
-        (),
-        ("namespaces",),
-        NamespacesResult,
-        compact_namespaces,
-    ),
-    Tool(
         "list_documents",
         "List the loaded documents that the caller may read, by id.",
         "documents",
@@ -194,10 +189,10 @@ TOOLS = (
     ),
     Tool(
         "list_namespaces",
-        "List namespaces",
         "List the namespaces that the caller may read, with unfinished loads and waiting jobs.",
         "namespaces",
         NamespacesQuery,
+        (),
         ("namespaces",),
         NamespacesResult,
         compact_namespaces,

@@ -209,24 +209,6 @@ class FetchResult(Contract):
     metadata: dict[str, str] = Field({}, description="doc_id of the document")
 
 
-class NoArguments(StrictContract):
-    """A tool without arguments."""
-
-
-class ToolNamespace(Contract):
-    """A namespace that the caller may read."""
-
-    namespace: str = Field(description="name, for `namespace`")
-    documents: int = Field(description="number of documents")
-    chunks: int = Field(description="number of passages")
-
-
-class NamespacesResult(Contract):
-    """Result of list_namespaces."""
-
-    namespaces: tuple[ToolNamespace, ...] = Field((), description="namespaces by name")
-
-
 class _Page(Contract):
     truncated: bool = Field(description="true: there is a next page")
     next_cursor: str | None = Field(description="`response_cursor` for the next page")

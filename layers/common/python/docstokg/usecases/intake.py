@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
