@@ -159,13 +159,13 @@ class Functions(Construct):
             self.by_name[spec.name] = function
 
     def _variables(self, spec: FunctionSpec) -> dict[str, str]:
-        """Return the settings of one function: only those that it uses."""
+        """Return the settings of one function, with addresses of what it uses."""
         environment, data = self._environment, self._data
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
             # The only writable folder of a function.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
-            **settings_of(environment, spec),
+            **settings_of(environment),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
         index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": data.search.auth}
