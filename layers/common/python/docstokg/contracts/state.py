@@ -90,7 +90,6 @@ class CachePlan(Contract):
 
     key: str
     request_hash: str
-    ttl_s: int
 
 
 class Plan(Contract):
@@ -100,8 +99,7 @@ class Plan(Contract):
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns of
     the conversation, for the prompt of a remote model. `groups`: None for all passages.
     `snippet_chars`: snippet length in code points. `graph_limits`: limits of the graph view.
-    `max_blocks`: number of passages given to the model, if the best one reaches `min_score`; see
-    `functions/ground/ground.py` for additional ones. `rerank`: "lost" if the requested reranker is
+    `rerank`: "lost" if the requested reranker is
     not configured or is disabled. `told`: whether progress is published through the response store.
     `verifies`: whether respond calls a verifier, so that synthesize reserves time.
     """
@@ -132,8 +130,6 @@ class Plan(Contract):
     rerank: Literal["yes", "no", "lost"] = "yes"
     budget_limits: BudgetLimits
     min_score: float = 0.3
-    max_blocks: int = 5
-    full_text_bytes: int = 16384
     repair: Literal["attribute", "drop", "report"] = "report"
     cache: CachePlan | None = None
     chat: ChatPlan | None = None
