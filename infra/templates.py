@@ -1,4 +1,4 @@
-"""Assemble the VTL files, for the stack and the tests."""
+"""Assembly of the VTL files."""
 
 import base64
 import json
@@ -65,8 +65,7 @@ def response(name: str, route: str = "") -> str:
     """Return the template of an outcome; chat routes have their own error format.
 
     `workflow`: of StartSyncExecution, which is HTTP 200 also if the execution failed. `function`: a
-    function's {statusCode, body, headers?}, or its error, which is HTTP 200 too. `refused`: the
-    service refused the call: throttled, or misconfigured.
+    function's {statusCode, body, headers?}, or its error. `refused`: the service refused the call.
     """
     form = "part_error" if route in CHAT_ROUTES else "part_problem"
     return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=_read(form))

@@ -1,7 +1,6 @@
 """Settings allowed in `Environment.settings`; every function receives them.
 
 An invalid value ends the synthesis.
-tests/unit/test_settings.py lists the settings that are not allowed here.
 """
 
 from docstokg.errors import Misconfigured

@@ -1,4 +1,4 @@
-"""Check of a draft: sentences against sources, ids and relations against the graph."""
+"""Check of a draft."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -54,10 +54,10 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 ) -> Reply:
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
-    Sentences are compared with their cited passages or texts; without citations and texts, with
-    retrieved passages. A failing graph or embedder is a degraded reason, a failing index 503, a
-    timeout 504; `check_consistency` None is a warning. `compare`: returns a text comparison for
-    some seconds. `verifier`: decides sentences that rules leave unverified.
+    Sentences are compared with their cited passages or texts, else with retrieved passages. A
+    failing graph or embedder is a degraded reason, a failing index 503, a timeout 504;
+    `check_consistency` None is a warning. `compare`: returns a text comparison for some seconds.
+    `verifier`: decides sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -101,7 +101,6 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 
 
 def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consistency:
-    """Return the consistency with the graph; a disabled or failing graph finds no issues."""
     if check is None:
         call.warnings.append("The knowledge graph is switched off: consistency was not checked.")
         return Consistency(ok=True)
@@ -112,8 +111,6 @@ def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consi
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A draft under check, with access to its sources."""
-
     _call: Call
     _request: CheckRequest
     _index: SearchIndex
@@ -122,7 +119,6 @@ class _Draft:
     _verifier: Asking | None
 
     def grounded(self) -> Checked:
-        """Check each sentence against its sources; raise errors of the index."""
         call, request = self._call, self._request
         blocks, per_sentence, missing = list[Block](), list[list[Block]](), tuple[str, ...]()
         with call.timed("retrieval"):
@@ -158,7 +154,6 @@ class _Draft:
         return self._call.left_s(time_budget.CHECK_S)
 
     def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
-        """Read chunks without duplicates; failed ones add a degraded reason."""
         wanted = list(dict.fromkeys(uuids))
         if not wanted:
             return {}
@@ -168,7 +163,7 @@ class _Draft:
         return hydrated.chunks
 
     def _retrieved(self) -> list[list[Block]]:
-        """Return the best three passages of every channel for each sentence, read in one call."""
+        """Return the best three passages of every channel for each sentence."""
         query = self._request.query
         claims = self._claims()
         texts = [f"{claim} {query}" if query else claim for claim in claims]
@@ -182,7 +177,6 @@ class _Draft:
         return [[blocks[uuid] for uuid in hits if uuid in blocks] for hits in hit_lists]
 
     def _searched(self, texts: list[str], vectors: tuple[bytes, ...] | None) -> list[list[str]]:
-        """Return the uuids found per text; raise `Timeout` if time runs out."""
         hit_lists: list[list[str]] = []
         size = SOURCES_PER_SENTENCE
         for place, text in enumerate(texts):
@@ -200,7 +194,6 @@ class _Draft:
         return hit_lists
 
     def _vectors(self, texts: list[str]) -> tuple[bytes, ...] | None:
-        """Embed the sentences if the index was built with the embedder's model."""
         call, embedder = self._call, self._embedder
         if embedder is None or not texts:
             return None
@@ -218,7 +211,6 @@ class _Draft:
 
 
 def _sent_block(rank: int, source: CheckSource) -> Block:
-    """Return a submitted text as a passage."""
     return Block(
         rank=rank,
         uuid=source.id or f"source-{rank}",

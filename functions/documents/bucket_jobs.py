@@ -1,4 +1,4 @@
-"""Job queue over S3 and Step Functions: each job is an execution."""
+"""Job queue over S3 and Step Functions."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and executions; a job and its execution have the same name."""
+    """A `JobQueue` over a bucket and executions; job and execution share their name."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket
@@ -68,7 +68,6 @@ class BucketJobs:
                 self._store.delete(LEASE)
 
     def _full(self, namespace: str) -> bool:
-        """Return whether a namespace has MAX_QUEUED unfinished runs."""
         names = self._runs.unfinished()
         if len(names) < MAX_QUEUED:
             return False
@@ -77,7 +76,6 @@ class BucketJobs:
         return sum(1 for _ in zip(range(MAX_QUEUED), own_runs, strict=False)) == MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
-        """Store the documents, after their declared properties."""
         statements = {}
         for document in order.documents:
             stated = document.model_dump(mode="json", include=STATED)

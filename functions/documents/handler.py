@@ -1,4 +1,4 @@
-"""Entry point of the document routes: list, load, remove, jobs, namespaces, passages."""
+"""Entry point of the document routes."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ WATCH_LOADS = "watch_loads"
 
 
 def job_queue(wiring: Wiring) -> JobQueue:
-    """Return the job queue of a deployment (Step Functions) or of a single server."""
+    """Return the job queue: Step Functions, or that of a single server."""
     runs = wiring.load_runs()
     if runs is None:
         return wiring.job_queue()
@@ -38,7 +38,7 @@ def job_queue(wiring: Wiring) -> JobQueue:
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients; the envelope's route selects the operation."""
+    """Return the handler; the envelope's route selects the operation."""
     register, queue = wiring.register(), job_queue(wiring)
     begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {

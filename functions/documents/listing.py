@@ -1,4 +1,4 @@
-"""Lists of loaded documents and namespaces that a caller may read."""
+"""Lists of documents and namespaces."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -54,7 +54,7 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
 
 
 def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
-    """Return a NamespaceList as a reply: namespaces with documents that the caller may read."""
+    """Return a NamespaceList as a reply: the caller's namespaces with documents."""
     caller = envelope.caller
     namespaces = []
     for name in filter(caller.may_read, register.namespaces()):

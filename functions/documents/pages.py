@@ -1,4 +1,4 @@
-"""Page images of PDFs, to show the position of a citation."""
+"""Page images of PDFs."""
 
 import base64
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def show_page(
 ) -> Reply:
     """Return a PNG in base64 as a reply, or a problem: 400, 403, 404.
 
-    404: no such document or page, not visible to the caller, or the file is not stored.
+    404: document or page missing, not visible to the caller, or not stored as a file.
     """
     name = parse_body(envelope, PageName)
     if isinstance(name, Reply):

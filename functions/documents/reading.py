@@ -1,4 +1,4 @@
-"""Passages with their context: the text before and after a citation."""
+"""Passages with the text before and after."""
 
 from collections.abc import Mapping, Sequence
 
@@ -53,14 +53,12 @@ def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredCh
 
 
 def _number(chunk: StoredChunk) -> int | None:
-    """Return the number of a chunk in its document; None if the loader did not number it."""
     head, mark, number = chunk.chunk_id.rpartition("#")
     cut_here = bool(mark) and head == chunk.doc_id and number.isdecimal() and number.isascii()
     return int(number) if cut_here and len(number) <= 9 else None
 
 
 def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> list[StoredChunk]:
-    """Read the neighbouring chunks of a document that the context may need, in order."""
     number = _number(chunk)
     if number is None:
         return []
@@ -72,7 +70,7 @@ def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> li
 
 
 def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
-    """Return the requested span relative to the chunk's text; offsets are those of the citation."""
+    """Return the requested span relative to the chunk's text."""
     start, end = request.char_start, request.char_end
     if start is None or end is None:
         return None
@@ -118,7 +116,6 @@ def _between(shared: int) -> str:
 
 
 def _shared(first: StoredChunk, second: StoredChunk) -> int:
-    """Return the number of characters shared by two neighbours; negative for a gap."""
     if first.char_start is None or second.char_start is None:
         return -len(GAP)
     shared = first.char_start + len(first.text) - second.char_start

@@ -1,4 +1,4 @@
-"""Cosines of a passage's sentences with the question, for the extractive model."""
+"""Cosines of a passage's sentences with the question."""
 
 import base64
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Compact form of responses for agents: passages, sources, markers and match reasons.
-
-Numbers, offsets and hashes cost many tokens; they are returned on request, with the whole response.
-"""
+"""Compact form of responses for agents."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -96,7 +93,7 @@ def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
 
 
 def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[str]:
-    """Return the edges of a citation's path as `A -type-> B (stated in [n])`, with known names."""
+    """Return the edges of a citation's path as `A -type-> B (stated in [n])`."""
     evidence, facts = citation["kg_evidence"], []
     names = {citation["kg_path"][0]: evidence["related_to"]} if citation["kg_path"] else {}
     names[evidence["entity_id"]] = evidence["matched_entity"]
@@ -178,5 +175,4 @@ def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]
 
 
 def _said(**made: Any) -> dict[str, Any]:
-    """Return the values except empty ones; False is kept."""
     return {name: value for name, value in made.items() if value or value is False}

@@ -22,7 +22,7 @@ def writer(wiring: Wiring) -> str | None:
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler over the available routes, in this process or deployed."""
+    """Return the handler over the available routes."""
     run = wiring.workflow().run
     runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
     if check := wiring.route_function("check"):

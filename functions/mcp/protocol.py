@@ -1,7 +1,7 @@
 """Model Context Protocol without sessions, one message at a time.
 
-Both generations are supported: requests with a version in `params._meta` (2026-07-28 on) need no
-handshake; others belong to the generation of `initialize`, which stores no state.
+Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others belong to the
+generation of `initialize`.
 """
 
 import json
@@ -74,8 +74,8 @@ class Refused(Exception):
 def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Reply:
     """Return 200 with a result or an error for one JSON-RPC message, 202 for a notification.
 
-    400 and 404 with a JSON-RPC error for an invalid or, as the protocol requires, unsupported
-    request; 413 as a problem for a too large body.
+    400 and 404 with a JSON-RPC error for an invalid or unsupported request; 413 as a problem for a
+    too large body.
     """
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
@@ -179,7 +179,6 @@ def _check_version(meta: dict[str, Any]) -> None:
 
 
 def _shaped(result: Result, modern: bool) -> dict[str, Any]:
-    """Return the result in the form of its protocol generation."""
     dumped: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not modern:
         return {key: value for key, value in dumped.items() if key not in LATER_FIELDS}

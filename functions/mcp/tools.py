@@ -1,4 +1,4 @@
-"""MCP tools: each one calls a route of the HTTP API with the same body."""
+"""MCP tools: each one calls a route of the HTTP API."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -57,8 +57,8 @@ class Tool:
     """One tool: its contract and route.
 
     `facts`: parts of the response that must not change between pages. `compact`: returns the
-    compact response, of type `result`. `stored`: the route can cache its response under a
-    `cache_key`, so that all pages come from one run.
+    compact response, of type `result`. `stored`: the route can cache its response, so that all
+    pages come from one run.
     """
 
     name: str
@@ -195,7 +195,7 @@ def call_tool(
 ) -> Outcome:
     """Run the tool's route and return a page of its response, or a problem.
 
-    The text has at most `max_response_tokens` tokens of four bytes, also for problems.
+    The text has at most `max_response_tokens` tokens of four bytes.
     """
     paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
     body = {name: value for name, value in arguments.items() if name not in paged}
@@ -241,7 +241,6 @@ def call_tool(
 
 
 def _max_bytes(limit: object) -> int | None:
-    """Return the size limit for problems, even if the request is otherwise invalid."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < MIN_RESPONSE_TOKENS:
         return None
     return limit * BYTES_PER_TOKEN
@@ -255,7 +254,6 @@ def _reply(
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
-    """Return the problem, truncated to the limit."""
     if max_bytes is None or len(reply.body.encode("utf-8")) <= max_bytes:
         return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
@@ -263,5 +261,4 @@ def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
-    """Return JSON as the client would send it; lone surrogates stay, for the route to refuse."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

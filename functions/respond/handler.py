@@ -1,4 +1,4 @@
-"""Entry point of the last step: evidence and answer become the reply."""
+"""Entry point of the last step."""
 
 from typing import Any
 

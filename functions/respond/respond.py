@@ -1,4 +1,4 @@
-"""Response: checks, confidence, diagnostics and limits; then logging, caching and tracing."""
+"""Response: checks, diagnostics, limits, logging, caching, tracing."""
 
 import hashlib
 import time
@@ -136,7 +136,6 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
 def _checked(
     run: Run, grounded: Grounded, synthesis: Synthesis | None, checks: Checks
 ) -> CheckedAnswer | None:
-    """Check the answer against the blocks that the model received; None without an answer."""
     if run.plan.synthesis is None:
         return None
     if synthesis is None or synthesis.outcome == "failed":
@@ -158,7 +157,6 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
 
 
 def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> list[Citation]:
-    """Add full texts for verbosity full; without them the citations are unchanged."""
     if not citations:
         return citations
     uuids = [citation.uuid for citation in citations]
@@ -234,7 +232,6 @@ def _sum(*dollars: float | None) -> float | None:
 def _cache(
     run: Run, reply: Reply, response: RAGResponse, response_cache: Callable[[], ResponseCache]
 ) -> None:
-    """Cache a complete, undegraded response."""
     place = run.plan.cache
     if place is None or (response.diagnostics is not None and response.diagnostics.degraded):
         return
@@ -250,7 +247,6 @@ def _cache(
 def _trace(
     run: Run, grounded: Grounded, response: RAGResponse, trace_sink: TraceSink | None
 ) -> None:
-    """Send one trace message without text; failures are only logged."""
     if trace_sink is None:
         return
     plan = run.plan
@@ -272,7 +268,6 @@ def _trace(
 
 
 def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> None:
-    """Count and log the answered request, with reasons for doubt in the answer."""
     plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
@@ -320,7 +315,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
     """Return the reasons why an answer lacks support, for metrics and the log.
 
-    Without a report: whether the checks left nothing of a model's answer, such as markers only.
+    Without a report: whether the checks left nothing of the answer.
     """
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":

@@ -1,4 +1,4 @@
-"""Trimming of the reply to the platform's payload limit."""
+"""Trimming of the reply to the payload limit."""
 
 import json
 from functools import partial
@@ -34,7 +34,6 @@ def _body(response: RAGResponse, with_diagnostics: bool) -> str:
 
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
-    """Remove diagnostics; degraded reasons become a warning."""
     diagnostics = response.diagnostics
     reasons = diagnostics.degraded_reasons if diagnostics is not None else ()
     lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
@@ -75,7 +74,6 @@ def _degraded(response: RAGResponse) -> RAGResponse:
 
 
 def _shorter(citation: Citation, limit: int) -> Citation:
-    """Truncate an uncited snippet at a sentence end, else at a word, else anywhere."""
     text = citation.snippet
     if citation.cited or len(text) <= limit:
         return citation

@@ -1,4 +1,4 @@
-"""Cached responses, valid until a load changes the index."""
+"""Cached responses."""
 
 import hashlib
 import json
@@ -22,8 +22,8 @@ def recall(
 ) -> Recalled:
     """Return the cached reply, a 409 for a reused key, or the place for the new response.
 
-    The key includes the caller with groups, `stores` and the index's last completed load, so that
-    changed rights and loads change it. During a load the cache is not used.
+    The key includes the caller with groups, `stores` and the last completed load. During a load the
+    cache is not used.
     """
     plan = run.plan
     if plan.cache is None:

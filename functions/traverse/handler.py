@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/traverse`, and of verbosity graph in the workflow (mode graph)."""
+"""Entry point of `POST /v1/traverse` and verbosity graph."""
 
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from docstokg_functions.traverse.walk import walk_graph
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients; both modes share one budget per caller."""
+    """Return the handler; both modes share one budget per caller."""
     walk = partial(
         walk_graph,
         graph=wiring.knowledge_graph(),

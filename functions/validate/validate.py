@@ -1,4 +1,4 @@
-"""Validation of an HTTP body as a request, and planning of its budget."""
+"""Validation of a request, and planning of its budget."""
 
 import hashlib
 import json
@@ -36,8 +36,7 @@ NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there ar
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Return the plan and scope of a request, or the reply that ends the execution.
 
-    `rules`: server settings. `started_at`: ISO start time, ignored if it differs from `now_ms` by
-    more than 5 s.
+    `started_at`: ISO start time, ignored if it differs from `now_ms` by more than 5 s.
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
@@ -64,7 +63,6 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
 def _parse(
     route: str, body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Return the request, the plan of a chat's reply, and all errors."""
     if route == "chat":
         request, chat, errors = read_chat(body, models)
         if request is not None and request.synthesis.model not in models:
@@ -91,7 +89,6 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
 def _unknown_model(
     body: bytes, request: RAGRequest | None, models: tuple[str, ...]
 ) -> list[FieldProblem]:
-    """Check the model even if other fields are invalid, to return all errors at once."""
     if request is not None:
         model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
@@ -215,7 +212,6 @@ def _embeds(provider: str, rules: Settings) -> bool:
 
 
 def _rerank(provider: str, rules: Settings) -> Literal["yes", "no", "lost"]:
-    """Return "lost" if a configured reranker is unavailable, otherwise "yes" or "no"."""
     if provider == "none" or (provider == "auto" and rules.rerank_provider == "none"):
         return "no"
     off = rules.rerank_provider == "jina" and not rules.provider_jina_enabled
@@ -236,7 +232,6 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
 
 
 def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
-    """Return the cache key parts known from the request; see `recall`."""
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))

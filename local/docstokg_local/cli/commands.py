@@ -566,10 +566,7 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line; each product error becomes one message and an exit code.
-
-    Stores, caches and logs contain restricted texts, so new files are readable by this user only.
-    """
+    """Run the command line; each product error becomes one message and an exit code."""
     os.umask(0o077)
     leave(run(app))
 

@@ -1,4 +1,4 @@
-"""Lists of loaded documents, and the prompt before documents are removed."""
+"""Lists of loaded documents, and the removal prompt."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -28,8 +28,7 @@ def list_loaded(
 ) -> bool:
     """Print namespaces and, with `documents`, their documents; return False if nothing is loaded.
 
-    `entities`: graph whose most mentioned entities are listed too. `index`: encoder and languages
-    of each namespace.
+    `entities`: graph whose most mentioned entities are listed too.
     """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}

@@ -95,8 +95,7 @@ def wiring_of(
 ) -> "Wiring":
     """Connect to the stores; `aloud` prints the default store if none is configured.
 
-    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set: the command prints errors
-    itself.
+    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring

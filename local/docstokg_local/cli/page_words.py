@@ -1,4 +1,4 @@
-"""Writes functions/page/static/words.js, the page's copy of the contract's reason texts."""
+"""Writes functions/page/static/words.js, the page's reason texts."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`docstokg why-not`: print the outcome of each stage for one expected passage."""
+"""`docstokg why-not`."""
 
 from typing import Annotated, Any
 

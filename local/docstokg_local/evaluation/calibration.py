@@ -1,4 +1,4 @@
-"""ROC area of confidence and its standard error."""
+"""Calibration of confidence."""
 
 import math
 from bisect import bisect_left, bisect_right

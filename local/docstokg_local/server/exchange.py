@@ -1,4 +1,4 @@
-"""HTTP exchange: parse requests before validation, and send replies."""
+"""HTTP exchange: requests before validation, and replies."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Local MCP over this process's routes, by HTTP or pipe."""
+"""Local MCP, by HTTP or pipe."""
 
 import json
 import sys
@@ -99,7 +99,6 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Return the message; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])

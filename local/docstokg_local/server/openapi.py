@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1, generated from its models."""
+"""The HTTP contract as OpenAPI 3.1."""
 
 import ast
 import json
@@ -155,7 +155,6 @@ def document() -> Json:
 
 
 def _describe_fields(schemas: Json) -> None:
-    """Set field descriptions from the contracts' docstrings."""
     for path in Path(contracts.__path__[0]).glob("*.py"):
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef) or model.name not in schemas:
@@ -174,7 +173,6 @@ def _model(name: str) -> type[BaseModel]:
 
 
 def _operation(route: Route) -> Json:
-    """Return a route's operation from ROUTES or _DESCRIBED."""
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
     row = _DESCRIBED.get(route.name) or Described(

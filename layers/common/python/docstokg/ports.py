@@ -1,7 +1,7 @@
 """Ports: Protocols of external dependencies; every call takes `timeout_s` and keeps it.
 
-Ports are synchronous and raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an
-unreachable dependency, `WrongAnswer` for an invalid response.
+Ports raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an unreachable dependency,
+`WrongAnswer` for an invalid response.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class SearchIndex(Protocol):
     def generation(self, timeout_s: float) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
-        Never cached. None before the first load ends, and while a load is open or unfinished.
+        Never cached. None before the first load ends, and during an open or unfinished load.
         """
 
 
@@ -125,10 +125,7 @@ class IndexWriter(Protocol):
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace the vectors of all chunks of a namespace atomically.
-
-        Until then the old ones are used; the new ones are durable and searchable on return.
-        """
+        """Replace the vectors of all chunks of a namespace atomically and durably."""
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as written, with its fingerprint, by uuid."""
@@ -277,10 +274,7 @@ class GraphWriter(Protocol):
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names found in chunks, by chunk uuid; `put_chunks` clears them.
-
-        The format of values is internal to the loader (`loading.names.stored_names`).
-        """
+        """Store the names found in chunks, by chunk uuid; `put_chunks` clears them."""
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
         """Yield (uuid, stored names or "") of every chunk of a namespace.
@@ -303,8 +297,7 @@ class GraphWriter(Protocol):
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and relations, then unsupported entities.
 
-        Without `tidy`, unsupported entities may stay until `close_load`: another writer of the same
-        load may mention them.
+        Without `tidy`, unsupported entities may stay until `close_load`.
         """
 
     def close_load(self) -> None:
@@ -344,8 +337,7 @@ class Embedder(Protocol):
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Return each text's vector and the packed vectors of its parts, for loading.
 
-        `parts`: spans per text, in code points. A model may derive their vectors from a single pass
-        over the text. See `domain.vectors.packed`.
+        `parts`: spans per text, in code points. See `domain.vectors.packed`.
         """
 
 
@@ -486,8 +478,8 @@ class LanguageModel(Protocol):
         """Return one completion; raise `Timeout`, `QuotaExceeded` or `Unavailable`.
 
         `schema`: JSON Schema of the text, as far as the provider supports it. `told`: called with
-        the text so far during generation; False closes the call. If time runs out, the text
-        generated so far is a completion, too.
+        the text so far; False closes the call. If time runs out, the text so far is a completion,
+        too.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:
@@ -570,7 +562,7 @@ class Converter(Protocol):
         """Map each supported suffix to name and version of its reader."""
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Convert one file, usually to one document; raise `LoadError` with the reason on failure.
+        """Convert one file, usually to one document; raise `LoadError` on failure.
 
         The text of `.md`, `.txt` and `.rst` is the decoded file; that of others is generated.
         """

@@ -1,4 +1,4 @@
-"""HTTP request with a byte limit and a total deadline, without redirects."""
+"""HTTP request with a byte limit and a total deadline."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def exchanged(
     """Return status, headers and at most `most` bytes of a response, within `timeout_s` in all.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout` or `Unavailable`
-    (broken off). Reading also ends with the deadline. Messages never contain the request.
+    (broken off). Messages never contain the request.
     """
     until = time.monotonic() + timeout_s
 

@@ -1,4 +1,4 @@
-"""Language models through litellm: OpenAI, Anthropic, Bedrock, OpenAI-compatible addresses."""
+"""Language models through litellm."""
 
 import os
 import socket
@@ -36,7 +36,7 @@ AwsKeys = Callable[[], Mapping[str, str | None]]
 class LiteLlm:
     """A `LanguageModel`; litellm is imported by `warm()` or at the first call (about 2 s).
 
-    `credentials`: called for every Bedrock request, so that they never expire.
+    `credentials`: called for every Bedrock request.
     """
 
     def __init__(self, access: ModelAccess, credentials: AwsKeys | None = None) -> None:
@@ -44,10 +44,7 @@ class LiteLlm:
         self._credentials = credentials
 
     def warm(self) -> None:
-        """Import litellm and run it once offline, before the first request.
-
-        Raise `NotInstalled` if it is missing, as each call will.
-        """
+        """Import litellm and run it once offline; raise `NotInstalled` if it is missing."""
         messages = [{"role": "user", "content": "ready"}]
         self._vendor.completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
 
@@ -70,9 +67,8 @@ class LiteLlm:
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all, including import and streaming.
 
-        A request with `schema` that a provider refuses is repeated without it; the caller validates
-        the text in any case. litellm's own timeout only limits the wait between bytes. Raise
-        `Timeout`, `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401),
+        A request with `schema` that a provider refuses is repeated without it. Raise `Timeout`,
+        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401),
         `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, broken off) or `WrongAnswer`
         (no text).
         """
@@ -191,7 +187,6 @@ class LiteLlm:
         )
 
     def _facts(self, route: ModelRoute, model: str) -> ModelFacts:
-        """Return the operator's data on a model, else litellm's; empty for unknown models."""
         if (facts := self._access.facts_of(model)) is not None:
             return facts
         listed = self._vendor.model_cost
@@ -216,7 +211,6 @@ class _Stream:
         self.usage: Any = None
 
     def read(self, answer: Any) -> None:
-        """Read to the end; the connection is closed in any case."""
         self._answer = answer
         try:
             for part in answer:
@@ -242,7 +236,6 @@ class _Stream:
                 close()
 
     def close(self) -> None:
-        """Stop reading; wake a blocked read if its socket is accessible."""
         self._closed.set()
         stream = getattr(getattr(self._answer, "completion_stream", None), "response", None)
         network = getattr(stream, "extensions", {}).get("network_stream")

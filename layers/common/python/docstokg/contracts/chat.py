@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/chat/completions`: a subset of OpenAI's chat API."""
+"""Contract of `POST /v1/chat/completions`."""
 
 from typing import Annotated, Any, Final, Literal
 

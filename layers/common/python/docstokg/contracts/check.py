@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/check`: verification of a draft against sources and the graph."""
+"""Contract of `POST /v1/check`."""
 
 from typing import Annotated, LiteralString, Self
 

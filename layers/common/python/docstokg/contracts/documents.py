@@ -1,4 +1,4 @@
-"""Contracts of the document routes: loading, jobs, lists and passages."""
+"""Contracts of the document routes."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Request models, with every validation rule that needs no server setting."""
+"""Request models and their validation."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -66,7 +66,6 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 def _long_enough(query: str) -> str:
-    """Reject a question of fewer than MIN_QUERY_BYTES bytes."""
     if len(query.encode()) < MIN_QUERY_BYTES:
         message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
         raise PydanticCustomError("string_too_short", message)
@@ -74,7 +73,6 @@ def _long_enough(query: str) -> str:
 
 
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """Reject an empty list of filter values."""
     if not values:
         raise PydanticCustomError("too_short", "must contain at least one value")
     return values
@@ -296,7 +294,6 @@ class RAGRequest(SearchRequest):
     @model_validator(mode="wrap")
     @classmethod
     def _synthesis_needs_tokens(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Report a violation of the cross-field rule together with all other errors."""
         errors: list[InitErrorDetails] = []
         value: Self | None = None
         try:

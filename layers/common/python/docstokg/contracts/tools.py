@@ -170,11 +170,7 @@ class _Page(Contract):
 
 
 def output_schema(result: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's pages.
-
-    Only paging fields are required, because any part can be on another page. Additional fields are
-    allowed, because `numbers` adds them.
-    """
+    """Return the JSON schema of a tool's pages; only paging fields are required."""
     schema, page = result.model_json_schema(mode="serialization"), _Page.model_json_schema()
     _open(schema)
     schema["properties"] = {**page["properties"], **schema["properties"]}

@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/traverse`: a graph walk from given nodes."""
+"""Contract of `POST /v1/traverse`."""
 
 from typing import Annotated
 

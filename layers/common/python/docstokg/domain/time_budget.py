@@ -1,4 +1,4 @@
-"""Time limits: one table for validate, the steps and infra; a test compares it with the ASL.
+"""Time limits: one table for validate, the steps and infra.
 
 They fire in this order: a call's share of the deadline, the deadline, the state (whole seconds),
 the function, the execution, the route.

@@ -1,4 +1,4 @@
-"""OpenAI's chat format: conversion of requests to questions, and of replies to completions."""
+"""Conversion from and to OpenAI's chat format."""
 
 import json
 import re
@@ -57,8 +57,7 @@ class Conversation:
     def history(self) -> list[dict[str, str]]:
         """Return the last turns before the question that fit the contract.
 
-        Longer turns are truncated; older ones are dropped, since clients send the whole
-        conversation.
+        Longer turns are truncated; older ones are dropped.
         """
         turns: list[dict[str, str]] = []
         left = MAX_HISTORY_BYTES
@@ -238,7 +237,6 @@ def _url_citation(citation: Citation, span: tuple[int, int]) -> UrlCitation:
 
 
 def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
-    """Return the only chunk of a stream: the complete answer."""
     whole = completion.model_dump(mode="json")
     (choice,) = whole.pop("choices")
     usage = whole.pop("usage")
@@ -250,8 +248,7 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
 def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
     """Return the chunk for an event of a streamed answer.
 
-    `head`: id, created and model. Data other than answer text is under `docstokg`. The last event
-    repeats no text.
+    `head`: id, created and model. Data other than answer text is under `docstokg`.
     """
     if name == "response":
         (choice,) = value["choices"]
@@ -273,5 +270,4 @@ def _text(message: ChatMessage) -> str:
 
 
 def _param(path: str) -> str:
-    """Return a JSON path in OpenAI's form: `$.messages[0].content` is `messages[0].content`."""
     return path.removeprefix("$").removeprefix(".") or "body"

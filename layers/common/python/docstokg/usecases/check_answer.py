@@ -1,4 +1,4 @@
-"""Check of an answer against its passages, for respond and `/v1/check`."""
+"""Check of an answer against its passages."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,8 +56,6 @@ class CheckedAnswer(Contract):
 
 
 class _Judged(NamedTuple):
-    """A statement with its verdict; `support`: per cited rank, in [0, 1]."""
-
     statement: Statement
     verdict: SentenceVerdict
     support: Mapping[int, float]
@@ -194,12 +192,10 @@ class _Check:
     checked_by: tuple[CheckedBy, ...] = BY_RULES
 
     def report(self, judged: Iterable[_Judged], invalid: Sequence[str]) -> Grounding:
-        """Return the report on judged statements."""
         verdicts = [one.verdict for one in judged]
         return grounding.report(verdicts, len(self.by_rank), invalid, self.checked_by)
 
     def judged(self, given: Sequence[Statement]) -> list[_Judged]:
-        """Judge each statement by its cited passages."""
         made = []
         for statement in given:
             is_late = self.compare is not None and self.compare.is_late and statement.factual
@@ -208,7 +204,6 @@ class _Check:
         return made
 
     def verified(self, judged: list[_Judged]) -> list[_Judged]:
-        """Return the statements with the verifier's decisions on unverified ones, in one batch."""
         undecided = [one for one in judged if one.verdict.verdict == "unverified"]
         if self.verifier is None or not undecided:
             return judged
@@ -227,7 +222,6 @@ class _Check:
         return [self._decided(one) for one in judged]
 
     def _decided(self, judged: _Judged) -> _Judged:
-        """Return a statement with the verifier's decision, if any."""
         own, decision = judged.verdict, self.decisions.get(_key(judged))
         if self.verifier is None or decision is None or own.verdict != "unverified":
             return judged
@@ -278,8 +272,7 @@ class _Check:
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
         """Add a marker to each unmarked sentence that clearly has one passage as its source.
 
-        All sentences are judged again with new offsets; changed ones have the reason
-        `marker_added`.
+        Changed ones have the reason `marker_added`.
         """
         added = {
             one.verdict.end: rank
@@ -301,7 +294,6 @@ class _Check:
         return written, again
 
     def _source_of(self, statement: Statement) -> int | None:
-        """Return the rank that a statement quotes, else the one with clearly most support."""
         judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
         ranked = sorted(judged.support.items(), key=lambda one: -one[1])
         if not ranked or ranked[0][1] < _LEAST_SUPPORT:
@@ -311,7 +303,6 @@ class _Check:
         return ranked[0][0] if is_quoted or is_clear else None
 
     def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Drop uncited and unsupported sentences and judge the rest again with new offsets."""
         for _ in range(_MOST_REPAIRS):
             bad = [
                 one.statement.span
@@ -327,7 +318,6 @@ class _Check:
 
 
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
-    """Return rank, span and text of the first passage that a statement quotes."""
     for block in blocks:
         found = find_statement(statement, block.text, block.sentences)
         if found is not None:
@@ -346,6 +336,5 @@ def _key(judged: _Judged) -> tuple[str, tuple[int, ...]]:
 
 
 def _with_header(block: Block) -> str:
-    """Return a passage with the header and graph lines that the model also received."""
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
     return "\n".join([*lines, *(fact.text for fact in block.related), block.text])

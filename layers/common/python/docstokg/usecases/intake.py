@@ -55,7 +55,7 @@ def parse_body[Message: BaseModel](
 ) -> Message | Reply:
     """Parse an envelope's body as `model`, or return the reply that refuses it.
 
-    A namespace in the message that the caller may not read is refused (403).
+    A namespace that the caller may not read is refused (403).
     """
     body = decode_body(envelope.body_b64, envelope.request_id, most)
     if isinstance(body, Reply):

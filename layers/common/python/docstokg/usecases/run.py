@@ -82,7 +82,7 @@ class Call:
     ) -> None:
         """Log a failure that is not raised, and record its reason.
 
-        Of a vendor's error only the type is logged, because its message may contain the prompt.
+        Of a vendor's error only the type, because its message may contain the prompt.
         """
         reason = lost(error) if callable(lost) else lost
         if reason is not None:

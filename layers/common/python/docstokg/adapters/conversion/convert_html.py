@@ -1,4 +1,4 @@
-"""HTML by selectolax: main text, headings, lists, tables and code."""
+"""HTML by selectolax."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -69,7 +69,6 @@ def _main(body: LexborNode) -> LexborNode:
 
 
 def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write the blocks below a node; loose text becomes paragraphs."""
     _walk_all(node.iter(include_text=True), maker, depth)
 
 
@@ -93,7 +92,6 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
 
 
 def _is_left_out(node: LexborNode) -> bool:
-    """Return whether a node is script, comment or navigation."""
     tag = node.tag or ""
     if tag == "-text":
         return False
@@ -153,7 +151,6 @@ def _follows_term(node: LexborNode) -> bool:
 
 
 def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write a term with its description, then nested blocks."""
     children = list(node.iter(include_text=True))
     structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
     plain = next(structured, len(children))
@@ -163,7 +160,6 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
-    """Yield a list's lines and the code between them."""
     check_depth(depth)
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
     for number, item in enumerate(items, 1):
@@ -182,7 +178,6 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 
 
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
-    """Yield text and code in order."""
     check_depth(depth)
     words: list[str] = []
     for node in nodes:
@@ -203,12 +198,10 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    """Return code indented by four spaces, or ""."""
     return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
-    """Return whether a node is or contains a tag."""
     if node.tag == "-text":
         return False
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
@@ -237,7 +230,6 @@ def _holds_blocks(node: LexborNode) -> bool:
 
 
 def _inline(node: LexborNode, depth: int) -> str:
-    """Return a node's visible text; blocks and breaks become spaces."""
     check_depth(depth)
     if node.tag == "-text":
         return node.text(deep=False) or ""

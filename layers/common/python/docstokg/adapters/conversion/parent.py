@@ -31,8 +31,7 @@ KINDS = frozenset(get_args(BlockKind))
 class ChildConverter:
     """A `Converter` whose process runs from the first use until `close()`.
 
-    `cpu_s`: CPU limit of a conversion in seconds. `scanned`: maximum scanned pages read per file,
-    each in its own conversion.
+    `cpu_s`: CPU limit of a conversion in seconds. `scanned`: maximum scanned pages per file.
     """
 
     def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
@@ -58,7 +57,6 @@ class ChildConverter:
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read scanned pages until one fails."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
             for page in pages[: self._scanned]:
@@ -118,7 +116,6 @@ class ChildConverter:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the process's input, which ends it."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()

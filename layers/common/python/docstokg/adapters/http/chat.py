@@ -1,4 +1,4 @@
-"""Chat completions from servers with OpenAI's format, with a byte and a time limit."""
+"""Chat completions from servers with OpenAI's format."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -56,8 +56,8 @@ class HttpChat:
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all.
 
-        A server that does not accept `schema` or `temperature` is called again without them. Raise
-        errors as `Endpoint.post`, and `NotConfigured` without a key or an address.
+        A server that rejects `schema` or `temperature` is called again without them. Raise errors
+        as `Endpoint.post`, and `NotConfigured` without a key or an address.
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:

@@ -1,4 +1,4 @@
-"""JSON POST to an address with a circuit breaker, and its error mapping."""
+"""JSON POST with a circuit breaker and error mapping."""
 
 import json
 import ssl
@@ -32,7 +32,6 @@ _NOT_ACCEPTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 @cache
 def _connections() -> urllib3.PoolManager:
-    """Return a connection pool; loads the certificates once, which takes milliseconds."""
     context = ssl.create_default_context()
     return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
 
@@ -51,7 +50,7 @@ class Endpoint:
         clock: Callable[[], float] = time.monotonic,
         most: int = LONGEST_ANSWER,
     ) -> None:
-        """Create an endpoint. `most`: maximum bytes of a response, after decompression."""
+        """`most`: maximum bytes of a response, after decompression."""
         self.url, self._host, self._api_key, self._most = url, host_of(url), api_key, most
         self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
 
@@ -63,8 +62,8 @@ class Endpoint:
     ) -> Any:
         """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
 
-        Raises `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable`
-        (no connection, other statuses, redirects, broken off; `NotAccepted` for 400 and 422) and
+        Raises `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `NotAccepted`
+        (400, 422), `Unavailable` (no connection, other statuses, redirects, broken off) and
         `WrongAnswer` (not JSON, too long, or by `read`): each counts as a failure of this address.
         Messages never contain the request.
         """
@@ -114,8 +113,7 @@ def first_that_answers[Answer](
 ) -> Answer:
     """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
-    Each but the last gets 60 % of the remaining time. A WrongAnswer of `read` counts as the
-    endpoint's failure.
+    Each but the last gets 60 % of the remaining time.
     """
     until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")

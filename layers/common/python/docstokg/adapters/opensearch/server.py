@@ -1,4 +1,4 @@
-"""Client of one OpenSearch address: credentials, time limits, and translated errors."""
+"""Client of one OpenSearch address."""
 
 import contextlib
 import gzip
@@ -149,7 +149,6 @@ def schema_checked(what: str) -> Iterator[None]:
 
 
 def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Headers], None]:
-    """Return the signer of a request; put a password into `headers`."""
     auth = at.get("auth", "basic")
     if auth == "basic":
         if user := at.get("user"):

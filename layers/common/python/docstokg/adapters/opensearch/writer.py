@@ -1,4 +1,4 @@
-"""Writer of chunks and facts into OpenSearch, with load notes in the mapping."""
+"""Writer of chunks and facts into OpenSearch."""
 
 import base64
 import contextlib
@@ -175,7 +175,6 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        """Yield stored chunks with another generation."""
         for start in range(0, len(uuids), REMARKED):
             for document in self._documents(uuids[start : start + REMARKED]):
                 shown = {**json.loads(document["shown"]), "generation": generation}
@@ -273,7 +272,6 @@ class OpenSearchWriter:
         return notes
 
     def _await_shards(self) -> None:
-        """Wait until the indices, possibly being created or moved, are readable."""
         until = time.monotonic() + SHARDS_S
         for _, alias in self._aliases():
             while not self._is_readable(alias, time.monotonic() >= until):
@@ -293,7 +291,6 @@ class OpenSearchWriter:
         return True
 
     def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
-        """Create an index; an existing one is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": notes}
         if kind == "chunks" and (dimension := notes.get("dimension")):
@@ -316,7 +313,6 @@ class OpenSearchWriter:
     def _scan(
         self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
     ) -> Iterator[Json]:
-        """Yield every hit in the order of `key`."""
         if self._stale:
             self._refresh()
         exact = [
@@ -344,7 +340,6 @@ class OpenSearchWriter:
         return removed
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
-        """Index (a document) or delete (None) by id; return the number of changes."""
         self._lease.check()
         self._stale = True
         done = 0
@@ -422,7 +417,7 @@ _SEARCHED = (
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
     """Return a chunk with its searched fields and one stored field for readers.
 
-    Reading a part of the source would parse all of it, including the vectors, ten times its size.
+    Reading a part of the source would parse all of it, including the vectors.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})

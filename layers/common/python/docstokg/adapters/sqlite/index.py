@@ -138,7 +138,6 @@ class SqliteIndex:
         return self._wait(self._workers.submit(work, deadline), deadline)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
-        """Wait for the deadline plus a grace period for the worker's error."""
         try:
             return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
         except NotYet as exc:
@@ -287,7 +286,6 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Return a mask of visible rows, None for all."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -308,7 +306,6 @@ class SqliteIndex:
         ns: int,
         context: "_SearchContext",
     ) -> tuple[Hit, ...]:
-        """Return uuid and compact vector of the best rows still present."""
         condition, values = visible(context.scope, ns)
         found = {int(ids[place]): float(scores[place]) for place in best}
         values["rows"] = json.dumps(list(found))
@@ -338,7 +335,6 @@ class SqliteIndex:
         return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
 
     def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
-        """Return the visible rows of these chunks."""
         with self._sessions.use(deadline) as db:
             ns = known_namespace(db, scope.namespace)
             if ns is None:
@@ -420,10 +416,7 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
 
 
 def match_expression(words: Sequence[str]) -> str:
-    """Return an FTS5 expression of quoted words joined by OR.
-
-    Quoting makes operators of the query language unreachable.
-    """
+    """Return an FTS5 expression of quoted words joined by OR, without query operators."""
     return " OR ".join(f'"{word}"' for word in words)
 
 

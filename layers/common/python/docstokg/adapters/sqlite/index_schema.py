@@ -1,4 +1,4 @@
-"""Tables of the search index, in the SQLite file of the graph, and their rows."""
+"""Tables of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -81,7 +81,7 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
 
 
 def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
-    """Return the columns of a chunk in the word index, for insertion and deletion."""
+    """Return the columns of a chunk in the word index."""
     if language:
         return (
             indexed(title, language),

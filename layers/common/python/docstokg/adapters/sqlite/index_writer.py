@@ -1,4 +1,4 @@
-"""Writer of the search index in SQLite: every call is one transaction."""
+"""Writer of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -181,10 +181,7 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self) -> None:
-        """Rebuild the arrays after any change, store their name, and sync to disk.
-
-        The write lock is held meanwhile, so arrays and rows stay consistent.
-        """
+        """Rebuild the arrays after any change, store their name, and sync to disk."""
         self._close(lambda db: None)
 
     def replace_vectors(
@@ -296,7 +293,6 @@ class SqliteIndexWriter:
         self.close()
 
     def _generation_is_there(self, generation: str | None) -> bool:
-        """Return whether the arrays are intact."""
         if generation is None:
             return False
         try:
@@ -307,7 +303,6 @@ class SqliteIndexWriter:
         return True
 
     def _checkpoint(self) -> None:
-        """Move the log into the file, which fixes its size."""
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -319,7 +314,6 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection; raise `Unavailable` without a file."""
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
@@ -428,7 +422,6 @@ _CHUNK_TABLES = (
 
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
-    """Write a fact unless unchanged; return whether it was written."""
     values = {
         "acl": acl_column(fact.acl),
         "evidence": fact.evidence_uuid,
@@ -447,7 +440,6 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
 
 
 def _remove_stated(db: sqlite3.Connection, ns: int, uuids: Sequence[str]) -> None:
-    """Remove the facts that chunks are evidence for."""
     stated = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
     _remove_facts(db, stated, (ns, json.dumps(list(uuids))))
 
@@ -501,7 +493,6 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    """Return whether a namespace has its own space, set by its first load."""
     notes = notes_of(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False
@@ -521,7 +512,6 @@ def _has_own_space(
 
 
 def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
-    """Add passages to the note, which is used only for shares."""
     for namespace in {name for name, _ in written}:
         key = LANGUAGES + namespace
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})

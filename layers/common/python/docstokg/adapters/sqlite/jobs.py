@@ -1,4 +1,4 @@
-"""Jobs of a local server, in their own SQLite file."""
+"""Jobs of a local server in SQLite."""
 
 import sqlite3
 import time
@@ -66,7 +66,7 @@ class SqliteJobs:
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Returns the job and its failed attempts. Only one process may work on jobs.
+        Returns the job and its failed attempts.
         """
         if not self.path.exists():
             return None

@@ -1,4 +1,4 @@
-"""Cache of encoder output by the hash of the text."""
+"""Cache of encoder output."""
 
 import hashlib
 import json
@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 class VectorCache:
     """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
 
-    Processes may share it. An unreadable, locked or full cache returns and stores nothing instead
-    of raising; a file that is not a database is renamed.
+    An unreadable, locked or full cache returns and stores nothing instead of raising; a file that
+    is not a database is renamed.
     """
 
     def __init__(self, folder: Path, ttl_s: float = TTL_S, most_bytes: int = MOST_BYTES) -> None:
@@ -85,18 +85,14 @@ class VectorCache:
 
 
 class _Cached[Inner: Embedder | SparseEncoder]:
-    """An encoder with a cache of its results."""
-
     def __init__(self, inner: Inner, folder: Path) -> None:
         self.inner, self._cache = inner, VectorCache(folder)
 
     @property
     def model(self) -> str:
-        """Return the name of the wrapped vector space or vocabulary."""
         return self.inner.model
 
     def warm(self) -> None:
-        """Load the wrapped model if necessary."""
         warm = getattr(self.inner, "warm", None)
         if warm is not None:
             warm()

@@ -1,7 +1,6 @@
 """Streaming of an answer: each sentence is sent when it is complete and checked.
 
-Repairs follow if the check of the whole answer differs; sentences and repairs make the final
-answer.
+Repairs follow if the check of the whole answer differs.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ class LiveAnswer:
     def more(self, text: str) -> list[AnswerSentence]:
         """Return the newly completed sentences; `text` is the answer so far.
 
-        Return nothing more if the text of a sent sentence has changed.
+        Returns nothing more if a sent sentence has changed.
         """
         spans = sentence_spans(text)
         ended = text[: spans[-1].start] if spans else ""

@@ -1,7 +1,4 @@
-"""Re-encode a namespace without its sources, while the old vectors stay in use.
-
-All vectors are computed first, with a cache for restarts, and then replaced at once.
-"""
+"""Re-encoding of a namespace without its sources."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
