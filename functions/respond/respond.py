@@ -29,6 +29,10 @@ from docstokg.usecases.written import Checks, check_written
 from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
+CACHE_TTL_S = 3600
+FULL_TEXT_BYTES = 16_384
+"""Maximum bytes per chunk for verbosity full."""
+
 DAY_MS = 86_400_000
 
 
@@ -171,7 +175,7 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
             run.mark_degraded("hydration_incomplete")
             filled.append(citation)
             continue
-        text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
+        text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
         whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
         filled.append(citation.model_copy(update=whole))
     return filled
@@ -236,7 +240,7 @@ def _cache(
     run.attempt(
         "cache_write",
         lambda: response_cache().put(
-            place.key, place.request_hash, reply.body, place.ttl_s, time_budget.CACHE_S
+            place.key, place.request_hash, reply.body, CACHE_TTL_S, time_budget.CACHE_S
         ),
         lost=None,
     )
