@@ -19,7 +19,7 @@ class Paging(StrictContract):
         int | None,
         Field(
             ge=MIN_RESPONSE_TOKENS,
-            description="maximum tokens of the result; null: no limit",
+            description="maximum tokens; null: no limit",
         ),
     ] = DEFAULT_RESPONSE_TOKENS
     response_cursor: Annotated[
