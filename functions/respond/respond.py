@@ -22,10 +22,10 @@ from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
+from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
-from docstokg.usecases.written import Checks, check_written
 from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
@@ -147,7 +147,7 @@ def _checked(
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
-        return check_written(run, grounded, synthesis, checks, comparison)
+        return check_generated(run, grounded, synthesis, checks, comparison)
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:

@@ -172,7 +172,7 @@ class Endpoints:
         live = self._listening(lambda name, value: events.put(frame(name, value)))
 
         def told() -> Reply:
-            with self._workflow.telling(request_id, live):
+            with self._workflow.listening(request_id, live):
                 reply = work(events.gone.is_set)
             live.finish(reply, route)
             return reply

@@ -41,8 +41,8 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
+from docstokg.domain.text.language_weights import ENGLISH, counts, shares
 from docstokg.domain.text.query_terms import rarity
-from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable

@@ -40,7 +40,7 @@ from docstokg.adapters.sqlite.index_schema import (
 )
 from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
-from docstokg.domain.text.spoken import ENGLISH, counts
+from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
