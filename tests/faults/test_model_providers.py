@@ -178,7 +178,7 @@ def test_without_role_or_region_bedrock_says_so(
     ("status", "kind", "told"),
     [
         (401, Refused, "the key"),
-        (403, Misconfigured, "the rights"),
+        (403, Refused, "the rights"),
         (404, Misconfigured, "no such model"),
         (429, QuotaExceeded, "too many calls"),
         (500, Unavailable, "failed"),

@@ -57,8 +57,8 @@ def refusal(whom: str, status: int) -> DocsToKGError:
     if not 400 <= status < 500:
         return Unavailable(f"{whom} failed ({status})")
     is_unaccepted = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-    unauthorized = Refused if status == HTTPStatus.UNAUTHORIZED else Misconfigured
-    kind = NotAccepted if is_unaccepted else unauthorized
+    is_refused = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    kind = NotAccepted if is_unaccepted else Refused if is_refused else Misconfigured
     return kind(f"{whom} refused the call ({_REFUSALS.get(status, status)})")
 
 

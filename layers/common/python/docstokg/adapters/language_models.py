@@ -84,7 +84,7 @@ class LanguageModels:
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
         later calls omit them; the caller validates the text in any case. Raise `Timeout`,
-        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401),
+        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
         `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
         `WrongAnswer` (no completion, too long).
         """

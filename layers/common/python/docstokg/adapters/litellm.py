@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     import httpx
     import urllib3
 
-MOST_BYTES = 1 << 18
-"""Maximum bytes of a reply: litellm needs 3 s of processor time per MB that it cannot read."""
-MOST_STREAMED = 1 << 21
+MOST_BYTES, MOST_STREAMED = 1 << 18, 1 << 21
+"""Maximum bytes of a reply: litellm needs seconds of processor time per MB that it cannot read."""
 _OWN = {"accept-encoding", "connection", "content-length"}
 """Headers that our client sets itself."""
 MISSING = "the package {} is not installed (docstokg[llm])"
