@@ -85,13 +85,13 @@ def exchanged(
     ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, timeout_s: float, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
     """Return status, headers and body of a response; limits and errors as in `read_within`."""
-
-    def whole(
-        response: urllib3.BaseHTTPResponse, parts: Iterator[bytes]
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        return response.status, response.headers, b"".join(parts)
-
-    return read_within(ask, whom, timeout_s, most, whole)
+    return read_within(
+        ask,
+        whom,
+        timeout_s,
+        most,
+        lambda response, parts: (response.status, response.headers, b"".join(parts)),
+    )
 
 
 def read_within[Answer](
