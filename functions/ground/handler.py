@@ -1,4 +1,4 @@
-"""Entry point of grounding: references become citations with snippets, hashes and offsets."""
+"""Entry point of grounding."""
 
 from typing import Any
 

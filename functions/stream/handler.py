@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/answer/stream`, started by the Runtime API client in this package."""
+"""Entry point of `POST /v1/answer/stream`."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims."""
+"""Entry point of synthesis; mode `verify` judges claims."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; the client of a remote model is loaded here, before the first request."""
+    """Return the handler; the client of a remote model is loaded here."""
     settings = wiring.settings
     if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)
@@ -47,7 +47,6 @@ def build(wiring: Wiring) -> Handler:
 
 
 def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
-    """Return the opinions requested by `docstokg.adapters.aws.lambda_verifier`."""
     if judge is None:
         raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]

@@ -18,10 +18,11 @@ from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import KEY, document_rows, every_document
+from docstokg.loading.read.source_registry import KEY, document_rows
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.loading.write.removal import delete_namespace
+from docstokg.ports import every_document
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
@@ -298,7 +299,7 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
 def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
     store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
-    assert list_loaded(register, None, True, True)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out
     (found,) = json.loads(out)["namespaces"]
     assert (found["count"], found["chunks"]) == (2, 2)
@@ -306,9 +307,9 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     key = register.text(*KEY)
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
-    assert list_loaded(register, None, True, False)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=False)
     out = capsys.readouterr().out
     assert "a.md  1 chunk " in out
     assert out.count("    note: front matter is not a mapping") == 1
     delete_namespace(store.stores, NS)
-    assert not list_loaded(register, None, False, False)
+    assert not list_loaded(store.wiring, None, documents=False, entities=False, as_json=False)

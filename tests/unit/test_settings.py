@@ -3,9 +3,16 @@
 import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from docstokg.adapters.conversion.formats import FORMATS
+from docstokg.adapters.http.embedder import ADDRESSES, MODELS
+from docstokg.contracts.file_types import SUFFIXES
+from docstokg.contracts.reason_words import REASONS
+from docstokg.contracts.request import EmbedderName
+from docstokg.contracts.response import DegradedReason
 from docstokg.errors import Misconfigured
 from docstokg.settings import NAMES, SECRETS, Settings, variable
 from docstokg_local.cli import page_words
@@ -16,7 +23,7 @@ FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
 def test_every_setting_belongs_to_one_part_and_says_what_it_is_for() -> None:
-    assert len(NAMES) == len(set(NAMES)) <= 70
+    assert len(NAMES) == len(set(NAMES)) <= 71
     assert [name for name in NAMES if not FIELDS[name].description] == []
 
 
@@ -70,3 +77,9 @@ def test_a_verifier_is_one_of_four_kinds(verifier: str, is_known: bool) -> None:
         assert not is_known and "must be onnx:FOLDER" in str(wrong)
     else:
         assert is_known and read.verifier == verifier
+
+
+def test_every_reason_has_a_text_and_every_format_a_reader() -> None:
+    assert set(REASONS) == set(get_args(DegradedReason))
+    assert set(SUFFIXES.values()) - {".txt"} == set(FORMATS) - {".txt"}
+    assert ADDRESSES.keys() == MODELS.keys() == set(get_args(EmbedderName)) - {"local"}

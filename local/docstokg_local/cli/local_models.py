@@ -1,7 +1,4 @@
-"""Model servers that already run on this machine.
-
-Only `GET /v1/models` is requested, on loopback; no document is sent.
-"""
+"""Model servers on this machine; only `GET /v1/models` is requested."""
 
 from typing import Any, NamedTuple
 

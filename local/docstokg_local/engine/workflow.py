@@ -36,7 +36,7 @@ STEPS: Mapping[str, ModuleType] = {
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
     """Return a handler that logs crashes, as the machine's Catch does not.
 
-    It logs the places, not the message, which may quote the question.
+    It logs the places, not the message.
     """
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Admission control: concurrent requests, queueing, refusal under overload.
+"""Admission control under overload.
 
 A request is admitted if its estimated wait leaves enough time; otherwise it is refused before any
 work starts.

@@ -1,4 +1,4 @@
-"""Local endpoints of the contract, by state machine or function."""
+"""Local endpoints of the contract."""
 
 import asyncio
 import json
@@ -107,7 +107,6 @@ class Endpoints:
         return response(Reply.model_validate(await self._health()))
 
     async def _get_models(self, request: Request) -> Response:
-        """Return a caller's models (with key or address) and namespaces."""
         caller = caller_of(request, self._authentication)
         models, wiring = self._settings.models, self._wiring
         ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
@@ -141,6 +140,8 @@ class Endpoints:
 
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)
+                if name == "mcp":
+                    envelope = envelope.model_copy(update={"headers": dict(request.headers)})
                 return run(envelope, state.arrived, gone)
 
             admitted = partial(self._admitted, request, name, caller, asked)
@@ -165,7 +166,6 @@ class Endpoints:
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
-        """Stream an answer's events; earlier failures are replies."""
         request_id = request.state.request_id
         frame = frames_of(route, request_id, asked.model, asked.token)
         events = Events(self._settings.max_timeout_s)
@@ -193,7 +193,6 @@ class Endpoints:
         return StreamingResponse(events.stream(first), headers=EVENT_HEADERS)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
-        """Refuse other sites' pages and remote changes if keys are off."""
         if route.changes or route.name == "mcp":
             refuse_foreign_page(request, self._settings.hosts)
         if route.changes and not is_own(self._host, ()):
@@ -207,10 +206,7 @@ class Endpoints:
         asked: Asked,
         work: Callable[[], Reply],
     ) -> Reply:
-        """Run `work` before the request's deadline, or raise `Refused`.
-
-        Without keys, callers are distinguished by address.
-        """
+        """Run `work` before the request's deadline, or raise `Refused`."""
         address = request.client.host if request.client is not None else ""
         ends = time.monotonic() + request.state.arrived - time.time() + asked.timeout_s
         try:

@@ -1,4 +1,4 @@
-"""HTTP exchange: parse requests before validation, and send replies."""
+"""HTTP exchange: requests before validation, and replies."""
 
 import asyncio
 import base64
@@ -17,7 +17,7 @@ from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
 from docstokg.usecases.chat import error_reply
-from docstokg.usecases.intake import too_large
+from docstokg.usecases.intake import field_of, too_large
 from docstokg.usecases.live import EVENTS
 from docstokg.usecases.problems import problem_reply
 from docstokg_functions.mcp.tools import TOOLS
@@ -104,6 +104,9 @@ def asked_of(
     if route == "chat":
         head, _, tail = chosen.rpartition("@")
         writer, is_told = head or tail, field_of(message, "stream") is True
+        # An answer that is changed at its end is sent whole.
+        is_whole = field_of(message, "stop") or field_of(message, "response_format")
+        is_told = is_told and not is_whole
     else:
         arguments, is_default = message, False
         if route == "mcp":
@@ -125,13 +128,6 @@ def asked_of(
         token,
         is_told and (route != "mcp" or token is not None),
     )
-
-
-def field_of(message: object, *path: str) -> Any:
-    """Return a field of nested objects, or None if it is missing."""
-    for key in path:
-        message = message.get(key) if isinstance(message, dict) else None
-    return message
 
 
 async def hang_up(request: Request) -> None:

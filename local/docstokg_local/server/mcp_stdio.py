@@ -1,4 +1,4 @@
-"""Local MCP over this process's routes, by HTTP or pipe."""
+"""Local MCP, by HTTP or pipe."""
 
 import json
 import sys
@@ -13,6 +13,7 @@ from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
+from docstokg.usecases.intake import field_of
 from docstokg.usecases.live import Tell
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
@@ -20,7 +21,6 @@ from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
-from docstokg_local.server.exchange import field_of
 from docstokg_local.server.live import Progress, listening
 
 CALLS_AT_ONCE = 4
@@ -99,7 +99,6 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Return the message; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])

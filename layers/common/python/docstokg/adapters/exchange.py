@@ -1,4 +1,4 @@
-"""HTTP request with a byte limit and a total deadline, without redirects."""
+"""HTTP request with a byte limit and a total deadline."""
 
 import ssl
 import time

@@ -1,4 +1,4 @@
-"""Tokens of a trusted issuer, verified with its published keys."""
+"""Tokens of a trusted issuer."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -93,10 +93,7 @@ class JwksTokens:
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Return a list claim, () if absent, None if it is neither a string nor a list of strings.
-
-    A string is split at spaces, as the claim `scope`.
-    """
+    """Return a list claim, () if absent, None if it is neither a string nor a list of strings."""
     value = claims.get(claim, [])
     if isinstance(value, str):
         return tuple(value.split())

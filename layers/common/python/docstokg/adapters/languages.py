@@ -1,4 +1,4 @@
-"""Stemmers, stop words and language identification, for stores and loads."""
+"""Stemmers, stop words and language identification."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property

@@ -36,7 +36,7 @@ AwsKeys = Callable[[], Mapping[str, str | None]]
 class LiteLlm:
     """Calls through litellm, which is imported by `warm()` or at the first call (about 2 s).
 
-    `credentials`: called for every Bedrock request, so that they never expire.
+    `credentials`: called for every Bedrock request.
     """
 
     def __init__(self, credentials: AwsKeys | None = None) -> None:

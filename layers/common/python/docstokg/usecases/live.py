@@ -1,4 +1,4 @@
-"""Streaming of an answer in progress: citations, checked sentences, repairs."""
+"""Streaming of an answer in progress."""
 
 import json
 import threading

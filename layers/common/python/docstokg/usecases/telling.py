@@ -1,8 +1,7 @@
 """Streaming events of remote steps, passed through the shared response store.
 
 `ground` is written once, model output after each new sentence, for a minute under the request's id.
-After a failed write or read, the content is sent at the end only. `ground` output stays below 256
-kB; a DynamoDB item may have 400 kB.
+After a failed write or read, the content is sent at the end only.
 """
 
 import json
@@ -39,10 +38,7 @@ class Teller:
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 
     def written(self, text: str) -> bool:
-        """Write the text generated so far if a new sentence has begun; always return True.
-
-        Clients see only completed sentences.
-        """
+        """Write the text generated so far if a new sentence has begun; always return True."""
         if self._is_telling and time.monotonic() >= self._next:
             begun = len(sentence_spans(text))
             if begun > 1 and begun != self._begun:

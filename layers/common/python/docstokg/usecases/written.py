@@ -1,4 +1,4 @@
-"""Check of generated text: the whole answer, or its sentences so far."""
+"""Check of generated text, complete or partial."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

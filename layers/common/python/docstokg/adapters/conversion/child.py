@@ -2,7 +2,7 @@
 
 A fork cannot open files or sockets; its CPU time and memory are limited. Requests on standard
 input: `{"task", "suffix", "size"}` plus `size` bytes; replies have the same format. Tasks:
-`convert`, and `draw` and `read` for one `page` of a PDF.
+`convert`; `draw` and `read` for one `page` of a PDF.
 """
 
 import base64
@@ -85,7 +85,6 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
 
 
 def _prepare(suffix: str) -> None:
-    """Import all modules of a format: a fork cannot open files."""
     kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
     holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
     for known in (
@@ -103,7 +102,6 @@ def _prepare(suffix: str) -> None:
 
 
 def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: BinaryIO) -> bytes:
-    """Convert in a fork; report a crash by its exit status."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -130,7 +128,6 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
 
 
 def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
-    """Read a fork's output; kill the fork if the requester has disconnected."""
     watch = select.poll()
     watch.register(reader, select.POLLIN)
     watch.register(requests, 0)  # a closed pipe is reported without a flag

@@ -1,4 +1,4 @@
-"""RTF: its paragraphs; a table row is one paragraph with separated cells."""
+"""RTF: paragraphs and table rows."""
 
 import re
 

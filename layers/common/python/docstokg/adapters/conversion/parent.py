@@ -60,7 +60,6 @@ class ChildConverter:
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read scanned pages until one fails."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
             for page in pages[: self._scanned]:
@@ -120,7 +119,6 @@ class ChildConverter:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the process's input, which ends it."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()

@@ -91,8 +91,7 @@ def first_that_answers[Answer](
 ) -> Answer:
     """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
-    Each but the last gets 60 % of the remaining time. A WrongAnswer of `read` counts as the
-    endpoint's failure.
+    Each but the last gets 60 % of the remaining time.
     """
     until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")

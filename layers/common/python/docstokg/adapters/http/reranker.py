@@ -1,4 +1,4 @@
-"""Cross-encoder scores from Jina or any Cohere-style rerank address."""
+"""Rerank scores from Jina or a Cohere-style address."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Verifier using `/predict` of Text Embeddings Inference, which serves NLI models."""
+"""Verifier using `/predict` of Text Embeddings Inference."""
 
 import time
 from collections.abc import Iterator, Sequence
