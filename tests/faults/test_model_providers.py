@@ -133,7 +133,8 @@ def test_renewed_credentials_are_used_at_the_next_call(
     keys = RoleKeys()
     given = dict(keys())
     access = ModelAccess(provider_urls={"bedrock": server.at("bedrock")})
-    model = LanguageModels(access, HttpChat(), LiteLlm(lambda: dict(given)))
+    lite = LiteLlm(lambda: dict(given))
+    model = LanguageModels(access, HttpChat().ask, lite.ask, lite.warm)
     given["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(
@@ -178,7 +179,7 @@ def test_without_role_or_region_bedrock_says_so(
     ("status", "kind", "told"),
     [
         (401, Refused, "the key"),
-        (403, Misconfigured, "the rights"),
+        (403, Refused, "the rights"),
         (404, Misconfigured, "no such model"),
         (429, QuotaExceeded, "too many calls"),
         (500, Unavailable, "failed"),

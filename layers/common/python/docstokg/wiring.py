@@ -389,9 +389,8 @@ class Wiring:
         from docstokg.adapters.language_models import LanguageModels
         from docstokg.adapters.litellm import LiteLlm
 
-        return LanguageModels(
-            self.model_access(), HttpChat(), LiteLlm(RoleKeys()), self.settings.models
-        )
+        access, others = self.model_access(), LiteLlm(RoleKeys())
+        return LanguageModels(access, HttpChat().ask, others.ask, others.warm, self.settings.models)
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""

@@ -57,8 +57,8 @@ def refusal(whom: str, status: int) -> DocsToKGError:
     if not 400 <= status < 500:
         return Unavailable(f"{whom} failed ({status})")
     is_unaccepted = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-    unauthorized = Refused if status == HTTPStatus.UNAUTHORIZED else Misconfigured
-    kind = NotAccepted if is_unaccepted else unauthorized
+    is_refused = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    kind = NotAccepted if is_unaccepted else Refused if is_refused else Misconfigured
     return kind(f"{whom} refused the call ({_REFUSALS.get(status, status)})")
 
 
@@ -85,13 +85,13 @@ def exchanged(
     ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, timeout_s: float, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
     """Return status, headers and body of a response; limits and errors as in `read_within`."""
-
-    def whole(
-        response: urllib3.BaseHTTPResponse, parts: Iterator[bytes]
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        return response.status, response.headers, b"".join(parts)
-
-    return read_within(ask, whom, timeout_s, most, whole)
+    return read_within(
+        ask,
+        whom,
+        timeout_s,
+        most,
+        lambda response, parts: (response.status, response.headers, b"".join(parts)),
+    )
 
 
 def read_within[Answer](

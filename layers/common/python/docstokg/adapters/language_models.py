@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from docstokg.adapters.exchange import NotAccepted
 from docstokg.contracts.completion import Completion, ModelCall, ModelReply
@@ -21,43 +21,33 @@ Write = Callable[[str], bool]
 """Gets a piece of text; returns whether to go on."""
 
 
-class Speaker(Protocol):
-    """Makes calls in the protocol of some providers."""
-
-    def ask(
-        self, route: ModelRoute, call: ModelCall, whom: str, timeout_s: float, write: Write | None
-    ) -> ModelReply:
-        """Make one call; `whom`: name for errors; `write`: receiver of a streamed text."""
-
-
-class Client(Speaker, Protocol):
-    """A speaker whose client takes time to load."""
-
-    def warm(self) -> None:
-        """Load the client; raise `NotInstalled` if it is missing."""
+Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
+"""Makes one call: route, call, name for errors, seconds, and the receiver of a streamed text."""
 
 
 class LanguageModels:
     """A `LanguageModel`: calls go to `served` or, for the other providers, to `others`.
 
-    `models`: configured names; `warm` loads `others` if they need it.
+    `models`: configured names; `warm` calls `load` if `others` will be needed.
     """
 
     def __init__(
-        self, access: ModelAccess, served: Speaker, others: Client, models: Sequence[str] = ()
+        self,
+        access: ModelAccess,
+        served: Speak,
+        others: Speak,
+        load: Callable[[], None],
+        models: Sequence[str] = (),
     ) -> None:
         self._access, self._served, self._others = access, served, others
-        self._models, self._plain = models, set[str]()
+        self._load, self._models, self._plain = load, models, set[str]()
         self._facts = cache(self._found)
 
     def warm(self) -> None:
         """Load the client of the configured models, before the first request."""
         routes = map(self._access.route, self._access.remote(self._models))
         if any(route.provider not in SERVED for route in routes):
-            self._others.warm()
-
-    def _speaker(self, route: ModelRoute) -> Speaker:
-        return self._served if route.provider in SERVED else self._others
+            self._load()
 
     def context_tokens(self, model: str) -> int | None:
         """Return the context size of a model in tokens; None if unknown."""
@@ -84,14 +74,15 @@ class LanguageModels:
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
         later calls omit them; the caller validates the text in any case. Raise `Timeout`,
-        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401),
+        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
         `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
         `WrongAnswer` (no completion, too long).
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:
             raise NotConfigured(f"no key or address is set for model {model} ({setting})")
-        speak, whom = self._speaker(route).ask, f"model {model}"
+        speak = self._served if route.provider in SERVED else self._others
+        whom = f"model {model}"
         plain = ModelCall([dict(one) for one in messages], max_tokens)
         call = plain._replace(temperature=temperature, schema=schema)
         draft, until = _Draft(told), time.monotonic() + timeout_s

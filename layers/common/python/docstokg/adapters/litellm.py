@@ -7,6 +7,7 @@ handling of them is slow. Of a stream it reads at most `MOST_STREAMED` bytes.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     import httpx
     import urllib3
 
-MOST_BYTES = 1 << 18
-"""Maximum bytes of a reply: litellm needs 3 s of processor time per MB that it cannot read."""
-MOST_STREAMED = 1 << 21
+MOST_BYTES, MOST_STREAMED = 1 << 18, 1 << 21
+"""Maximum bytes of a reply: litellm needs seconds of processor time per MB that it cannot read."""
 _OWN = {"accept-encoding", "connection", "content-length"}
 """Headers that our client sets itself."""
 MISSING = "the package {} is not installed (docstokg[llm])"
@@ -130,36 +130,29 @@ class _Exchange:
         import httpx
 
         self.is_sent = True
-        content = self._noted(self._parts(request))
-        headers = {"Content-Type": next(content).decode()}
-        if self._is_streamed:
-            return httpx.Response(HTTPStatus.OK, headers=headers, content=content)
-        body = b"".join(content)
-        return httpx.Response(HTTPStatus.OK, headers=headers, content=body)
-
-    def _parts(self, request: "httpx.Request") -> Iterator[bytes]:
-        """Yield the content type of the response, then the blocks of its body."""
         headers = {name: value for name, value in request.headers.items() if name not in _OWN}
-        left_s = max(0.01, self._until - time.monotonic())
-        response = send("POST", str(request.url), left_s, headers, request.read())
-        self._response = response
-        if response.status != HTTPStatus.OK:
-            raise refusal(self._whom, response.status)
-        yield response.headers.get("content-type", "").encode()
-        most = MOST_STREAMED if self._is_streamed else MOST_BYTES
-        parts = blocks(response, self._whom, most, self._until)
-        if self._is_streamed:
-            yield from parts
-            return
-        body = b"".join(parts)
-        parsed(body, self._whom)
-        yield body
+        with self._noting():
+            left_s = max(0.01, self._until - time.monotonic())
+            made = self._response = send("POST", str(request.url), left_s, headers, request.read())
+            if made.status != HTTPStatus.OK:
+                raise refusal(self._whom, made.status)
+            content: Iterator[bytes] | bytes = self._streamed(made)
+            if not self._is_streamed:
+                content = b"".join(blocks(made, self._whom, MOST_BYTES, self._until))
+                parsed(content, self._whom)
+        kind = {"Content-Type": made.headers.get("content-type", "")}
+        return httpx.Response(HTTPStatus.OK, headers=kind, content=content)
 
-    def _noted(self, parts: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield `parts`; keep the error, which litellm replaces."""
+    def _streamed(self, made: "urllib3.BaseHTTPResponse") -> Iterator[bytes]:
+        with self._noting():
+            yield from blocks(made, self._whom, MOST_STREAMED, self._until)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Keep our error, which litellm replaces."""
         try:
             with translated(self._whom, self._timeout_s):
-                yield from parts
+                yield
         except DocsToKGError as exc:
             self.error = exc
             raise

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -70,14 +70,11 @@ class HttpChat:
         # OpenAI's reasoning models accept only the newer name, other servers often only the older.
         limit = "max_completion_tokens" if route.provider == "openai" else "max_tokens"
         payload = call.arguments(limit=limit, is_streamed=write is not None)
-        return cast(
-            ModelReply,
-            self._endpoint(route, whom).post(
-                payload | {"model": route.name},
-                timeout_s,
-                partial(_whole, whom),
-                None if write is None else partial(_streamed, whom, write),
-            ),
+        return self._endpoint(route, whom).post(
+            payload | {"model": route.name},
+            timeout_s,
+            partial(_whole, whom),
+            None if write is None else partial(_streamed, whom, write),
         )
 
 

@@ -39,13 +39,13 @@ class Endpoint:
         self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
         self._breaker = Breaker(self._whom, counts=counts, clock=clock)
 
-    def post(
+    def post[Answer](
         self,
         payload: Mapping[str, Any],
         timeout_s: float,
-        read: Callable[[Any], Any] = lambda answer: answer,
-        read_events: Callable[[Iterator[bytes]], Any] | None = None,
-    ) -> Any:
+        read: Callable[[Any], Answer],
+        read_events: Callable[[Iterator[bytes]], Answer] | None = None,
+    ) -> Answer:
         """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
 
         `read_events`: reads the blocks of a response that is an event stream. Raises `CircuitOpen`,
@@ -58,7 +58,7 @@ class Endpoint:
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
 
-        def answered(response: urllib3.BaseHTTPResponse, blocks: Iterator[bytes]) -> Any:
+        def answered(response: urllib3.BaseHTTPResponse, blocks: Iterator[bytes]) -> Answer:
             if response.status != HTTPStatus.OK:
                 raise refusal(self._whom, response.status)
             if read_events is not None and EVENTS in response.headers.get("content-type", ""):
@@ -101,8 +101,7 @@ def first_that_answers[Answer](
             break
         share = left if position == len(endpoints) - 1 else 0.6 * left
         try:
-            answer: Answer = endpoint.post(payload, share, read)
-            return answer
+            return endpoint.post(payload, share, read)
         except DocsToKGError as exc:
             error = exc
     raise error
