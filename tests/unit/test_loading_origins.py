@@ -60,17 +60,6 @@ def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
     assert store.texts() == {"The B rocket is red."}
 
 
-def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
-    one = folder(tmp_path / "a", README="The A rocket is blue.")
-    two = folder(tmp_path / "b", README="The B rocket is red.")
-    store.load(one, two)
-    assert [r.reason for r in store.rejects.first] == [
-        "doc_id 'README.md' is also used by another file of this load with different text;"
-        " load one of them with --prefix NAME/"
-    ]
-    assert store.texts() == {"The A rocket is blue."}
-
-
 def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     store.load(home)

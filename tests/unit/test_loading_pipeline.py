@@ -175,23 +175,6 @@ def test_loading_twice_changes_nothing(store: Store, tmp_path: Path):
     assert chunks[chunk_uuid(NS, "c1")].run_id == first.run_id != second.run_id
 
 
-def test_the_order_of_files_and_lines_does_not_matter(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
-    store.load(everything(tmp_path / "in"))
-    other = another()
-    other.load(
-        write(
-            tmp_path / "mirror",
-            passages=CHUNKS[::-1],
-            entities_z=ENTITIES[::-1],
-            relations_0=RELATIONS[::-1],
-            triples_0=TRIPLES[::-1],
-        )
-    )
-    assert other.content() == store.content()
-
-
 @pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
 def test_names_meet_texts_whatever_was_loaded_first(
     store: Store, another: Callable[[], Store], tmp_path: Path, first: str
@@ -319,15 +302,6 @@ def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
     assert relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5) == ()
     assert delete_namespace(store.stores, NS) == 3
     assert store.content() == empty
-
-
-def test_namespaces_do_not_touch_each_other(store: Store, tmp_path: Path):
-    folder = everything(tmp_path / "in")
-    store.load(folder)
-    before = store.content()
-    store.load(folder, namespace="other")
-    delete_namespace(store.stores, "other")
-    assert store.content() == before
 
 
 def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path):
