@@ -3,16 +3,9 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from docstokg.adapters.conversion.formats import FORMATS
-from docstokg.adapters.http.embedder import ADDRESSES, MODELS
-from docstokg.contracts.file_types import SUFFIXES
-from docstokg.contracts.reason_words import REASONS
-from docstokg.contracts.request import EmbedderName
-from docstokg.contracts.response import DegradedReason
 from docstokg.errors import Misconfigured
 from docstokg.settings import NAMES, SECRETS, Settings, variable
 from docstokg_local.cli import page_words
