@@ -1,7 +1,7 @@
 """Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
 
-CloudFormation cannot delete an attached policy, a bucket with objects, or a flags profile with
-manual versions, so these are removed first.
+Attached policies, buckets with objects and flags profiles with manual versions, which
+CloudFormation cannot delete, are removed first.
 """
 
 import sys

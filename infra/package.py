@@ -1,7 +1,7 @@
 """Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
 
-CDK deploys `build/aarch64`; tests run the same files in `build/host`. Bytecode is unchecked-hash,
-because CDK resets file times in zips.
+CDK deploys `build/aarch64`; tests run `build/host`. Bytecode is unchecked-hash, because CDK resets
+file times.
 """
 
 import argparse

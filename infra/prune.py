@@ -1,7 +1,6 @@
 """Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
 
-Function versions cost storage and, with SnapStart, memory. Kept are those of the last state machine
-versions, with traffic, or with an alias.
+Kept are those of the last state machine versions, with traffic, or with an alias.
 """
 
 import re

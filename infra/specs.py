@@ -25,8 +25,8 @@ class FunctionSpec:
 
     `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
     and settings. `concurrency`: reserved executions; 0 reserves none. `lock`: name in
-    requirements/, if shared with another function. `keeps`: globs of the package files in the zip;
-    none = all. An underscore in the name is a folder below `functions/`.
+    requirements/, if shared. `keeps`: globs of the package files in the zip; none = all. An
+    underscore in the name is a folder below `functions/`.
     """
 
     name: str

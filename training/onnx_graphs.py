@@ -94,8 +94,8 @@ def minilm(file: Path, target: Path) -> None:
     """Write MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
     Each activation is the sum of two 8-bit numbers, the second being the remainder of the first.
-    The vectors agree with the installed model's to about 1e-4 in the largest component. Input `ids`
-    (1, pieces), output `hidden` (1, pieces, 384).
+    Vectors agree with the installed model's to about 1e-4. Input `ids` (1, pieces), output `hidden`
+    (1, pieces, 384).
     """
     stored, raw = onnx.load(file).graph, file.read_bytes()
     places = {

@@ -1,10 +1,10 @@
 """Fit the model of docstokg.domain.answer.support and print its ranking of left-out sets.
 
 Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_train (supporting
-against contradicting or undecided abstracts). faithbench_dev and expertqa_val are only measured.
-Every set and each of its two labels weighs the same. A set has its own intercept; the model's
-intercept is their mean. The card has for each set: AUC with its standard error from a fit without
-the set's folder, next to the share of the claim's stems that the sources contain (`line`).
+against other abstracts); faithbench_dev and expertqa_val are only measured. Every set and label
+weighs the same; the intercept is the mean of the sets'. The card has for each set the AUC with its
+standard error, from a fit without the set's folder, next to that of the share of stems in the
+sources (`line`).
 """
 
 import argparse

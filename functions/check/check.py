@@ -55,9 +55,9 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
     Sentences are compared with their cited passages or texts, else with retrieved passages. A
-    failing graph or embedder is a degraded reason, a failing index 503, a timeout 504;
-    `check_consistency` None is a warning. `compare`: returns a text comparison for some seconds.
-    `verifier`: decides sentences that rules leave unverified.
+    failing graph or embedder is a degraded reason, a failing index 503, a timeout 504. `compare`:
+    returns a text comparison for some seconds. `verifier`: decides sentences that rules leave
+    unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -163,7 +163,6 @@ class _Draft:
         return hydrated.chunks
 
     def _retrieved(self) -> list[list[Block]]:
-        """Return the best three passages of every channel for each sentence."""
         query = self._request.query
         claims = self._claims()
         texts = [f"{claim} {query}" if query else claim for claim in claims]

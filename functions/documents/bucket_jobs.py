@@ -75,7 +75,6 @@ class BucketJobs:
         return Counter(run.arguments.get("namespace", "") for run in runs if run is not None)
 
     def _full(self, namespace: str) -> bool:
-        """Return whether a namespace has MAX_QUEUED unfinished runs."""
         few = len(self._runs.unfinished()) < MAX_QUEUED
         return not few and self.unfinished()[namespace] >= MAX_QUEUED
 

@@ -76,8 +76,8 @@ def states(
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
-    A namespace exists if it has documents, passages, an unfinished load or a job. It is omitted if
-    it has documents of which the caller may read none.
+    It has documents, passages, an unfinished load or a job, and not only documents that the caller
+    may not read.
     """
     names = {*register.namespaces(), *info.namespaces, *info.unfinished, *jobs} - {""}
     for name in sorted(filter(caller.may_read, names)):

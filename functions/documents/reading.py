@@ -73,7 +73,6 @@ def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> li
 
 
 def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
-    """Return the requested span relative to the chunk's text."""
     start, end = request.char_start, request.char_end
     if start is None or end is None:
         return None

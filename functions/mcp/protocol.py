@@ -1,7 +1,7 @@
 """Model Context Protocol without sessions, one message at a time.
 
-Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others belong to the
-generation of `initialize`.
+Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others begin with
+`initialize`.
 """
 
 import base64
@@ -208,7 +208,7 @@ def _called(
 
 
 def _links(page: dict[str, Any], outcome: Outcome) -> list[ResourceLink]:
-    """Return links to the passages of a compact page, as many as fit into the bytes it left."""
+    """Return links to a compact page's passages, as many as fit."""
     links: list[ResourceLink] = []
     spare = outcome.spare
     for one in page.get("citations", ()):

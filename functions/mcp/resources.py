@@ -100,7 +100,7 @@ def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
 def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
     """Return the first passage of a document with the text after it.
 
-    Passages that a file of rows brought have ids of their own; then a search finds them.
+    A file of rows has passages with their own ids, found by a search.
     """
     uuid = chunk_uuid(namespace, f"{doc_id}#0")
     first = {"namespace": namespace, "uuid": uuid, "context": DOCUMENT_CHARACTERS}

@@ -68,8 +68,8 @@ class Tool:
 
     `shown`: request fields in the published schema. `facts`: parts of the response that must not
     change between pages. `compact`: returns the compact response, of type `result`. `stored`: the
-    route can cache its response under a `cache_key`, so that all pages come from one run. `body`:
-    returns the route's request for valid arguments.
+    route can cache its response under a `cache_key`. `body`: returns the route's request for valid
+    arguments.
     """
 
     name: str
@@ -108,10 +108,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The text of a tool call's result: a page of the response, or a problem.
+    """A page of a tool call's response, or a problem.
 
-    `spare`: bytes left of the page's limit; None without a limit. `namespace`: of its passages, if
-    they name none.
+    `spare`: bytes left of the page's limit, None without one. `namespace`: of its passages, if they
+    name none.
     """
 
     text: str
@@ -309,7 +309,7 @@ def call_tool(
 
 
 def _add_addresses(document: dict[str, Any], namespace: str, public_url: str) -> None:
-    """Add to each passage its id for fetch, and the address at which a user can open it."""
+    """Add each passage's id for fetch and its address for users."""
     for one in document.get("citations", [document] if "uuid" in document else ()):
         where = one.get("namespace") or namespace
         one["id"] = f"{where}/{one['uuid']}"

@@ -45,10 +45,7 @@ def _reader_gone() -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """Exit with a code even if an abandoned call still runs in a daemon thread.
-
-    Such a thread could abort the process and change the exit code.
-    """
+    """Exit with a code even if an abandoned call still runs in a daemon thread."""
     if not any(thread.daemon for thread in threading.enumerate()):
         raise SystemExit(code)
     atexit._run_exitfuncs()

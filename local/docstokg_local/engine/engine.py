@@ -1,8 +1,7 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx checks and interprets the definition. Added here: the limit of 262,144 bytes for input and
-output, and TimeoutSeconds of task and machine. `scope`, which `sfnx.testing.run` calls after its
-check, is called directly: undocumented, hence the exact pin and a contract test.
+sfnx interprets the definition; the limit of 262,144 bytes and TimeoutSeconds are added here.
+`scope` is undocumented, see docs/decisions/0002-local-engine.md.
 """
 
 import json

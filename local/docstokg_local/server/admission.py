@@ -1,8 +1,4 @@
-"""Admission control under overload.
-
-A request is admitted if its estimated wait leaves enough time; otherwise it is refused before any
-work starts.
-"""
+"""Admission control: a request that would wait too long is refused before any work."""
 
 import asyncio
 import math
@@ -135,7 +131,7 @@ class CoalescedCall:
         self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
-        """Return the result of an active run, or of one started within `fresh_s`."""
+        """Return the result of a call that started within `fresh_s`."""
         running, now = self._running, time.monotonic()
         if running is None or (running.done() and now - self._begun > self._fresh_s):
             self._begun = now

@@ -32,9 +32,7 @@ def application(
 ) -> Starlette:
     """Return the ASGI application, with models and connections ready.
 
-    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: the bound
-    address. Routes: those of `contracts/routes.py`, the contract, the metrics, and the page's
-    files.
+    `wiring` reports to `sink`, which `GET /metrics` shows. `host`: the bound address.
     """
     sink = sink or PrometheusSink()
     wiring = wiring or Wiring(

@@ -206,7 +206,6 @@ class Endpoints:
         asked: Asked,
         work: Callable[[], Reply],
     ) -> Reply:
-        """Run `work` before the request's deadline, or raise `Refused`."""
         address = request.client.host if request.client is not None else ""
         ends = time.monotonic() + request.state.arrived - time.time() + asked.timeout_s
         try:

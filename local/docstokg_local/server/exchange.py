@@ -52,7 +52,7 @@ class RequestIds:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Call the application with `request.state.request_id` set."""
+        """Call the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -88,9 +88,9 @@ def asked_of(
     most_s: float,
     has_remote: bool,
 ) -> Asked:
-    """Read the fields of a body, which is not validated yet.
+    """Read the fields of a body that is not validated yet.
 
-    `has_remote`: MCP answers are written by a remote model unless a call names another one.
+    `has_remote`: a remote model writes MCP answers unless a call names another one.
     """
     try:
         message = json.loads(body)

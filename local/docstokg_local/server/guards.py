@@ -1,7 +1,4 @@
-"""Protection of a server without keys from pages of other sites.
-
-Such a page can send requests to a loopback port, and by DNS rebinding become same-origin.
-"""
+"""Protection of a server without keys from pages of other sites, also by DNS rebinding."""
 
 import ipaddress
 from collections.abc import Collection

@@ -1,7 +1,6 @@
 """Background process that loads posted documents, round-robin by namespace.
 
-A turn is some documents of one job. The process survives a server restart; after a kill, the next
-one continues its job.
+It survives a server restart; after a kill, the next one continues its job.
 """
 
 import os
@@ -78,10 +77,7 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
 
 
 def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, count: int) -> float:
-    """Process the first `count` documents of a job; return the seconds.
-
-    A job fails after three killed or storeless attempts.
-    """
+    """Process the first `count` documents of a job; return the seconds."""
     from docstokg.loading.run.document_job import run_job
     from docstokg_local.loading.stores import stores_of
 

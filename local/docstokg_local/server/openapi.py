@@ -196,7 +196,6 @@ def _operation(route: Route) -> Json:
 
 
 def _with_its_own(name: RouteName, made: Json) -> Json:
-    """Add properties that are specific to one route."""
     responses = made["responses"]
     match name:
         case "chat":

@@ -201,8 +201,6 @@ class Client:
 def _coroutine[**P, Reply](
     method: Callable[Concatenate[Client, P], Reply],
 ) -> Callable[Concatenate["AsyncClient", P], Awaitable[Reply]]:
-    """Return a method of `Client` as a coroutine that runs it in a thread."""
-
     async def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Reply:
         return await asyncio.to_thread(method, self.client, *args, **kwargs)
 
@@ -214,7 +212,6 @@ class AsyncClient:
     """Client with coroutines; the thread of a cancelled one runs until the call's deadline."""
 
     def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
-        """Create a client with the options of `Client`."""
         self.client = Client(url, **options)
 
     async def __aenter__(self) -> Self:

@@ -95,7 +95,6 @@ class Entry:
         return True
 
     def _current(self, time_s: float | None = None) -> Settings:
-        """Return the settings with current secrets, or the last ones if they are unreadable."""
         self._read_at = time.monotonic()
         try:
             return with_secrets(self._bare, time_s)

@@ -82,8 +82,7 @@ class IndexWriter(Protocol):
 
         Waits for the current holder, calling `waiting` with the seconds since its last call; raises
         `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: tasks of the
-        same run share the lease if the index supports several writers. `more`: further tasks
-        follow, so the lease is not released but expires.
+        same run share the lease, if supported. `more`: the lease is not released but expires.
         """
 
     def open_load(
@@ -97,7 +96,7 @@ class IndexWriter(Protocol):
         """Start a load; raise `Misconfigured` if the namespace was embedded by another model.
 
         Without a namespace, or with a single vector space, the whole index is checked. The load is
-        unfinished until `close_load` of the same namespace, also if other loads end meanwhile.
+        unfinished until `close_load` of the same namespace.
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:

@@ -64,7 +64,6 @@ def refusal(whom: str, status: int) -> DocsToKGError:
 
 @cache
 def _connections() -> urllib3.PoolManager:
-    """Return a connection pool; loads the certificates once, which takes milliseconds."""
     context = ssl.create_default_context()
     return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
 
@@ -104,8 +103,8 @@ def read_within[Answer](
     """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Reading also ends
-    with the deadline. Messages never contain the request.
+    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Messages never
+    contain the request.
     """
     until = time.monotonic() + timeout_s
     opened: list[urllib3.BaseHTTPResponse] = []

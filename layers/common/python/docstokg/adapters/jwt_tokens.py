@@ -37,7 +37,6 @@ class _PublishedKeys(jwt.PyJWKClient):
     """Keys read by our client: within a total time and a size, without redirects."""
 
     def fetch_data(self) -> Any:
-        """Return the JSON of the issuer; raise our errors."""
         whom = "the issuer"
         status, _, body = exchanged(
             lambda: send("GET", self.uri, KEYS_TIME_S), whom, KEYS_TIME_S, MOST_BYTES

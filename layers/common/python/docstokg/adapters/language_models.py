@@ -73,10 +73,9 @@ class LanguageModels:
         """Return one completion within `timeout_s` seconds in all, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them; the caller validates the text in any case. Raise `Timeout`,
-        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
-        `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
-        `WrongAnswer` (no completion, too long).
+        later calls omit them. Raise `Timeout`, `QuotaExceeded` (429), `NotConfigured` (no key),
+        `NotInstalled`, `Refused` (401, 403), `Misconfigured` (other 4xx), `Unavailable`
+        (unreachable, 5xx, redirects, broken off) or `WrongAnswer` (no completion, too long).
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:
@@ -118,7 +117,6 @@ class LanguageModels:
         )
 
     def _found(self, model: str) -> ModelFacts:
-        """Return the operator's data on a model, else litellm's; empty for unknown models."""
         if (facts := self._access.facts_of(model)) is not None:
             return facts
         found, route = find_spec("litellm"), self._access.route(model)
@@ -142,7 +140,6 @@ class _Draft:
         self.text = ""
 
     def add(self, piece: str) -> bool:
-        """Append a piece, and return whether to go on."""
         if self._told is None or not self._is_open:
             return False
         self.text += piece

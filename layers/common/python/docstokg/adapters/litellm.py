@@ -1,7 +1,7 @@
-"""Language models with a protocol other than OpenAI's, through litellm with a bounded transport.
+"""Language models with other protocols than OpenAI's, through litellm with a bounded transport.
 
-litellm reads no error body, no redirect, no compressed body and no reply that is not JSON: its
-handling of them is slow. Of a stream it reads at most `MOST_STREAMED` bytes.
+litellm gets no error body, redirect, compressed body or reply that is not JSON, which it handles
+slowly, and at most `MOST_STREAMED` bytes of a stream.
 """
 
 import os
@@ -109,7 +109,7 @@ class LiteLlm:
 
 
 class _Exchange:
-    """The HTTP transport of one call, with our client's limits and errors."""
+    """HTTP transport of one call with our client's limits and errors."""
 
     def __init__(self, whom: str, timeout_s: float, *, is_streamed: bool) -> None:
         self._whom, self._timeout_s, self._is_streamed = whom, timeout_s, is_streamed
@@ -119,14 +119,12 @@ class _Exchange:
         self.is_sent = False
 
     def handler(self) -> Any:
-        """Return litellm's client over this transport."""
         import httpx
         from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
         return HTTPHandler(client=httpx.Client(transport=cast(Any, self), follow_redirects=False))
 
     def handle_request(self, request: "httpx.Request") -> "httpx.Response":
-        """Send a request of litellm, and return a response with status 200."""
         import httpx
 
         self.is_sent = True
@@ -163,7 +161,6 @@ class _Exchange:
             wake(self._response)
 
     def close(self) -> None:
-        """Close the connection; httpx calls this, too."""
         if self._response is not None:
             self._response.close()
 

@@ -1,8 +1,8 @@
 """Language models: provider, API key, context size and price of a model name.
 
-A prefix selects the provider: `openai/...`, `anthropic/...`, `bedrock/...`, or `gateway/...`
-(DOCSTOKG_LLM_BASE_URL). A name without prefix goes to OpenAI or Anthropic if it is one of their
-models and their key is set, else to the gateway if there is one, else to the model's maker.
+`openai/...`, `anthropic/...`, `bedrock/...` and `gateway/...` (DOCSTOKG_LLM_BASE_URL) select the
+provider. Other names go to OpenAI or Anthropic for their models with a key, else to the gateway,
+else to the model's maker.
 """
 
 import re

@@ -51,8 +51,7 @@ class ExpansionPlan(Contract):
 
     `restrict`: restrict retrieval to documents near the seeds. `max_hops`: None to choose by the
     question. `boost`: added to the score, in [0, 1], of pool chunks that mention an entity of the
-    question. `limit`: maximum number of added chunks. `time_s`: time limit in seconds. The others
-    are the request's.
+    question. `limit`: maximum number of added chunks. `time_s`: in seconds.
     """
 
     enabled: bool
@@ -95,11 +94,10 @@ class Plan(Contract):
     """Plan of all later steps, with one absolute deadline (epoch ms).
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
-    how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
-    for the prompt of a remote model. `groups`: None for all passages. `snippet_chars`: in code
-    points. `rerank`: "lost" if the requested reranker is not configured or is disabled. `told`:
-    whether progress is published. `verifies`: whether respond calls a verifier, so that synthesize
-    reserves time.
+    its rewriting. `condense`: model that rewrites a follow-up. `turns`: last turns for a remote
+    model. `groups`: None for all passages. `snippet_chars`: in code points. `rerank`: "lost" if the
+    requested reranker is unavailable. `told`: whether progress is published. `verifies`: whether
+    respond calls a verifier.
     """
 
     request_id: str

@@ -217,7 +217,7 @@ class _Page(Contract):
 def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
-    A tool also accepts the request's other fields; listing them all costs agents many tokens.
+    A tool also accepts the other fields; listing all costs agents many tokens.
     """
     whole = request.model_json_schema(mode="validation")
     fields = {name: whole["properties"][name] for name in shown}
@@ -229,8 +229,7 @@ def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, An
 def output_schema(result: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of a tool's pages: the type of each part.
 
-    Only paging fields are required, because any part can be on another page. Additional fields are
-    allowed, because `numbers` adds them.
+    Only paging fields are required, because any part can be on another page. `numbers` adds fields.
     """
     whole = result.model_json_schema(mode="serialization")
     parts = {**_Page.model_json_schema()["properties"], **whole["properties"]}
@@ -258,10 +257,7 @@ _UNUSED: Final = frozenset(
 
 
 def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without references, and without null as an alternative.
-
-    Some clients read neither; `lenient` reads null.
-    """
+    """Return a schema without references and null alternatives, which some clients cannot read."""
     made: dict[str, Any] = {}
     for key, value in _resolved(schema, definitions).items():
         if key == "properties":
@@ -275,7 +271,7 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
 
 
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with its reference, or its only alternative to null, in its place."""
+    """Return a schema without a top-level reference or null alternative."""
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]
@@ -288,10 +284,10 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
 
 
 def lenient(value: Any, model: type[BaseModel]) -> Any:
-    """Return arguments of a call as `model` reads them, where an agent wrote them differently.
+    """Return arguments of a call as `model` reads them.
 
-    A number in a string becomes the number; a null becomes the default, where a field has one and
-    null is no value of it. All else is unchanged, for the route to refuse.
+    A number in a string becomes the number; a null becomes the default, unless null is a value of
+    the field. All else is unchanged.
     """
     schema = model.model_json_schema(mode="validation")
     return _lenient(value, schema, schema.get("$defs", {}))

@@ -39,11 +39,11 @@ class LoadOptions:
     """Options of a load.
 
     `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: of every doc_id
-    made from a path. `sync`: remove documents that were deleted from these folders; `agree` is
-    called with their ids before many are removed. `extract`: stages the triples that a language
-    model finds. `run_id`: ULID of the load. `rebuild`: compute names and mentions of all stored
-    chunks again. `remove`: ids of documents to remove; those not visible to `groups` (None: all)
-    are rejected, and missing ones too unless `again` repeats an earlier attempt.
+    made from a path. `sync`: remove deleted documents of these folders; `agree` is called with
+    their ids before many are removed. `extract`: stages the triples of a language model. `run_id`:
+    ULID of the load. `rebuild`: compute all names and mentions again. `remove`: ids of documents to
+    remove; those not visible to `groups` (None: all) are rejected, and missing ones too unless
+    `again`.
     """
 
     namespace: str = "default"

@@ -1,8 +1,7 @@
 """A load: read, check, name, link, encode and write; repeatable after any interruption.
 
-Every decision that depends on the store uses the union of store and load. A chunk's stored
-fingerprint is its commit mark, so entries that a changed chunk invalidates are removed first. The
-index is closed last and counts as unfinished until then.
+Decisions use the union of store and load. A chunk's stored fingerprint is its commit mark, so
+entries that a changed chunk invalidates are removed first. The index is closed last.
 """
 
 import time

@@ -143,7 +143,7 @@ def read_chat(
 
 
 def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldProblem]:
-    """Return what a chat asks for that is not supported."""
+    """Return the unsupported fields of a chat request."""
     if conversation.place is None:
         message = "must hold a message whose role is user"
         return [FieldProblem(path="$.messages", code="question_missing", message=message)]
@@ -159,7 +159,7 @@ def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldPro
 
 
 def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
-    """Return the fields of the JSON object that a format asks for, with the type of their items."""
+    """Return the fields of the requested JSON object, with their item types."""
     if form is None or form.type == "text":
         return {}
     if form.json_schema is None:
@@ -279,7 +279,7 @@ def _completion(
 
 
 def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
-    """Return a citation as its number, its text, or an object, as the client's schema has it."""
+    """Return a citation as the client's schema requires: number, text or object."""
     if kind in ("integer", "number"):
         return citation.rank
     if kind == "string":
@@ -289,7 +289,7 @@ def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
 
 
 def _url(citation: Citation, namespace: str, public_url: str) -> str:
-    """Return the address of a passage on the page, else of its source, else a name."""
+    """Return a passage's address on the page, else its source's, else a name."""
     if public_url:
         span = (citation.char_start, citation.char_end)
         where = citation.namespace or namespace

@@ -78,8 +78,8 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     passage that a sentence quotes or that clearly supports it best; `report` removes invalid
     markers only. `blocks`: exactly the model's passages. `citations`: their scores and documents,
     by rank. `probability`: the built-in reader's, else None. Without `compare` or vectors, support
-    is lexical and the cosine is 0, with a warning. `verifier`: decides sentences that rules leave
-    unverified, in one batch.
+    is lexical and the cosine is 0, with a warning. `verifier`: decides unverified sentences in one
+    batch.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)

@@ -83,7 +83,7 @@ class Call:
         """Return the namespace of a request that names none, or a 400 that lists the possible ones.
 
         It is `default` if the caller may read it and it has chunks, else the only one of those. If
-        the index cannot be read, every granted namespace counts as one with chunks.
+        the index cannot be read, every granted namespace counts.
         """
         if caller.sole_namespace:
             return caller.sole_namespace

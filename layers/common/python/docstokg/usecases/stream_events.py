@@ -1,7 +1,7 @@
 """Streaming events of remote steps, passed through the shared response store.
 
-`ground` is written once, model output after each new sentence, for a minute under the request's id.
-After a failed write or read, the content is sent at the end only.
+`ground` is written once, model output after each new sentence. After a failure, the content is sent
+at the end only.
 """
 
 import json

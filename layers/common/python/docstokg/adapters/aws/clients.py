@@ -64,7 +64,6 @@ class AwsService:
         endpoint: str | None = None,
         read_timeout_s: float | None = None,
     ) -> None:
-        """`endpoint`: address other than Amazon's. `read_timeout_s`: for slow responses."""
         self.name = name
         # Set only to disable it: true would override the environment.
         self._config = SOCKET.merge(Config(inject_host_prefix=False)) if endpoint else SOCKET

@@ -10,7 +10,6 @@ class LambdaRouteFunction:
     """The Workflow port on a synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """`arn`: of the function's alias or version."""
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 

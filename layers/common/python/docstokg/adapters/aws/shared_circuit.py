@@ -1,7 +1,6 @@
 """Circuit breaker state shared through a DynamoDB table.
 
-Accessed in the background: the last known state counts; without the table each process has its own
-circuit.
+Without the table each process has its own circuit; reads run in the background.
 """
 
 import threading

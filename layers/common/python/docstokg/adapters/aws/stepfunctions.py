@@ -9,7 +9,6 @@ class StepFunctionsWorkflow:
     """The Workflow port on a synchronous Express execution."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """`arn`: of the state machine; `timeout_s`: more than the machine's own."""
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService(
             "stepfunctions", region_of(arn), read_timeout_s=timeout_s

@@ -1,7 +1,6 @@
-"""Child process for conversion: each file is converted in a fork with limits.
+"""Child process for conversion: each file is converted in a fork without files or sockets.
 
-A fork cannot open files or sockets; its CPU time and memory are limited. Requests on standard
-input: `{"task", "suffix", "size"}` plus `size` bytes; replies have the same format. Tasks:
+Requests on standard input: `{"task", "suffix", "size"}` plus `size` bytes; replies likewise. Tasks:
 `convert`; `draw` and `read` for one `page` of a PDF.
 """
 
@@ -143,7 +142,6 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
 
 
 def _available(most: int) -> int:
-    """Return `most`, or the memory that the limit of the whole process leaves."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or sys.platform != "linux":
         return most

@@ -99,7 +99,6 @@ def _is_left_out(node: LexborNode) -> bool:
 
 
 def _steers(node: LexborNode) -> bool:
-    """Return whether a node is navigation, by role, class, or links such as `prev`."""
     attributes = node.attributes
     if attributes.get("role") == "navigation":
         return True

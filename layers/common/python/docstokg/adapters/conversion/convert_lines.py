@@ -71,8 +71,8 @@ class TextMaker:
         """Write a document table, one self-contained line per row; return its column names.
 
         A line reads `Model: City; Weight: 21 kg.`, or `Weight: 21 kg.` for two columns without
-        names. `may_name`: a first row without header marks may name the columns. `above`: column
-        names of the table that this one continues; its repeated header is dropped.
+        names. `may_name`: an unmarked first row may name the columns. `above`: column names of the
+        continued table; its repeated header is dropped.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0

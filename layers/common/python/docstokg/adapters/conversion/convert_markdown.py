@@ -91,6 +91,5 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _term(line: str) -> str:
-    """Return a short first line of an item as its label, as in `* --force`."""
     words = " ".join(line.lstrip(" \t-*+0123456789.)").split())
     return words if 0 < len(words) <= 60 else ""

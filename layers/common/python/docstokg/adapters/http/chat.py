@@ -91,7 +91,7 @@ def _whole(whom: str, answer: Any) -> ModelReply:
 
 
 def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) -> ModelReply:
-    """Pass the pieces of a stream to `write`, until it returns False or the stream ends."""
+    """Pass pieces of a stream to `write` until it returns False."""
     pieces, reason, usage = [], None, None
     for data in _events(blocks, whom):
         event = checked(_Event, data, whom)
@@ -115,7 +115,7 @@ def _reply(text: str, reason: str | None, usage: _Usage | None) -> ModelReply:
 
 
 def _events(blocks: Iterator[bytes], whom: str) -> Iterator[Any]:
-    """Yield the parsed data of server-sent events; `[DONE]` is an event that ends the text."""
+    """Yield the parsed events; `[DONE]` ends the text."""
     rest = b""
     for block in blocks:
         *lines, rest = (rest + block).split(b"\n")

@@ -139,7 +139,6 @@ class HttpEmbedder:
 
 
 def _same_model(answer_name: str, target: str) -> bool:
-    """Compare names without organisation, tag and case, which servers change."""
     left, right = (
         name.casefold().rpartition("/")[2].partition(":")[0] for name in (answer_name, target)
     )

@@ -33,8 +33,8 @@ class Endpoint:
     ) -> None:
         """Create an endpoint.
 
-        `most`: maximum bytes of a response, after decompression. `whom`: its name in messages,
-        instead of the host. `counts`: errors that count as its failures.
+        `most`: maximum response bytes, decompressed. `whom`: its name in messages. `counts`: errors
+        that count as failures.
         """
         self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
         self._breaker = Breaker(self._whom, counts=counts, clock=clock)
@@ -48,8 +48,8 @@ class Endpoint:
     ) -> Answer:
         """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
 
-        `read_events`: reads the blocks of a response that is an event stream. Raises `CircuitOpen`,
-        the errors of `refusal` and `read_within`, and `WrongAnswer` (not JSON, or by `read`).
+        `read_events`: reads an event stream. Raises `CircuitOpen`, the errors of `refusal` and
+        `read_within`, and `WrongAnswer` (not JSON, or by `read`).
         """
         if timeout_s <= 0:
             raise Timeout(f"no time was left to ask {self._whom}")

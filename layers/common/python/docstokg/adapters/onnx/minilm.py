@@ -43,9 +43,8 @@ MAX_TOKENS = 256
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or on first use.
 
-    `GRAPH` takes less than half of the time of the installed model, which is used if 8-bit products
-    are not exact, and for other files. `model_path`, `tokenizer_path`: files instead of the
-    installed ones.
+    `GRAPH` takes less than half of the installed model's time, which is used for other files or if
+    8-bit products are not exact. `model_path`, `tokenizer_path`: other files.
     """
 
     def __init__(
@@ -111,10 +110,7 @@ class OnnxMiniLm:
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield index and encoding of each text; batches are slower.
-
-        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two.
-        """
+        """Yield index and encoding of each text; batches are slower."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened
         for done, item in enumerate(tokenizer.encode_batch(list(texts))):
@@ -164,7 +160,6 @@ class Reading(NamedTuple):
 
 
 def _part(read: Reading, begin: int, end: int) -> bytes:
-    """Return the mean of the pieces inside text[begin:end]; b"" if they are truncated."""
     rows = [row for row, (a, b) in enumerate(read.offsets) if begin <= a < b <= end]
     last = max((b for _, b in read.offsets), default=0)
     # Less than half of a sentence does not represent it.

@@ -166,10 +166,7 @@ class _Loaded:
 
 
 def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
-    """Return whether no word outside the candidates can be among the `count` heaviest.
-
-    Other words have at most the lowest rough logit, plus an error like those seen.
-    """
+    """Return whether no word outside the candidates can be among the `count` heaviest."""
     needed = max(float(np.partition(exact, -count)[-count]), 0.0)
     return float(rough.min()) + SURE * float(np.abs(rough - exact).max()) < needed
 

@@ -51,7 +51,6 @@ class OnnxVerifier:
     """A `Verifier` in this process; files are read by `warm` or at the first call."""
 
     def __init__(self, folder: Path, threshold: float) -> None:
-        """`threshold`: default if `verifier.json` sets none."""
         self.name, self._folder, self._default = f"onnx:{folder.name}", folder, threshold
         self._encoder = CrossEncoder(folder / "model.onnx", "verifier", SETTING)
 
@@ -95,7 +94,6 @@ class OnnxVerifier:
         return [strongest(found[n]) if n in found else None for n in range(len(pairs))]
 
     def _windows(self, source: str, claim: str) -> list[Any]:
-        """Encode a source with a claim; a source that is too long becomes overlapping windows."""
         card, tokenizer = self._card, self._encoder.tokenizer
         if len(tokenizer.encode(claim)) > card.max_tokens // 2:
             return []
@@ -170,7 +168,6 @@ class OnnxVerifier:
 
 
 def _probabilities(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the softmax over the last axis; for a single value the logistic function."""
     if values.shape[-1] == 1:
         values = np.concatenate([values, np.zeros_like(values)], axis=-1)
         return _probabilities(values)[..., :1]

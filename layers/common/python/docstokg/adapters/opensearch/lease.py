@@ -25,9 +25,9 @@ CONFLICT = 409
 class LoadLease:
     """A document of the register that its holder rewrites regularly.
 
-    No clocks are compared: a process that sees it unchanged for LEASE_S of its own time takes it;
-    the server's sequence number admits only one. Leases of dead local processes are taken at once.
-    The tasks of a run share one lease on all machines.
+    A process that sees it unchanged for LEASE_S of its own time takes it; the server's sequence
+    number admits only one. Leases of dead local processes are taken at once. Tasks of a run share
+    one lease.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:

@@ -98,8 +98,8 @@ class Server:
 def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
     """Return our notes in the mapping; None if the index does not exist.
 
-    `unfinished`: run_ids of open loads by namespace; earlier versions noted one for all. Raises
-    `Misconfigured` for an index that is not ours, so that it is never changed.
+    `unfinished`: run_ids of open loads by namespace. Raises `Misconfigured` for an index that is
+    not ours.
     """
     answer = server.call("GET", f"/{name}/_mapping", timeout_s=timeout_s, absent_is_none=True)
     if not answer:

@@ -259,10 +259,7 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Return an index's notes; create it with `first` if missing.
-
-        The server may still be creating it for a killed load.
-        """
+        """Return an index's notes; create it with `first` if missing."""
         notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
         if notes is not None:
             return notes

@@ -1,7 +1,6 @@
 """Memory-mapped arrays next to the index file, derived from its rows.
 
-A finished load writes new arrays into `<path>.d/<generation>/`, and then stores that folder's name
-in the index.
+A load writes them into `<path>.d/<generation>/`, then stores that name in the index.
 """
 
 import fcntl
@@ -256,7 +255,6 @@ def _checksum(path: Path) -> int:
 def _write_rows(
     db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Write `ids` and `acl` of a section from a sorted query of (id, ns, acl); return ids, ns."""
     ids: list[int] = []
     spaces: list[int] = []
     lists: list[int] = []

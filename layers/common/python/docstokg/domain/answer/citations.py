@@ -165,7 +165,6 @@ def _closes_gap(text: str, end: int) -> bool:
 
 
 def _ranks(body: str) -> tuple[int, ...] | None:
-    """Return the ranks in a bracket; None for a reversed or too wide range."""
     ranks: dict[int, None] = {}
     for part in _SEPARATOR.split(body):
         first, *rest = (int(number) for number in _DASHES.split(part))

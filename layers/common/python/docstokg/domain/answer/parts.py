@@ -106,7 +106,6 @@ def _without_rule(piece: str) -> str:
 
 
 def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | None]]:
-    """Yield the span of each sentence, row and code line, with the kind of rows and code."""
     at = 0
     for begin, stop in (*fences(text), (len(text), len(text))):
         own = borders or [(at + a, at + b) for a, b in sentence_spans(text[at:begin])]
@@ -180,7 +179,6 @@ def cells(line: str) -> tuple[str, ...]:
 
 
 def _is_rule(line: str) -> bool:
-    """Return whether a line separates table head and rows: `|---|:--:|`."""
     return "-" in line and "|" in line and not line.strip(":- |")
 
 
@@ -238,7 +236,6 @@ def _block(text: str, lines: Sequence[Part]) -> Part:
 
 
 def _list(run: Sequence[Part]) -> Part | None:
-    """Return a list as one text with its announcement; None for a single or unannounced item."""
     first = run[0]
     lead = first.lead or (first.above and not first.before and f"{first.above}:")
     if not lead or len(run) < 2:

@@ -76,8 +76,6 @@ class _Piece(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """Quotable stretches of a passage by comparable form, and its consecutive sentences."""
-
     single: dict[str, _Piece]
     rows: dict[str, _Piece]
     joined: str

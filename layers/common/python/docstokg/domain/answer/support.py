@@ -1,7 +1,6 @@
 """Support score: probability that the cited texts state a claim; informative only.
 
-A logistic model over six features, fitted by `training.support`; its card is in
-`support_weights.json`.
+Fitted by `training.support`; its card is in `support_weights.json`.
 """
 
 from __future__ import annotations

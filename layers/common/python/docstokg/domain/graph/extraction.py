@@ -1,7 +1,4 @@
-"""Triple extraction with a language model: prompt, and validation of its reply.
-
-Each passage is sent separately, so that injected instructions affect only its own triples.
-"""
+"""Triple extraction with a language model: prompt, and validation of its reply."""
 
 import json
 import re

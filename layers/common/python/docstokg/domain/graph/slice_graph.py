@@ -123,7 +123,6 @@ class SliceGraph:
     def _edges(
         self, mentions: Sequence[SliceMention]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the edges (node, node, weight), shape (n, 3), and a one-way mask, shape (n,)."""
         node = self.node
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
         rare = [_rarity(entry.mentions) for entry in entries]

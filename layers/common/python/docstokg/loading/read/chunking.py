@@ -108,7 +108,6 @@ class _Cutter:
             yield Span(start, end), label
 
     def _share(self, units: Sequence[_Unit], room: int) -> int:
-        """Return an even chunk size: 300 pieces become 150 and 150."""
         total = self._size(units[0].start, units[-1].end)
         chunks = max(1, -(-total // room))  # a private-use character may have no piece
         return min(room, -(-total // chunks) * 9 // 8)

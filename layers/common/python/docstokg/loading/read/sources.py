@@ -103,11 +103,9 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
     """Return the loadable files of files and folders, each once, in path order.
 
     Rejected: JSON lines of unknown kind, folders that cannot be listed, and links that leave their
-    folder. Skipped with a note: hidden files, pictures, keys. Files for `docstokg eval` are
-    ignored.
-
-    Raises `LoadError` if a source is missing or unreadable, a given file is of unknown kind, or no
-    file remains (unless `may_be_empty`).
+    folder. Skipped with a note: hidden files, pictures, keys. Raises `LoadError` if a source is
+    missing or unreadable, a given file is of unknown kind, or no file remains (unless
+    `may_be_empty`).
     """
     files: dict[Path, SourceFile] = {}
     for source in sources:

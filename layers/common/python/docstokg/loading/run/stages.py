@@ -1,8 +1,6 @@
 """The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions of `pipeline.load`. `read` writes rows into shards, `encode` and `names` add
-model output, `resolve` stages all rows in path order and makes the plan, `write` writes one shard's
-documents, and `close` does the last steps.
+They call the functions of `pipeline.load`; see docs/decisions/cloud-ingestion.md.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Export a namespace as a zip file of JSON lines, including computed data.
 
-References are chunk ids, not uuids, so that the file fits another namespace. Store-local data
-(document folders, runs, times) is excluded.
+References are chunk ids, so that the file fits another namespace; folders, runs and times are
+excluded.
 """
 
 import base64

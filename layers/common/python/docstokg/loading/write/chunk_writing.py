@@ -39,8 +39,7 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
     A stored document changes in one step. Data that a changed chunk invalidates is removed before
-    its new fingerprint is stored, which is the commit mark. `shard`: only the documents that begin
-    in it.
+    its new fingerprint is stored. `shard`: only the documents that begin in it.
     """
     context = resolver.context
     batches = _batches(context, shard)
