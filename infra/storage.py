@@ -22,7 +22,7 @@ def private_bucket(
 ) -> s3.Bucket:
     """Return a bucket: private, versioned, TLS only, our key.
 
-    Old versions expire after 30 days. `unlogged`: why it has no access log.
+    Old versions expire after 30 days. `unlogged`: the reason.
     """
     old = s3.LifecycleRule(
         noncurrent_version_expiration=cdk.Duration.days(30),

@@ -29,10 +29,7 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
 
 
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """Return the definition with `seconds` added to fixed time limits, for cold starts.
-
-    A limit that is an expression follows the request's deadline and does not change.
-    """
+    """Return the definition with `seconds` added to fixed time limits, for cold starts."""
     states = {
         name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
         if isinstance(state.get("TimeoutSeconds"), int)
@@ -65,8 +62,8 @@ class Workflow(Construct):
     def starting(self, action: str = "states:StartSyncExecution") -> iam.PolicyStatement:
         """Return the right to run executions through the alias.
 
-        Step Functions checks the unqualified ARN (its guide: auth-version-alias); the condition
-        restricts the right to the alias.
+        Step Functions checks the unqualified ARN (its guide: auth-version-alias), hence the
+        condition.
         """
         return iam.PolicyStatement(
             actions=[action],

@@ -74,10 +74,7 @@ def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, An
 
 
 def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
-    """Return the channels that found a passage, and the graph path to it.
-
-    `ranks`: rank of each shown passage, by uuid.
-    """
+    """Return the channels that found a passage, and the graph path to it; `ranks`: by uuid."""
     ways = [_CHANNELS[name] for name in _CHANNELS if name in citation["channels"]]
     remarks = ["by " + ", ".join(ways)] if ways else []
     evidence = citation["kg_evidence"]

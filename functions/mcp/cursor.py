@@ -22,7 +22,7 @@ _VOLATILE = "retrieved_at"
 class Cursor:
     """Digest of a request's result (`facts`) and the next position.
 
-    `run`: from the first page's request; finds the cached response.
+    `run`: finds the cached response.
     """
 
     facts: bytes

@@ -36,10 +36,7 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
 
     def send(self, text: str | None) -> bool:
-        """Send a part of the body; return False if the client disconnected.
-
-        The first part is preceded by status and headers.
-        """
+        """Send a part of the body, headers first; return False if the client disconnected."""
         try:
             if text and not self.is_begun:
                 self._begin()

@@ -230,10 +230,7 @@ def _offset(request: TraverseRequest) -> int:
 def view_of_citations(
     run: Run, grounded: Grounded, *, walk: Walking, budget: CallBudget
 ) -> GraphView | Reply | None:
-    """Walk from the citations and the question's entities; return a 429, or None on failure.
-
-    `limits.graph` can only narrow the server's limits.
-    """
+    """Walk from the citations and the question's entities; return a 429, or None on failure."""
     plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
     if wait_s > 0:

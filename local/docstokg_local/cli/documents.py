@@ -26,10 +26,7 @@ FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 def list_loaded(
     wiring: "Wiring", namespace: str | None, documents: bool, entities: bool, as_json: bool
 ) -> bool:
-    """Print namespaces and, if requested, their documents and most mentioned entities.
-
-    Returns False if there are none.
-    """
+    """Print namespaces and, if requested, documents and most mentioned entities; False for none."""
     from docstokg.loading.pipeline import info_before
 
     register, info = wiring.register(), info_before(wiring.search_index())

@@ -16,8 +16,8 @@ BLOCK = 1 << 16
 def fetch_file(url: str, sha256: str, folder: Path) -> Path:
     """Download a file of another encoder into its folder and return its path.
 
-    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. A partial download is continued by the
-    next call; only a file with this hash gets its final name.
+    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. The next call continues a partial
+    download; only a file with this hash gets its final name.
     """
     target = folder / Path(urlsplit(url).path).name
     part = target.with_name(f"{target.name}.part")

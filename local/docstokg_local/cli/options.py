@@ -93,10 +93,7 @@ NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_
 def wiring_of(
     index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
 ) -> "Wiring":
-    """Connect to the stores; `aloud` prints the default store if none is configured.
-
-    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set.
-    """
+    """Connect to the stores; `aloud` prints the default store if none is configured."""
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
 

@@ -8,10 +8,7 @@ from docstokg.contracts.response import RULES
 
 
 def summary(grounding: Mapping[str, Any]) -> str:
-    """Return whether an answer is grounded, or how many of its sentences are verified.
-
-    Quotations are labelled.
-    """
+    """Return whether an answer is grounded, or how many of its sentences are verified."""
     factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
     if grounding["grounded"]:
         is_quoted = {one["decided_by"] for one in factual} == {RULES}

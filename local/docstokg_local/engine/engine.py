@@ -162,7 +162,7 @@ def read_definition(
 ) -> dict[str, Any]:
     """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
-    sfnx does not evaluate a task's TimeoutSeconds, so that is copied into its Arguments.
+    TimeoutSeconds of tasks is copied into their Arguments.
     """
     text = json.dumps(definition)
     names = set(_SUBSTITUTION.findall(text))

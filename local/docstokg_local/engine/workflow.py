@@ -34,10 +34,7 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Return a handler that logs crashes, as the machine's Catch does not.
-
-    It logs the places, not the message.
-    """
+    """Return a handler that logs the places of a crash, not its message."""
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:
         try:
@@ -86,8 +83,7 @@ class LocalWorkflow:
     ) -> Reply:
         """Run one execution and return its reply; a failure or timeout is problem+json.
 
-        `arrived`: epoch seconds when its deadline began, default now. `gone` stops it before the
-        next step.
+        `arrived`: epoch seconds of its arrival, default now. `gone` stops it before the next step.
         """
         execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":

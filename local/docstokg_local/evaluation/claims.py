@@ -176,10 +176,7 @@ def verifier_named(name: str, settings: Settings) -> Verifier:
 def verifier_scores(
     claims: Sequence[LabelledClaim], verifier: Verifier
 ) -> tuple[list[float | None], int]:
-    """Return each claim's probability of support, and the number of failed calls.
-
-    Each claim is a separate call, with the windows of `respond`.
-    """
+    """Return each claim's probability of support, and the number of failed calls."""
     begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
     for one in claims:
         call = begin(one.id, Scope(namespace="default", groups=None))

@@ -146,7 +146,7 @@ def ask_all[Asked](
 ) -> Report:
     """Send requests to the state machine; call `take` with each successful body.
 
-    Returns the latency of each step in milliseconds, and counts of errors and degraded replies. The
+    Returns each step's latency in milliseconds, and counts of errors and degraded replies. The
     first `warm_up` requests are sent twice.
     """
     from docstokg_local.cli.display import TerminalProgress

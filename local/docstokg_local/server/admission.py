@@ -131,7 +131,7 @@ class CoalescedCall:
         self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
-        """Return the result of a call that started within `fresh_s`."""
+        """Return the result of an active run, or of one within `fresh_s`."""
         running, now = self._running, time.monotonic()
         if running is None or (running.done() and now - self._begun > self._fresh_s):
             self._begun = now

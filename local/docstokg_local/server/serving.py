@@ -129,10 +129,7 @@ class Supervisor(Multiprocess):
 
 
 def serve(settings: Settings, host: str, port: int, workers: int | None = None) -> None:
-    """Serve until interrupted; active requests are finished.
-
-    Raises `Misconfigured` if the port is taken or the settings are invalid.
-    """
+    """Serve until interrupted; raise `Misconfigured` for a taken port or invalid settings."""
     count = workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
     with listening(host, port, shared=count > 1 and SPREADS_CONNECTIONS) as listener:
         if count == 1:

@@ -90,8 +90,7 @@ class Client:
     ) -> RAGResponse:
         """Call `POST /v1/answer`; `fields` are those of RAGRequest.
 
-        Raise ValidationError (before anything is sent), ProblemError, Timeout, Unavailable or
-        WrongAnswer, as all methods do.
+        Raise ValidationError, ProblemError, Timeout, Unavailable or WrongAnswer, as all methods do.
         """
         body = _request_body(RAGRequest, query, fields)
         return self._call("answer", RAGResponse, body, timeout_s)

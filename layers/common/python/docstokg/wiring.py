@@ -238,10 +238,7 @@ class Wiring:
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
-        """Create the further encoders of stored namespaces and load stop words.
-
-        Only for SQLite; a server's index has one encoder.
-        """
+        """Create the further encoders of stored namespaces in SQLite and load stop words."""
         if sqlite_path(self.settings.index_url) is not None:
             from docstokg.adapters.languages import analysis_of
 

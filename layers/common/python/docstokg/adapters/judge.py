@@ -21,8 +21,7 @@ class Judge:
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
         """Return one opinion per pair, 0 or 1; raise errors as `LanguageModel.complete`.
 
-        None: the reply omits the claim or its quotation. The caller checks that a source contains
-        the quotation.
+        None: the reply omits the claim or its quotation.
         """
         statements = [(pair.claim, _whole(pair.sources)) for pair in pairs]
         completion = self._complete(

@@ -40,10 +40,7 @@ RULES = 7
 
 
 class SpacyNames:
-    """A `NameFinder`; the pipeline is loaded by the first call.
-
-    Texts that `languages` assigns to another language than English have no names.
-    """
+    """A `NameFinder` for texts in English; the pipeline is loaded by the first call."""
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
         self._languages = languages

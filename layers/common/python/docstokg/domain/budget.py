@@ -28,10 +28,7 @@ def nested_json_bytes(text: str) -> int:
 def smaller[Item](
     items: list[Item], over: int, size: Callable[[Item], int], change: Callable[[Item], Item | None]
 ) -> int:
-    """Shrink or drop (None) items, from the last, until `over` bytes are saved.
-
-    Return the number of bytes still to save.
-    """
+    """Shrink or drop (None) items, from the last, until `over` bytes are saved; return the rest."""
     for place in range(len(items) - 1, -1, -1):
         if over > 0:
             before, after = items[place], change(items[place])

@@ -10,10 +10,7 @@ from docstokg.contracts.records import StoredChunk
 
 
 def outdated(chunks: Iterable[StoredChunk]) -> set[str]:
-    """Return the uuids of chunks whose document also has a later generation.
-
-    Generations are ULIDs, which sort by time; "" sorts first.
-    """
+    """Return the uuids of chunks whose document also has a later generation."""
     chunks = list(chunks)
     latest: dict[str, str] = {}
     for chunk in chunks:

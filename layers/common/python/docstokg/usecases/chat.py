@@ -72,10 +72,7 @@ class Conversation:
             self.warnings.append(PARTS_UNREAD)
 
     def history(self) -> list[dict[str, str]]:
-        """Return the last turns before the question that fit the contract.
-
-        Longer turns are truncated; older ones are dropped.
-        """
+        """Return the last turns before the question that fit the contract, long ones truncated."""
         turns: list[dict[str, str]] = []
         left = MAX_HISTORY_BYTES
         for message in reversed(self._request.messages[: self.place]):
@@ -341,7 +338,7 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
 def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
     """Return the chunk for an event of a streamed answer.
 
-    `head`: id, created and model. Data other than answer text is under `docstokg`.
+    `head`: id, created and model. Data other than answer text is in `docstokg`.
     """
     if name == "response":
         (choice,) = value["choices"]

@@ -90,10 +90,7 @@ class LiveReply:
                 what = WRITTEN
 
     def finish(self, reply: Reply, route: RouteName) -> None:
-        """Send the rest of the reply, repairs, and the reply itself.
-
-        An error reply before any event is left for a normal response.
-        """
+        """Send the rest of the reply, repairs, and the reply; nothing for an early error."""
         with self._lock:
             self._is_ended = True
         if reply.statusCode != 200 and self._answer is None:

@@ -21,7 +21,7 @@ def caller_hash(caller: str) -> str:
 def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None:
     """Count and log a reply that refuses a request; ignore other replies.
 
-    The request's content is not logged; a 403 is audited with the caller's hash.
+    Its content is not logged; a 403 is audited with the caller's hash.
     """
     if reply.statusCode not in REFUSED:
         return

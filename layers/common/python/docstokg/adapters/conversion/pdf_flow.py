@@ -131,8 +131,8 @@ def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
 def move_rest(page: PageParts, following: PageParts) -> None:
     """Move the end of an unfinished sentence from the top of the following page to `page.rest`.
 
-    Nothing moves if `page` ends with a stop or a table, if the following page does not begin with a
-    lower-case letter, or if the end is longer than LONGEST_REST words.
+    Not after a stop or a table, nor if it begins with a capital or is longer than LONGEST_REST
+    words.
     """
     if not page.parts or not following.parts:
         return

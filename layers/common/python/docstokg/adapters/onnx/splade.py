@@ -69,10 +69,7 @@ class OnnxSplade:
         _ = self._opened
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches.
-
-        Weights do not depend on the other texts.
-        """
+        """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
         results: list[dict[str, float]] = [{} for _ in texts]

@@ -175,8 +175,8 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model is cached for `info_ttl_s`, as every request needs it. Token rarities
-        are read again after another finished load.
+        An answer with a model is cached for `info_ttl_s`. Token rarities are read again after
+        another finished load.
         """
         until = time.monotonic() + timeout_s
         entry = self._info

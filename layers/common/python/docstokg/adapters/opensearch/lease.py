@@ -96,7 +96,7 @@ class LoadLease:
     def release(self, more: bool = False) -> None:
         """Release the lease; one that cannot be deleted expires.
 
-        `more`: let it expire, as tasks of the same run follow or are active.
+        `more`: let it expire, for tasks of the same run.
         """
         with self._taking:
             self._users = max(0, self._users - 1)

@@ -120,10 +120,7 @@ class Snapshots:
         return fresh
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Restore a snapshot next to the current indices and remove it; return both digests.
-
-        They are equal if there were only deletions since.
-        """
+        """Restore a snapshot next to the current indices and remove it; return both digests."""
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
             return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)

@@ -12,10 +12,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) 
 
 
 class SqliteReplies:
-    """A `ReplyStore` in one SQLite file with mode 0600, as replies reveal passages.
-
-    Each `put` is on disk when it returns.
-    """
+    """A `ReplyStore` in one SQLite file with mode 0600, as replies reveal passages."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

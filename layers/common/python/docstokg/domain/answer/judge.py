@@ -42,10 +42,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str, str], ...]:
-    """Return the chat messages for statements with their passages.
-
-    A passage shared by several statements is included once.
-    """
+    """Return the chat messages for statements with their passages, each once."""
     numbers: dict[str, int] = {}
     for _, passages in statements:
         for passage in passages:

@@ -47,8 +47,5 @@ def indexed_text(text: str) -> str:
 
 
 def rarity(holders: int, rows: int) -> float:
-    """Return the weight of a token, log(1 + (n - df + 0.5) / (df + 0.5)), as BM25's for words.
-
-    See docs/decisions/sparse-queries.md.
-    """
+    """Return the weight of a token, log(1 + (n - df + 0.5) / (df + 0.5)), as BM25's for words."""
     return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))

@@ -128,10 +128,7 @@ def english_share(words: Sequence[str]) -> float:
 
 
 def fold(text: str) -> str:
-    """Return NFKC, casefolded text with non-alphanumeric runs as single spaces; else trimmed text.
-
-    Used to compare names: `IL-6` becomes `il 6`.
-    """
+    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; else trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 

@@ -129,7 +129,7 @@ class SourceRegistry:
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
         """Write the register; unchanged documents keep run and time.
 
-        Yields the last doc_id after each batch, in order; `after`: resume after it.
+        Yields the last doc_id of each batch; `after`: resume after it.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.write_key()

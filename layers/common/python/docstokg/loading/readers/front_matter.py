@@ -41,8 +41,7 @@ class FrontMatter(NamedTuple):
     """The front matter of a text.
 
     `values`: its keys as JSON values. `end`: offset of the text after the block, 0 or 1 if the
-    block itself is text. `summary`: the searched range of the block, or None. `note`: why the block
-    was read as text, otherwise "".
+    block is text. `summary`: the searched range. `note`: why the block was read as text, or "".
     """
 
     values: dict[str, Any]

@@ -37,10 +37,7 @@ class EntityResolver:
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
-        """Write those of these stored entities whose data changed.
-
-        They count as unwritten afterwards, as a removed text may delete them later.
-        """
+        """Write those of these stored entities whose data changed; they count as unwritten."""
         for batch in batched(sorted(affected), ROW_BATCH, strict=False):
             stored = list(stored_names(self.context, batch))
             self.write_named(e.id for e in stored if e != self.entities.get(e.id))

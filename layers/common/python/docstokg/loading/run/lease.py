@@ -58,10 +58,7 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began.
-
-    `closing`: a `close` that was killed before its report may continue.
-    """
+    """Raise `LoadError` if another load began."""
     open_run = info_before(index).open_run(run.namespace)
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(

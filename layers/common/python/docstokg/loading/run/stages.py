@@ -330,10 +330,7 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in these shards, with their mentions.
-
-    Tasks of different shards can run in parallel.
-    """
+    """Write the documents that begin in these shards, with their mentions."""
     run = task.run
     written = chunks = 0
     if is_closed(run, objects):

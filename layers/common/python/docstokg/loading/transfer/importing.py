@@ -115,8 +115,7 @@ def load_export(
 ) -> LoadReport:
     """Load an exported file into a namespace that contains nothing else.
 
-    `only`: remove chunks that are not in the file; otherwise they are a `LoadError`. A repeated
-    import leads to the same content.
+    `only`: remove chunks that are not in the file; otherwise they are a `LoadError`.
     """
     shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, shown):
