@@ -1,7 +1,4 @@
-"""Cursor of an answer's graph view, with which `/v1/traverse` can continue the walk.
-
-It is unsigned: it contains only what its holder could request, and grants no access.
-"""
+"""Unsigned cursor of an answer's graph view, for `/v1/traverse`."""
 
 from typing import Annotated
 

@@ -264,7 +264,7 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
 def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
     store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
-    assert list_loaded(register, None, True, True)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out
     (found,) = json.loads(out)["namespaces"]
     assert (found["count"], found["chunks"]) == (2, 2)
@@ -272,9 +272,9 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     key = register.text(*KEY)
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
-    assert list_loaded(register, None, True, False)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=False)
     out = capsys.readouterr().out
     assert "a.md  1 chunk " in out
     assert out.count("    note: front matter is not a mapping") == 1
     delete_namespace(store.stores, NS)
-    assert not list_loaded(register, None, False, False)
+    assert not list_loaded(store.wiring, None, documents=False, entities=False, as_json=False)

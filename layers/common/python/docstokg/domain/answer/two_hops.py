@@ -1,4 +1,4 @@
-"""Answers from two sentences of two documents, linked by a name that the question lacks."""
+"""Answers from two linked sentences of two documents."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -26,8 +26,8 @@ class Pair(NamedTuple):
 def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return the pairs from two documents that share a name which is not in the question.
 
-    The first candidate contains a word of the question, the second another one. Two that differ in
-    a value at most are no pair, because neither is about the other.
+    The first candidate contains a word of the question, the second another one. Two that differ
+    only in a value are no pair.
     """
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
@@ -52,7 +52,6 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
 
 
 def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
-    """Map pairs of candidates from two documents to the rarity of their rarest shared name."""
     known = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
     for place, one in enumerate(found):
