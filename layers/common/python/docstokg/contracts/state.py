@@ -98,11 +98,11 @@ class Plan(Contract):
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
     for the prompt of a remote model. `groups`: None for all passages. `choices`: granted
-    namespaces, if the request names none; `namespace` is then a fallback, or "". `snippet_chars`:
-    in code points. `max_blocks`: passages given to the model, if the best one reaches `min_score`;
-    `functions/ground/ground.py` may add some. `rerank`: "lost" if the requested reranker is not
-    configured or is disabled. `told`: whether progress is published. `verifies`: whether respond
-    calls a verifier, so that synthesize reserves time.
+    namespaces, if the request names none; `namespace` is then a fallback, or "". `recalls`: whether
+    the recall step runs. `snippet_chars`: in code points. `max_blocks`: passages given to the
+    model, if the best one reaches `min_score`; `functions/ground/ground.py` may add some. `rerank`:
+    "lost" if the requested reranker is not configured or is disabled. `told`: whether progress is
+    published. `verifies`: whether respond calls a verifier, so that synthesize reserves time.
     """
 
     request_id: str
@@ -111,6 +111,7 @@ class Plan(Contract):
     namespace: str
     others: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    recalls: bool = False
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
