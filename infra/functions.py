@@ -164,7 +164,7 @@ class Functions(Construct):
             "DOCSTOKG_ENVIRONMENT": environment.name,
             # The only writable folder of a function.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
-            **settings_of(environment, spec),
+            **settings_of(environment),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
         index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": data.search.auth}

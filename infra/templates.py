@@ -58,7 +58,9 @@ def request_function(
         body = _fill(_read("body_parameters"), NAMES=names)
     else:
         body = _fill(_read("body_sent"), LENGTH=str((max_bytes // 3 + 2) * 4))
-    return _fill(_read("request_function"), BODY=body, ROUTE=route, CALLER=caller_vtl)
+    headers = _read("headers_mcp") if route == "mcp" else '#set($headers = "")'
+    parts = {"BODY": body, "HEADERS": headers, "CALLER": caller_vtl}
+    return _fill(_read("request_function"), ROUTE=route, **parts)
 
 
 def response(name: str, route: str = "") -> str:

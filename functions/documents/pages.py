@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from docstokg.contracts.documents import PageName
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.errors import LoadError, cause
+from docstokg.errors import LoadError, Timeout, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.intake import namespace_of, parse_body
@@ -42,7 +42,7 @@ def show_page(
         return problem_reply(404, "not_found", detail, envelope.request_id)
     try:
         picture = draw(original, int(name.n))
-    except LoadError as refused:
+    except (LoadError, Timeout) as refused:
         telemetry.log("INFO", "page_refused", request_id=envelope.request_id, **cause(refused))
         detail = f"The page cannot be shown: {refused}."
         return problem_reply(404, "no_page", detail, envelope.request_id)

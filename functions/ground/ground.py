@@ -45,6 +45,9 @@ from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 from docstokg_functions.ground.superseded import conflicts, marked, replacements
 
+MOST_BLOCKS = 5
+"""Maximum passages given to a remote model."""
+
 BLOCK_CHARACTERS = 4000
 SURE_READING = 0.97
 """Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
@@ -100,7 +103,7 @@ def ground(
     places = places[:kept][: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    synthesis, most = plan.synthesis, plan.max_blocks
+    synthesis, most = plan.synthesis, MOST_BLOCKS
     if synthesis is not None and synthesis.model == extractive.MODEL:
         most = max(most, extractive.READ)
     blocks = _blocks(plan, expansion, citations[:most], chunks[:most])

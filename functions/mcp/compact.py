@@ -126,7 +126,7 @@ def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> dict[str
 
 
 def _source(citation: Mapping[str, Any]) -> str:
-    source = str(citation["document_name"] or citation["doc_id"])
+    source = str(citation["document_name"] or citation.get("title") or citation["doc_id"])
     if citation["section"]:
         source += f", {citation['section']}"
     return source if citation["page"] is None else f"{source}, page {citation['page']}"
@@ -174,6 +174,25 @@ def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str,
     (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
     return made | _said(uri=document["uri"], lit=document["lit"])
+
+
+def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+    """Return id, title and address of each passage."""
+    found = [
+        {"id": one["id"], "title": _source(one), "url": one["url"]} for one in document["citations"]
+    ]
+    return {"results": found, **_troubles(document)}
+
+
+def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a passage with its context as one text."""
+    return {
+        "id": arguments["id"],
+        "title": _source(document),
+        "text": document["before"] + document["text"] + document["after"],
+        "url": document["url"],
+        "metadata": {"doc_id": document["doc_id"]},
+    }
 
 
 def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:

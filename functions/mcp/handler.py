@@ -31,7 +31,8 @@ def build(wiring: Wiring) -> Handler:
         runs |= dict.fromkeys(("documents", "namespaces", "passage"), documents.run)
     if walks := wiring.route_function("traverse"):
         runs["traverse"] = walks.run
-    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)
+    public_url = wiring.settings.public_url
+    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry, public_url)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         hidden = "" if wiring.current_settings().traverses else "traverse"

@@ -22,13 +22,17 @@ from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
+from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
-from docstokg.usecases.written import Checks, check_written
 from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
+CACHE_TTL_S = 3600
+FULL_TEXT_BYTES = 16_384
+"""Maximum bytes per chunk for verbosity full."""
+
 DAY_MS = 86_400_000
 
 
@@ -143,7 +147,7 @@ def _checked(
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
-        return check_written(run, grounded, synthesis, checks, comparison)
+        return check_generated(run, grounded, synthesis, checks, comparison)
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:
@@ -171,7 +175,7 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
             run.mark_degraded("hydration_incomplete")
             filled.append(citation)
             continue
-        text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
+        text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
         whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
         filled.append(citation.model_copy(update=whole))
     return filled
@@ -236,7 +240,7 @@ def _cache(
     run.attempt(
         "cache_write",
         lambda: response_cache().put(
-            place.key, place.request_hash, reply.body, place.ttl_s, time_budget.CACHE_S
+            place.key, place.request_hash, reply.body, CACHE_TTL_S, time_budget.CACHE_S
         ),
         lost=None,
     )

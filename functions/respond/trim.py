@@ -7,6 +7,7 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
 from docstokg.domain.budget import nested_json_bytes, smaller
 from docstokg.domain.text import snippets
+from docstokg.domain.text.sentences import sentence_spans
 
 MEDIA_TYPE = {"Content-Type": "application/json"}
 _NOT_FULL = {"full_text": None, "title": None, "metadata": None}
@@ -76,11 +77,7 @@ def _shorter(citation: Citation, limit: int) -> Citation:
     text = citation.snippet
     if citation.cited or len(text) <= limit:
         return citation
-    stops = [text.rfind(mark, 0, limit) for mark in (". ", "? ", "! ")]
-    end = max(stops) + 1
-    if end <= limit // 3:
-        space = text.rfind(" ", 0, limit + 1)
-        end = space if space > 0 else limit
+    end = snippets.shortened(text, sentence_spans(text), 0, len(text), limit)
     return citation.model_copy(
         update={
             "boxes": (),

@@ -17,8 +17,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
-from docstokg.domain.text.misspelt import candidates
-from docstokg.domain.text.spoken import (
+from docstokg.domain.text.language_weights import (
     ENGLISH,
     LEAST,
     english_weights,
@@ -26,6 +25,7 @@ from docstokg.domain.text.spoken import (
     reads_many,
     word_weights,
 )
+from docstokg.domain.text.misspelt import candidates
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
     Embedder,

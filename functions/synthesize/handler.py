@@ -7,7 +7,7 @@ from docstokg.entry import entry_point
 from docstokg.errors import Misconfigured, Unavailable, cause
 from docstokg.ports import Pair, Verifier
 from docstokg.usecases.run import Run
-from docstokg.usecases.telling import Teller
+from docstokg.usecases.stream_events import EventWriter
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.synthesize.condense import condense
 from docstokg_functions.synthesize.synthesize import synthesize
@@ -39,7 +39,7 @@ def build(wiring: Wiring) -> Handler:
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
-            told=Teller(run, wiring.response_cache).written if run.plan.told else listener,
+            told=EventWriter(run, wiring.response_cache).written if run.plan.told else listener,
         )
         return synthesis.model_dump(mode="json")
 

@@ -39,10 +39,6 @@ CLOCK_SKEW_MS = 5000
 
 NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there are citations only."
 
-CACHE_TTL_S = 3600
-FULL_TEXT_BYTES = 16_384
-"""Maximum bytes per chunk for verbosity full."""
-
 
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Return the plan and scope of a request, or the reply that ends the execution.
@@ -193,7 +189,6 @@ def _plan(
             timeout_s=timeout_s,
         ),
         min_score=rules.min_score,
-        full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
         verifies=rules.verifier is not None,
         warnings=tuple(warnings),
@@ -258,7 +253,6 @@ def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
     return CachePlan(
         key=_digest(json.dumps(scope)),
         request_hash=_digest(f"{envelope.route}\x00{canonical}"),
-        ttl_s=CACHE_TTL_S,
     )
 
 

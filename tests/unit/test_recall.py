@@ -16,7 +16,7 @@ from tests.plans import plan
 
 NOTHING = Recalled(namespace="default")
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
-PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h", ttl_s=10))
+PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h"))
 
 
 class Kept:
@@ -51,7 +51,7 @@ def stored(index, kept) -> None:
     place = ask(index, kept).cache
     assert place is not None
     body = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
-    kept.put(place.key, place.request_hash, body, place.ttl_s, 1)
+    kept.put(place.key, place.request_hash, body, 10, 1)
 
 
 def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from docstokg import __version__
-from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.language_models import EXTRACTIVE, SERVED
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.errors import DocsToKGError, Refused, Timeout
@@ -196,7 +196,8 @@ def _models(wiring: Wiring) -> Verdict:
     message = ", ".join(at) or "none configured"
     if lacking:
         message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
-    if names and find_spec("litellm") is None:
+    needs_litellm = any(access.route(model).provider not in SERVED for model in names)
+    if needs_litellm and find_spec("litellm") is None:
         why = f"{message}; litellm-core is not installed"
         return "missing", why, "pip install 'docstokg[llm]'"
     if not at:

@@ -49,7 +49,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
     from docstokg_local.server.live import listening
 
     envelope = envelope_of(request, "answer")
-    with as_it_comes() as tell, workflow.telling(envelope.request_id, listening(wiring)(tell)):
+    with as_it_comes() as tell, workflow.listening(envelope.request_id, listening(wiring)(tell)):
         reply = workflow.run(envelope)
     return Outcome(reply.statusCode, json.loads(reply.body))
 

@@ -73,7 +73,7 @@ class LocalWorkflow:
         self._listeners: dict[str, Listener] = {}
 
     @contextmanager
-    def telling(self, request_id: str, listener: Listener) -> Iterator[None]:
+    def listening(self, request_id: str, listener: Listener) -> Iterator[None]:
         """Send the events of a request's execution to a listener."""
         self._listeners[request_id] = listener
         try:

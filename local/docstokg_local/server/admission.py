@@ -13,9 +13,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-SLOTS = 3
-"""Concurrent requests per process, which computes on one core."""
-
 LONGEST_WAIT_S = 4.0
 """Less than the five seconds for which validate accepts an arrival time."""
 
@@ -52,9 +49,9 @@ class ClientGone(Exception):
 
 
 class Admission:
-    """Runs at most `slots` tasks in threads; others are queued or refused."""
+    """Runs at most `slots` tasks of one kind in threads; others are queued or refused."""
 
-    def __init__(self, slots: int = SLOTS) -> None:
+    def __init__(self, slots: int) -> None:
         self._slots = slots
         self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
         self._lock = threading.Lock()

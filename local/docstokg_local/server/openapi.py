@@ -117,7 +117,9 @@ def document() -> Json:
     models |= dict.fromkeys(taken, "validation")
     for route in ROUTES:
         if route.request:
-            models |= {_model(route.request): "validation", _model(route.reply): "serialization"}
+            models[_model(route.request)] = "validation"
+        if route.reply:
+            models[_model(route.reply)] = "serialization"
     _, schemas = models_json_schema(
         list(models.items()), ref_template="#/components/schemas/{model}"
     )
@@ -175,8 +177,10 @@ def _model(name: str) -> type[BaseModel]:
 def _operation(route: Route) -> Json:
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
-    row = _DESCRIBED.get(route.name) or Described(
-        200, reply, "Also when degraded; see diagnostics", every, body
+    row = _DESCRIBED.get(route.name) or (
+        Described(200, reply, "Also when degraded; see diagnostics", every, body)
+        if body
+        else Described(200, reply, "The reply", (429, 503, 504))
     )
     wrong: set[int] = set() if route.open else {401, 500, *row.problems}
     error = (

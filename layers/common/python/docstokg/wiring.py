@@ -27,8 +27,8 @@ FIRST_FLAGS_TIME_S = 0.5
 """Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
-DRAW_S = 10
-"""Seconds of processor time to draw one page."""
+DRAW_S, DRAW_WALL_S = 10, 20.0
+"""Seconds of processor time, and in all, to draw one page."""
 
 OTHER_ENCODER = "encoder "
 """Prefix of the keys of further encoders in the port cache."""
@@ -117,10 +117,10 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError` on failure."""
+        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
-        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
+        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
         return drawer.draw(raw, number)
 
     def snapshots(self) -> "Snapshots":
@@ -377,21 +377,20 @@ class Wiring:
             from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
 
             return LambdaVerifier(f"llm:{model}", threshold, arn, self._call_time_s())
-        from docstokg.adapters.http.chat import SERVED, HttpChat
         from docstokg.adapters.judge import Judge
 
-        access = self.model_access()
-        is_served = access.route(model).provider in SERVED
-        complete = HttpChat(access).complete if is_served else self.language_model().complete
-        return Judge(model, complete, threshold)
+        return Judge(model, self.language_model().complete, threshold)
 
     @once
     def language_model(self) -> ports.LanguageModel:
         """Return the remote language models; `extractive` needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
+        from docstokg.adapters.http.chat import HttpChat
+        from docstokg.adapters.language_models import LanguageModels
         from docstokg.adapters.litellm import LiteLlm
 
-        return LiteLlm(self.model_access(), RoleKeys())
+        access, others = self.model_access(), LiteLlm(RoleKeys())
+        return LanguageModels(access, HttpChat().ask, others.ask, others.warm, self.settings.models)
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""

@@ -47,12 +47,16 @@ class Caller(Contract):
 
 
 class Envelope(Contract):
-    """Input of a route's function or the state machine; the body is base64."""
+    """Input of a route's function or the state machine; the body is base64.
+
+    `headers`: the HTTP headers that the route `mcp` reads; null without HTTP.
+    """
 
     route: RouteName
     request_id: str
     caller: Caller
     body_b64: str
+    headers: dict[str, str] | None = None
 
     @classmethod
     def of(cls, route: RouteName, request_id: str, caller: Caller, body: bytes) -> Self:

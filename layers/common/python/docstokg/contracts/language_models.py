@@ -13,6 +13,9 @@ from docstokg.contracts.model import Contract
 
 Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
 
+SERVED: tuple[Provider, ...] = ("openai", "gateway")
+"""Providers with OpenAI's format."""
+
 EXTRACTIVE = "extractive"
 """Built-in model that quotes sentences of the sources and needs no network."""
 

@@ -34,7 +34,8 @@ MIN_QUERY_BYTES = 3
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
-ANY_NAMESPACE = "null: `default` if it is not empty, else the only one that is not"
+ANY_NAMESPACE = "null: `default`, or the only one in use if that is empty"
+MAX_STYLE_CHARACTERS = 2000
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20
@@ -201,7 +202,9 @@ class SynthesisRequest(StrictContract):
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the model")
     system_prompt: str | None = Field(
-        None, max_length=2000, description="style hint; the server's own rules take precedence"
+        None,
+        max_length=MAX_STYLE_CHARACTERS,
+        description="style hint; the server's own rules take precedence",
     )
 
 

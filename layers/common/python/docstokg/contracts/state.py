@@ -89,7 +89,6 @@ class CachePlan(Contract):
 
     key: str
     request_hash: str
-    ttl_s: int
 
 
 class Plan(Contract):
@@ -99,10 +98,9 @@ class Plan(Contract):
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
     for the prompt of a remote model. `groups`: None for all passages. `choices`: granted
     namespaces, if the request names none; `namespace` is then a fallback, or "". `recalls`: whether
-    the recall step runs. `snippet_chars`: in code points. `max_blocks`: passages given to the
-    model, if the best one reaches `min_score`; `functions/ground/ground.py` may add some. `rerank`:
-    "lost" if the requested reranker is not configured or is disabled. `told`: whether progress is
-    published. `verifies`: whether respond calls a verifier, so that synthesize reserves time.
+    the recall step runs. `snippet_chars`: in code points. `rerank`: "lost" if the requested
+    reranker is not configured or is disabled. `told`: whether progress is published. `verifies`:
+    whether respond calls a verifier, so that synthesize reserves time.
     """
 
     request_id: str
@@ -133,8 +131,6 @@ class Plan(Contract):
     rerank: Literal["yes", "no", "lost"] = "yes"
     budget_limits: BudgetLimits
     min_score: float = 0.3
-    max_blocks: int = 5
-    full_text_bytes: int = 16384
     repair: Literal["attribute", "drop", "report"] = "report"
     cache: CachePlan | None = None
     chat: ChatPlan | None = None

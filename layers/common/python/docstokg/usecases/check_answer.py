@@ -1,7 +1,7 @@
 """Check of an answer against its passages."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -100,7 +100,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         warnings += [notices.DROPPED] * (text != whole)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
-    report = check.report([one.verdict for one in judged], checked.invalid)
+    report = check.report(judged, checked.invalid)
     cited = markers.check_markers(text, check.by_rank).cited
     if cited:
         kinds = Counter(kind for one in report.sentences for kind in (one.verdict, *one.reasons))
@@ -148,7 +148,7 @@ def ground_text(
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
     judged = check.verified(check.judged(statements(text)))
     invalid = markers.check_markers(text, check.by_rank).invalid
-    return check.report([one.verdict for one in judged], invalid)
+    return check.report(judged, invalid)
 
 
 def ground_sentences(
@@ -170,11 +170,12 @@ def ground_sentences(
         ranks = tuple(block.rank for block in own or ())
         given.append(replace(statement, ranks=ranks, unchecked=unchecked))
     check = _Check({block.rank: block for own in sources for block in own}, compare, verifier)
-    verdicts = []
+    made = []
     for judged in check.verified(check.judged(given)):
         best = sorted(judged.support, key=lambda rank: -judged.support[rank])[:1]
-        verdicts.append(judged.verdict.model_copy(update={"citations": tuple(best)}))
-    return check.report(verdicts, ())
+        verdict = judged.verdict.model_copy(update={"citations": tuple(best)})
+        made.append(judged._replace(verdict=verdict))
+    return check.report(made, ())
 
 
 @dataclass(slots=True)
@@ -190,11 +191,9 @@ class _Check:
     decisions: dict[tuple[str, tuple[int, ...]], Decision] = field(default_factory=dict)
     checked_by: tuple[CheckedBy, ...] = BY_RULES
 
-    def report(self, verdicts: Sequence[SentenceVerdict], invalid: Sequence[str]) -> Grounding:
-        cited = {rank for verdict in verdicts for rank in verdict.citations}
-        return grounding.report(
-            verdicts, cited=cited, ranks=self.by_rank, invalid=invalid, checked_by=self.checked_by
-        )
+    def report(self, judged: Iterable[_Judged], invalid: Sequence[str]) -> Grounding:
+        verdicts = [one.verdict for one in judged]
+        return grounding.report(verdicts, len(self.by_rank), invalid, self.checked_by)
 
     def judged(self, given: Sequence[Statement]) -> list[_Judged]:
         made = []

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -108,3 +108,10 @@ def json_path(location: tuple[int | str, ...]) -> str:
             readable = part.encode("utf-8", "replace").decode("utf-8")
             parts.append(f"[{json.dumps(readable, ensure_ascii=False)}]")
     return "$" + "".join(parts)
+
+
+def field_of(message: object, *path: str) -> Any:
+    """Return a field of nested objects, or None if it is missing."""
+    for key in path:
+        message = message.get(key) if isinstance(message, dict) else None
+    return message

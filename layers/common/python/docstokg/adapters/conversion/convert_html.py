@@ -10,11 +10,11 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.package import check_depth
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import BlockKind, Outline
 from docstokg.errors import LoadError
 
-DEEPEST = 200
 _LEFT_OUT = (
     "script style noscript template nav aside header footer form button select option iframe"
     " object embed svg canvas math head link meta dialog"
@@ -73,8 +73,7 @@ def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
 
 
 def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     loose: list[str] = []
     for child in nodes:
         tag = child.tag or ""
@@ -161,8 +160,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
     for number, item in enumerate(items, 1):
         children = list(item.iter(include_text=True))
@@ -180,8 +178,7 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 
 
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     words: list[str] = []
     for node in nodes:
         if _is_left_out(node):
@@ -233,8 +230,7 @@ def _holds_blocks(node: LexborNode) -> bool:
 
 
 def _inline(node: LexborNode, depth: int) -> str:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     if node.tag == "-text":
         return node.text(deep=False) or ""
     if _is_left_out(node):

@@ -50,8 +50,8 @@ class HttpVerifier:
 
     def _predicted(self, batch: Sequence[list[str]], timeout_s: float) -> list[Opinion]:
         payload = {"inputs": batch, "truncate": True}
-        return list(
-            self._endpoint.post(payload, timeout_s, lambda answer: self._read(answer, len(batch)))
+        return self._endpoint.post(
+            payload, timeout_s, lambda answer: self._read(answer, len(batch))
         )
 
     def _read(self, answer: Any, count: int) -> list[Opinion]:

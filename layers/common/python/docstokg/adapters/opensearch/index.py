@@ -22,8 +22,8 @@ from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
+from docstokg.domain.text.language_weights import ENGLISH, shares
 from docstokg.domain.text.query_terms import rarity
-from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer

@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +29,8 @@ from docstokg.adapters.sqlite.index_schema import (
     UNFINISHED,
     check_layout,
     fact_words_table,
+    known_namespace,
+    notes_of,
     space_of,
     stored_chunk,
     visible,
@@ -40,8 +41,8 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
+from docstokg.domain.text.language_weights import ENGLISH, counts, shares
 from docstokg.domain.text.query_terms import rarity
-from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -112,8 +113,8 @@ class SqliteIndex:
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
-                is_open = any(_notes(db, UNFINISHED + name) for name in ("", *namespaces))
-                return None if is_open else _notes(db, "finished")
+                notes = notes_of(db)
+            return None if notes.get("unfinished") else notes.get("finished")
 
         return self._in_worker(read, timeout_s)
 
@@ -122,7 +123,7 @@ class SqliteIndex:
 
         def open_all(deadline: float) -> None:
             with self._sessions.use(deadline) as db:
-                generation = _notes(db, "generation")
+                generation = notes_of(db).get("generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
                     self._arrays.section(name, generation, deadline - time.monotonic())
@@ -148,17 +149,15 @@ class SqliteIndex:
 
     def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
         with self._sessions.use(deadline) as db:
-            row = db.execute(
-                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
-            ).fetchone()
+            ns = known_namespace(db, scope.namespace)
             filled = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
-            notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+            notes = notes_of(db)
             space = space_of(notes, scope.namespace)
             return _SearchContext(
                 scope=scope,
                 deadline=deadline,
-                ns=None if row is None else int(row[0]),
-                filled=row is not None and bool(db.execute(filled, (row[0],)).fetchone()[0]),
+                ns=ns,
+                filled=ns is not None and bool(db.execute(filled, (ns,)).fetchone()[0]),
                 generation=notes.get("generation"),
                 embedded=space[0] is not None,
                 dense=dense_section(space[1], int(notes.get("dimension") or 0)),
@@ -338,12 +337,10 @@ class SqliteIndex:
 
     def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
         with self._sessions.use(deadline) as db:
-            space = db.execute(
-                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
-            ).fetchone()
-            if space is None:
+            ns = known_namespace(db, scope.namespace)
+            if ns is None:
                 return []
-            condition, values = visible(scope, int(space[0]))
+            condition, values = visible(scope, ns)
             uuid_list = json.dumps(list(uuids))
             return db.execute(
                 f"SELECT {read} WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) "
@@ -353,9 +350,7 @@ class SqliteIndex:
 
     def _describe(self, deadline: float) -> IndexInfo:
         with self._sessions.use(deadline) as db:
-            notes: Mapping[str, str] = dict(
-                db.execute("SELECT key, value FROM index_meta").fetchall()
-            )
+            notes = notes_of(db)
             names = db.execute(
                 "SELECT n.name FROM index_namespaces n "
                 "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
@@ -409,11 +404,6 @@ class _SearchContext:
     embedded: bool
     dense: str = "dense"
     languages: tuple[str, ...] = ()
-
-
-def _notes(db: sqlite3.Connection, key: str) -> str | None:
-    row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def _others(held: Mapping[str, int]) -> tuple[str, ...]:

@@ -161,12 +161,23 @@ def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
+def known_namespace(db: sqlite3.Connection, name: str) -> int | None:
+    """Return the number of a namespace, None if it is unknown."""
+    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def notes_of(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the facts about the whole index."""
+    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+
+
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     """Raise an error for another layout; return the file's size after its last load."""
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
         raise NotLoaded(f"{path} holds no index: {HOW}")
-    notes = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
+    notes = notes_of(connection)
     if notes.get("schema") != SCHEMA_VERSION:
         raise Misconfigured(
             f"{path} was written by another version (schema {notes.get('schema')}, this one "

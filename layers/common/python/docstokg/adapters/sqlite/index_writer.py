@@ -30,7 +30,9 @@ from docstokg.adapters.sqlite.index_schema import (
     UNFINISHED,
     acl_column,
     fact_words_table,
+    known_namespace,
     make_word_tables,
+    notes_of,
     rest_of,
     searched_words,
     space_of,
@@ -38,7 +40,7 @@ from docstokg.adapters.sqlite.index_schema import (
 )
 from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
-from docstokg.domain.text.spoken import ENGLISH, counts
+from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -93,7 +95,7 @@ class SqliteIndexWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
-            notes = _notes(db)
+            notes = notes_of(db)
             empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
             own = not empty and _has_own_space(db, namespace, embedding_model, dimension)
             spaces = {
@@ -134,7 +136,7 @@ class SqliteIndexWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction; return the number of removed chunks."""
         with self._transaction() as db:
-            ns = _known_namespace(db, change.namespace)
+            ns = known_namespace(db, change.namespace)
             if ns is not None:
                 _remove_stated(db, ns, [*change.fallen, *change.gone])
             removed = self._remove_chunks(db, change.gone)
@@ -165,7 +167,7 @@ class SqliteIndexWriter:
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with the facts they state (None: the namespace); return their number."""
         with self._transaction() as db:
-            ns = _known_namespace(db, namespace)
+            ns = known_namespace(db, namespace)
             if ns is None:
                 return 0
             _note(db, "dirty", "1")
@@ -207,7 +209,7 @@ class SqliteIndexWriter:
                 db.execute(
                     "UPDATE index_chunks SET fingerprint = ? WHERE id = ?", (row.fingerprint, chunk)
                 )
-            notes = _notes(db)
+            notes = notes_of(db)
             plain = (model, dimension) == space_of(notes, "")
             _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
             _note(db, "dirty", "1")
@@ -217,7 +219,7 @@ class SqliteIndexWriter:
     def _close(self, namespace: str, last: Callable[[sqlite3.Connection], None]) -> None:
         with self._transaction() as db:
             last(db)
-            notes = _notes(db)
+            notes = notes_of(db)
             keep = {notes.get("generation", "")}
             for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -336,7 +338,7 @@ class SqliteIndexWriter:
             raise
 
     def _replace(self, db: sqlite3.Connection, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        notes = _notes(db)
+        notes = notes_of(db)
         for chunk, fingerprint in chunks:
             _, dimension = space_of(notes, chunk.namespace)
             if chunk.vector is not None and len(chunk.vector) != 4 * dimension:
@@ -478,21 +480,12 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
 
 
 def _namespace(db: sqlite3.Connection, name: str) -> int:
-    space = _known_namespace(db, name)
+    space = known_namespace(db, name)
     if space is not None:
         return space
     made = insert(db.execute, "index_namespaces", name=name)
     make_word_tables(db, made)
     return made
-
-
-def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
-    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _notes(db: sqlite3.Connection) -> dict[str, str]:
-    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
 
 
 def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
@@ -505,11 +498,11 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    notes = _notes(db)
+    notes = notes_of(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False
     stored, size = space_of(notes, namespace)
-    ns = _known_namespace(db, namespace)
+    ns = known_namespace(db, namespace)
     rows = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
     if ns is None or not db.execute(rows, (ns,)).fetchone()[0]:
         is_other = (model, dimension) != space_of(notes, "")
@@ -527,7 +520,7 @@ def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -
     for namespace in {name for name, _ in written}:
         key = LANGUAGES + namespace
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})
-        held = counts(_notes(db).get(key)) + own
+        held = counts(notes_of(db).get(key)) + own
         _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(held.items())))
 
 

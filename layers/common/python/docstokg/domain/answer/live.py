@@ -105,7 +105,7 @@ def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
             index=place, verdict=one.verdict, decided_by=one.decided_by, reasons=one.reasons
         )
         for place, one in enumerate(report.sentences if report is not None else ())
-        if one.decided_by is not None and one.decided_by != RULES
+        if one.decided_by and one.decided_by != RULES
     )
 
 
