@@ -95,9 +95,10 @@ class Plan(Contract):
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
     its rewriting. `condense`: model that rewrites a follow-up. `turns`: last turns for a remote
-    model. `groups`: None for all passages. `snippet_chars`: in code points. `rerank`: "lost" if the
-    requested reranker is unavailable. `told`: whether progress is published. `verifies`: whether
-    respond calls a verifier.
+    model. `groups`: None for all passages. `choices`: granted namespaces, if the request names none;
+    `namespace` is then a fallback, or "". `recalls`: whether the recall step runs. `snippet_chars`:
+    in code points. `rerank`: "lost" if the requested reranker is unavailable. `told`: whether
+    progress is published. `verifies`: whether respond calls a verifier.
     """
 
     request_id: str
@@ -106,6 +107,7 @@ class Plan(Contract):
     namespace: str
     others: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    recalls: bool = False
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
