@@ -94,8 +94,8 @@ class Plan(Contract):
     """Plan of all later steps, with one absolute deadline (epoch ms).
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
-    its rewriting. `condense`: model that rewrites a follow-up. `turns`: last turns for a remote
-    model. `groups`: None for all passages. `choices`: granted namespaces, if the request names none;
+    its rewriting. `condense`: remote model that rewrites a follow-up. `turns`: last turns.
+    `groups`: None for all passages. `choices`: granted namespaces, if the request names none;
     `namespace` is then a fallback, or "". `recalls`: whether the recall step runs. `snippet_chars`:
     in code points. `rerank`: "lost" if the requested reranker is unavailable. `told`: whether
     progress is published. `verifies`: whether respond calls a verifier.

@@ -160,7 +160,7 @@ def ground_sentences(
     """Return the report on a text without markers, each factual sentence with its own sources.
 
     `sources`: passages per factual sentence, in order; further sentences are `too_long`. A sentence
-    cites the passage that it quotes, else the best supporting one; without passages it is uncited.
+    cites the passage that it quotes, else the best supporting one.
     """
     found = iter(sources)
     given = []

@@ -247,8 +247,7 @@ def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, .
 def document_chunks(document: Document, name: str, counter: PieceCounter) -> Iterator[RawChunk]:
     """Cut a document at its headings and blocks, within the encoder's input length.
 
-    Chunk texts are `document.text[char_start:char_start + len(text)]` without surrounding white
-    space; the summary comes first.
+    Chunk texts are `document.text[char_start:char_start + len(text)]`; the summary comes first.
     """
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]

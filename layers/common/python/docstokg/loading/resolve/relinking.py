@@ -47,8 +47,7 @@ def relink(
 ) -> Iterator[str]:
     """Relink every stored chunk that has a changed name or states an edge of this load.
 
-    Given mentions are kept. Yields the last chunk's uuid after each batch, in order; `after`:
-    resume after it.
+    Given mentions are kept. Yields the last chunk's uuid of each batch; `after`: resume after it.
     """
     context = resolver.context
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
