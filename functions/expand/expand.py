@@ -39,8 +39,8 @@ from docstokg_functions.expand.seeds import seeds_of
 
 FIRST_HOP_NODES = 300
 ALL_NODES = 400
-FRONTIER_ENTITIES = 5
-FRONTIER_CHUNKS = 10
+FRONTIER_ENTITIES = 3
+FRONTIER_CHUNKS = 5
 MAX_HOPS = 3
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
 """Edge types of every graph, to which a view can be restricted."""
@@ -293,8 +293,13 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the number of hops: the caller's maximum, else 2 for two or more query entities."""
-    hops = plan.expansion.max_hops or (2 if len(ranking.shares) >= 2 else 1)
+    """Return the number of hops: the caller's maximum, else 2 for two entities that lead on.
+
+    An entity of the question leads on if the walk may start at it or it has relations.
+    """
+    related = {end for pair in ranking.graph.relations for end in pair}
+    leading = ranking.leading.keys() | (ranking.shares.keys() & related)
+    hops = plan.expansion.max_hops or (2 if len(leading) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
 
