@@ -286,7 +286,10 @@ class Ranked(Contract):
 
 
 class Expansion(StepResult):
-    """Result of the expand step: final chunk order and graph evidence."""
+    """Result of the expand step: final chunk order and graph evidence.
+
+    `path`: indices into `edges` of the stated relations that join two names of the question.
+    """
 
     ranking: Packed[tuple[Ranked, ...]] = ()
     entities: Packed[tuple[EntityRef, ...]] = ()
@@ -297,6 +300,7 @@ class Expansion(StepResult):
     graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
     notes: tuple[str, ...] = ()
+    path: tuple[int, ...] = ()
 
 
 class Restriction(StepResult):
@@ -326,7 +330,8 @@ class Block(Contract):
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `other_names`: names
     of the same entities in question and passage. `superseded_by`: rank of the block whose document
-    supersedes this one.
+    supersedes this one. `steps`: place in the graph's path between two names of the question, and
+    the span of `text` that states that edge; `joined`: those names, as in the question.
     """
 
     rank: int
@@ -344,6 +349,8 @@ class Block(Contract):
     related: tuple[GraphFact, ...] = ()
     other_names: tuple[OtherName, ...] = ()
     superseded_by: int | None = None
+    steps: tuple[tuple[int, int, int], ...] = ()
+    joined: tuple[str, ...] = ()
 
 
 class StepReport(Contract):
