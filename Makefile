@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words resources-page synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
 # Local use needs few packages; EXTRAS=llm,aws, another store or a remote model adds more.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
   $(if $(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY)$(DOCSTOKG_OPENAI_API_KEY)$(DOCSTOKG_ANTHROPIC_API_KEY),llm)
@@ -54,8 +54,12 @@ openapi: ## rewrite docs/openapi.json from the contracts
 settings-page: ## rewrite docs/settings.md from the settings
 	@.venv/bin/python -m docstokg_local.cli.settings_page > docs/settings.md
 
-page-words: ## rewrite the page's reason texts from contracts/reason_words.py
+page-words: ## rewrite the page's reason texts and media types from contracts/
 	@.venv/bin/python -m docstokg_local.cli.page_words > functions/page/static/words.js
+
+resources-page: ## rewrite docs/resources.md from the templates
+	@.venv/bin/python -m infra.app dev staging prod --sources --out build/resources > /dev/null
+	@.venv/bin/python -m tests.infra.resources_page build/resources > docs/resources.md
 
 synth: ## write the CloudFormation template of ENV (dev, staging, prod); needs no account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)

@@ -20,8 +20,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from docstokg.contracts.response import RAGResponse
-from docstokg.loading.read.source_registry import every_document
 from docstokg.observability import Telemetry
+from docstokg.ports import every_document
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.cli.stores import settings_of

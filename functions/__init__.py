@@ -1,1 +1,1 @@
-"""One package per Lambda function: a thin handler and its use case."""
+"""One package per Lambda function."""

@@ -1,1 +1,1 @@
-"""The only package that imports CDK; it refers to the other folders by name."""
+"""The AWS infrastructure; the only package that imports CDK."""

@@ -1,4 +1,4 @@
-"""The HTTP API: VTL templates before the state machine and single functions."""
+"""The HTTP API: VTL templates and routes."""
 
 import json
 import re
@@ -153,14 +153,12 @@ class Api(Construct):
             acknowledge(self.api, why, "AwsSolutions-APIG3")
 
     def _execution_logs(self, key: kms.IKey) -> None:
-        """Create the gateway's error log, otherwise created without key and expiry."""
         name = f"API-Gateway-Execution-Logs_{self.api.rest_api_id}/{self._environment.stage}"
         days = self._environment.log_days
         group = log_group(self, "ExecutionLogs", key, days=days, name=name)
         self.api.deployment_stage.node.add_dependency(group)
 
     def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:
-        """Return the policy for callers that sign with IAM."""
         arns = [
             self.api.arn_for_execute_api(
                 route.method,
@@ -230,7 +228,6 @@ class Api(Construct):
         )
 
     def _contract(self) -> None:
-        """Add GET /openapi.json."""
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
         document.pop("servers", None)
         resource = self.api.root.resource_for_path(CONTRACT)
@@ -238,7 +235,6 @@ class Api(Construct):
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
-        """Answer 405 and 404 before any authentication."""
         by_path: dict[str, list[str]] = {}
         for route in ROUTES:
             by_path.setdefault(gateway_path(route), []).append(route.method)
@@ -251,7 +247,6 @@ class Api(Construct):
             self._answer_nothing(resource, 404, "not_found", "")
 
     def _page(self, function: Function) -> None:
-        """Serve the page's files publicly; its API calls need a token."""
         # Files need no templates: event and reply pass unchanged.
         files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
         for path in PATHS:
@@ -279,7 +274,6 @@ class Api(Construct):
         template: str,
         headers: dict[str, str],
     ) -> None:
-        """Add a public answer of the gateway itself."""
         method = resource.add_method(
             verb,
             apigateway.MockIntegration(
@@ -294,10 +288,6 @@ class Api(Construct):
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
-        """Set the gateway's own answers; with tokens, a denial is a 401.
-
-        The authoriser denies instead of failing, so that a forged token is not our error.
-        """
         rows = {row[0]: row[1:] for row in PROBLEMS}
         if self._authorizer is not None:
             rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]
@@ -314,7 +304,6 @@ class Api(Construct):
             )
 
     def _meter(self) -> None:
-        """Add a usage plan and key per caller."""
         for caller, metering in self._environment.metering.items():
             name = caller.title().replace("-", "")
             plan = self.api.add_usage_plan(
@@ -343,10 +332,6 @@ class Api(Construct):
 
 
 def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
-    """Return rate limits of public routes, to keep capacity for questions.
-
-    The page loads up to nine files at once.
-    """
     limits = {"/v1/health": 5} | (dict.fromkeys(PATHS, 20) if page else {})
     return {
         f"{path}/GET": apigateway.MethodDeploymentOptions(
@@ -373,7 +358,6 @@ def _declared(status: str, headers: Iterable[str]) -> apigateway.MethodResponse:
 
 
 def _asking(route: Route, template: str) -> dict[str, Any]:
-    """Return integration options; other content types are refused except for GET."""
     passing = apigateway.PassthroughBehavior
     return {
         "passthrough_behavior": passing.WHEN_NO_TEMPLATES
@@ -385,7 +369,6 @@ def _asking(route: Route, template: str) -> dict[str, Any]:
 
 
 def _preflight(origin: str) -> apigateway.CorsOptions | None:
-    """Return CORS options for `origin` without cookies, or None."""
     if not origin:
         return None
     return apigateway.CorsOptions(
@@ -398,7 +381,6 @@ def _preflight(origin: str) -> apigateway.CorsOptions | None:
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:
-    """Return the log format: caller, route and times, no content."""
     fields = {
         "request_id": "$context.requestId",
         "time": "$context.requestTimeEpoch",

@@ -1,7 +1,4 @@
-"""Synthesise one environment, without account, network or CLI.
-
-The CDK command line, which can deploy, gets no template that cannot work.
-"""
+"""Synthesise one environment, without account, network or CLI."""
 
 import json
 import os
@@ -28,8 +25,7 @@ CLI = "CDK_OUTDIR"
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    A template of sources is marked in its metadata and cannot be deployed. cdk.json's context
-    always applies: tests check the deployed configuration.
+    A template of sources is marked in its metadata and cannot be deployed.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
@@ -66,8 +62,8 @@ def main(
 ) -> None:
     """Write the templates of each environment to a folder of its name in OUT.
 
-    SOURCES: ignore built bundles. Problems are warnings; run by the CDK command line, which passes
-    `-c env=NAME`, they end it with exit code 1.
+    SOURCES: ignore built bundles. Problems are warnings, but exit code 1 for the CDK command line,
+    which passes `-c env=NAME`.
     """
     if CLI in os.environ:
         _for_cli()
@@ -86,7 +82,7 @@ def main(
 
 
 def _for_cli() -> None:
-    """Synthesise for the CLI, if the environment can be deployed.
+    """Synthesise for the CLI.
 
     `cdk bootstrap` has no environment but needs a stack: an empty one with an error that blocks a
     deploy.

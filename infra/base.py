@@ -1,4 +1,4 @@
-"""Base of an environment's stacks: settings, key and code."""
+"""Base of an environment's stacks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Monthly cost budget: alarms at 80 % spent and 100 % forecast."""
+"""Monthly cost budget."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_budgets as budgets

@@ -1,7 +1,4 @@
-"""A scheduled question that detects failures before users do.
-
-It starts the state machine at its alias, like the gateway, whose own failures `api5xx` counts.
-"""
+"""A scheduled question that detects failures."""
 
 import base64
 import json

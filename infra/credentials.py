@@ -1,4 +1,4 @@
-"""Secrets by reference: created empty, filled by an operator."""
+"""Secrets by reference, filled by an operator."""
 
 from collections.abc import Mapping
 
@@ -57,10 +57,7 @@ class Secrets(Construct):
         ]
 
     def grant_read(self, role: iam.Role, uses: frozenset[str]) -> None:
-        """Allow `role` to read the secrets of `uses`, by its own policy.
-
-        The key's policy cannot refer to a role of the run stack, which depends on this stack.
-        """
+        """Allow `role` to read the secrets of `uses`, by its own policy."""
         if mine := self.of(uses):
             for secret in mine:
                 allow(role, ["secretsmanager:GetSecretValue"], secret.secret_arn)

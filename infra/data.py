@@ -1,4 +1,4 @@
-"""The search index: an existing domain, or a new one."""
+"""The search index domain."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -56,10 +56,7 @@ class SearchData(Construct):
         allow(role, ["es:ESHttpGet", "es:ESHttpPost"], *(f"{self.arn}/{path}" for path in paths))
 
     def grant_load(self, role: iam.Role) -> None:
-        """Allow `role` to create, fill and close this environment's indices only.
-
-        Their names have suffixes: a new index is filled before the alias moves.
-        """
+        """Allow `role` to create, fill and close this environment's indices only."""
         name = self._environment.index_name
         shared = ("_aliases", "_msearch", "_mget")
         kinds = (name, f"{name}-*", f"{name}/*", f"{name}-*/*", *shared)

@@ -1,4 +1,4 @@
-"""The stack of an environment's data, unaffected by deploys of code."""
+"""The stack of an environment's data."""
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct

@@ -1,7 +1,6 @@
 """Alarms for index, tables, queue and gateway limits.
 
-Metrics and thresholds of the index: OpenSearch Service guide, "Recommended CloudWatch alarms";
-thresholds that depend on size use the settings.
+Metrics and thresholds of the index: OpenSearch Service guide, "Recommended CloudWatch alarms".
 """
 
 import aws_cdk as cdk

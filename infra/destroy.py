@@ -1,7 +1,7 @@
 """Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
 
 CloudFormation cannot delete an attached policy, a bucket with objects, or a flags profile with
-manual versions, so these are removed first. Kept data (`retain_data`) remains in its buckets.
+manual versions, so these are removed first.
 """
 
 import sys
@@ -77,7 +77,6 @@ def forget_versions(appconfig: Any, application: str, profile: str) -> int:
 
 
 def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
-    """Return the outputs of a stack, or None if it is missing."""
     try:
         (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except cloudformation.exceptions.ClientError as exc:

@@ -1,4 +1,4 @@
-"""One customer-managed key per environment for data at rest."""
+"""The key for data at rest."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

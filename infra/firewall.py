@@ -1,4 +1,4 @@
-"""The API's web ACL: rate limit per address, and known bad requests."""
+"""The API's web ACL."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Feature flags: one AppConfig profile with a schema and slow rollout."""
+"""Feature flags in AppConfig."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The Lambda functions; their rights are the `uses` of their specs."""
+"""The Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -159,13 +159,12 @@ class Functions(Construct):
             self.by_name[spec.name] = function
 
     def _variables(self, spec: FunctionSpec) -> dict[str, str]:
-        """Return the settings of one function: only those that it uses."""
         environment, data = self._environment, self._data
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
             # The only writable folder of a function.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
-            **settings_of(environment, spec),
+            **settings_of(environment),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
         index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": data.search.auth}
@@ -200,7 +199,6 @@ class Functions(Construct):
         return values
 
     def _grant(self, function: Function) -> None:
-        """Grant a role exactly the `uses` of its spec."""
         role, uses = function.role, function.spec.uses
         search, intake, state = self._data.search, self._data.intake, self._data.state
         self._data.secrets.grant_read(role, uses)

@@ -1,4 +1,4 @@
-"""The bucket of sent documents and of the objects of a load."""
+"""The bucket of posted documents and loads."""
 
 from collections.abc import Mapping
 
@@ -60,10 +60,9 @@ class Intake(Construct):
         lists: tuple[str, ...] = (),
         arn: str = "",
     ) -> list[iam.PolicyStatement]:
-        """Return the rights of a role of the other stack below these prefixes.
+        """Return the rights of a role of the other stack below these prefixes, with the key.
 
-        They include the key, through S3 only. `parts`: prefixes with multipart uploads. `arn`: the
-        bucket's, for a role of this stack.
+        `parts`: prefixes with multipart uploads. `arn`: the bucket's, for a role of this stack.
         """
         arn = arn or self._shared
         statements = [
@@ -87,7 +86,6 @@ class Intake(Construct):
         allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 
     def _operators(self) -> iam.ManagedPolicy:
-        """Return the policy for the role that copies folders into the bucket."""
         arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
         rights = self.rights(reads=both, writes=(SOURCES,), lists=both, arn=arn)
         removing = iam.PolicyStatement(

@@ -1,4 +1,4 @@
-"""Acknowledge findings of the security rules, each with a reason."""
+"""Acknowledged findings of the security rules."""
 
 import json
 from typing import Any
@@ -8,10 +8,7 @@ from constructs import IConstruct
 
 
 def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
-    """Return an ARN for use in another stack, by an output.
-
-    An export would lock this stack as long as it is imported.
-    """
+    """Return an ARN for use in another stack, by an output: an export would lock this stack."""
     stack = cdk.Stack.of(construct)
     cdk.CfnOutput(stack, name, value=arn)
     return cdk.Fn.get_stack_output(stack.stack_name, name)
@@ -32,7 +29,6 @@ def acknowledge_stars(construct: IConstruct, reason: str, *arns: str) -> None:
 
 
 def _reported(value: Any) -> str:
-    """Return a resolved ARN as the rules' findings write it."""
     match value:
         case str():
             return value

@@ -1,4 +1,4 @@
-"""The VPC of a deployment, imported by ids without lookups."""
+"""The VPC of a deployment."""
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct

@@ -190,7 +190,6 @@ class Observability(Construct):
             self.alarm(f"Slow{step.title()}Call", slow, limit, 3, say)
 
     def _saved_query(self) -> None:
-        """Add a saved query for all log lines of one request."""
         logs.QueryDefinition(
             self,
             "OneRequest",

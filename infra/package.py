@@ -1,8 +1,7 @@
 """Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
 
-CDK deploys `build/aarch64`; tests run the same files in `build/host`. The bytecode is
-unchecked-hash: Lambda's disk is read-only and CDK resets file times in zips, so timestamp-based
-bytecode would be compiled again at every cold start.
+CDK deploys `build/aarch64`; tests run the same files in `build/host`. Bytecode is unchecked-hash,
+because CDK resets file times in zips.
 """
 
 import argparse
@@ -130,7 +129,6 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[
 
 
 def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
-    """Yield the steps of a build: packages, then own code."""
     folder = BUILD / target
     layer = folder / "layer"
     yield Step("layer", layer, layer.with_suffix(".stamp"), _digest(OWN), partial(_layer, layer))
@@ -149,7 +147,6 @@ def _lock(name: str) -> str:
 
 
 def _vendored(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) -> Step:
-    """Return the step that installs a lock, prunes and compiles."""
     recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
     digest = hashlib.sha256(recipe.encode()).hexdigest()
     install = partial(_install, folder, lock, target, keeps)
@@ -178,10 +175,6 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
 
 
 def _share(folder: Path) -> None:
-    """Store equal files of all bundles once, as hard links to `build/shared/<digest>`.
-
-    Vendored files are never written later. Files of one block gain nothing.
-    """
     SHARED.mkdir(exist_ok=True)
     for path in folder.rglob("*"):
         if path.is_symlink() or not path.is_file() or path.stat().st_size <= BLOCK:
@@ -198,7 +191,6 @@ def _share(folder: Path) -> None:
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
-    """Remove files that match no pattern, and empty folders."""
     served = {path for pattern in patterns for path in folder.glob(pattern)}
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
@@ -221,7 +213,7 @@ def _strip(folder: Path) -> None:
     """Remove symbols and debug sections of shared libraries, half of spaCy.
 
     A loader reads only the program headers (ELF-64, `elf(5)`), so the bytes after their last
-    segment, including the section table, can be removed.
+    segment can be removed.
     """
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
@@ -242,7 +234,6 @@ def _layer(folder: Path) -> None:
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
-    """Copy the handler under its one import name."""
     own, *around = _own_sources(spec)
     mine = bundle / IMPORT_NAME
     shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
@@ -252,14 +243,12 @@ def _own_code(bundle: Path, spec: FunctionSpec) -> None:
 
 
 def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
-    """Return a function's folder and its parent packages' modules."""
     packages = [folder for folder in spec.folder.parents if folder != Path()]
     modules = [path for folder in packages for path in sorted((ROOT / folder).glob("*.py"))]
     return ROOT / spec.folder, *modules
 
 
 def _digest(*sources: Path) -> str:
-    """Return the digest of all copied files' names and contents."""
     digest = hashlib.sha256(f"{RECIPE}\n{PYTHON}\n".encode())
     for source in sources:
         files = sorted(source.rglob("*")) if source.is_dir() else [source]
@@ -271,7 +260,6 @@ def _digest(*sources: Path) -> str:
 
 
 def _compile(folder: Path, below: Path | None = None) -> None:
-    """Compile in place; `below` becomes the sandbox's root in tracebacks."""
     root = below or folder
     mount = "/opt" if root.name == "layer" else "/var/task"
     done = compileall.compile_dir(
@@ -288,7 +276,6 @@ def _compile(folder: Path, below: Path | None = None) -> None:
 
 
 def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
-    """Return a lock's entries for `names`, with hashes."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
     pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"

@@ -1,4 +1,4 @@
-"""The web page and API reference in AWS: one function for static files."""
+"""The web page and API reference in AWS."""
 
 import json
 import re

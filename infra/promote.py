@@ -1,7 +1,6 @@
 """Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
 
-It is for manual steps and rollbacks. It watches the alarms, and rolls back when one fires. Only the
-alias changes, so a running request never mixes versions.
+It watches the alarms, and rolls back when one fires. Only the alias changes.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
 
 Function versions cost storage and, with SnapStart, memory. Kept are those of the last state machine
-versions, with traffic, or with an alias; the role in use cannot delete a function.
+versions, with traffic, or with an alias.
 """
 
 import re
@@ -23,8 +23,7 @@ def leftovers(
 ) -> tuple[list[str], list[str]]:
     """Return the ARNs of unused state machine versions and function versions.
 
-    `machines`: the one with the alias `live` first; loads use their original definition for hours.
-    `names`: the environment's functions.
+    `machines`: the one with the alias `live` first. `names`: the environment's functions.
     """
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
@@ -53,7 +52,6 @@ def leftovers(
 
 
 def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
-    """Return the function versions that these machine versions use."""
     arns: set[str] = set()
     for arn in versions:
         described = states.describe_state_machine(stateMachineArn=arn)
@@ -84,7 +82,6 @@ def _unqualified(arn: str) -> str:
 
 
 def _machine_versions(machine: str, states: Any) -> Iterator[str]:
-    """Yield the versions of a machine, newest first."""
     more: dict[str, str] = {}
     while True:
         page = states.list_state_machine_versions(stateMachineArn=machine, maxResults=100, **more)

@@ -1,4 +1,4 @@
-"""Role that removes old versions: it can delete `function:NAME:*`, never a function."""
+"""Role that removes old versions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment: example values, too small quotas."""
+"""Problems that prevent a deployment."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,6 @@ def cautions(environment: Environment) -> list[str]:
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield every string below `value` with its path."""
     if isinstance(value, str):
         yield path, value
     elif is_dataclass(value):

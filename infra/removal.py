@@ -1,4 +1,4 @@
-"""Removal policies: one rule, so that a failed first deploy leaves nothing behind."""
+"""Removal policies."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms

@@ -1,4 +1,4 @@
-"""Settings of dev, staging and prod in one typed file."""
+"""Settings of dev, staging and prod."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ class Index:
     """The search domain: an existing one, possibly shared, or a new one.
 
     `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. Serverless
-    collections are not supported: vector ones have no custom ids and no refresh.
+    collections are not supported.
     """
 
     kind: IndexKind
@@ -55,8 +55,8 @@ class Network:
 class Tokens:
     """Accepted JWTs: issuer, audience and the URL of the issuer's public keys.
 
-    `claims`: claim names of audience (Cognito's access tokens: `client_id`), namespaces, groups,
-    and namespaces to load into; docs/deploy.md has the issuer's requirements.
+    `claims`: claim names of audience, namespaces, groups, and namespaces to load into; see
+    docs/deploy.md.
     """
 
     issuer: str
@@ -85,10 +85,7 @@ class Gradual:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A question asked every few minutes; an alarm fires if no passage is found.
-
-    Any question finds a passage in a namespace with public passages.
-    """
+    """A question asked every few minutes; an alarm fires if no passage is found."""
 
     question: str = "What is this about?"
     namespace: str = "default"
@@ -97,17 +94,16 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One deployment; it contains no secrets, which are filled in after the first deploy.
+    """One deployment; it contains no secrets.
 
     `account`: the only account it may be deployed to; `tags`: for billing and ownership.
     `function_quota`: the account's concurrent executions in the region; `load_tasks`: maximum of
     them for loads, if set. `cold_start_s`: added to the time limit of each state, which includes
     INIT. `metering`: usage plans by caller name; without any, API keys are not required. `page`:
-    also serve the page and the API reference (`/`, `/docs`); requires tokens, which a person
-    pastes, or gets by signing in if `sign_in` configures a client. `cors_origin`: the foreign page
-    whose scripts may call, as `https://HOST`. `settings`: product settings by name
-    (docs/settings.md) for the functions that read them: `{"rerank_provider": "cohere", "repair":
-    "attribute"}`; see infra/variables.py.
+    also serve the page and the API reference; requires tokens, which a person pastes, or gets by
+    signing in if `sign_in` configures a client. `cors_origin`: the foreign page whose scripts may
+    call, as `https://HOST`. `settings`: product settings by name (docs/settings.md), such as
+    `{"rerank_provider": "cohere"}`; see infra/variables.py.
     """
 
     name: str

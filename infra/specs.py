@@ -24,9 +24,9 @@ class FunctionSpec:
     """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
     `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
-    and settings. `concurrency`: reserved executions, which limit a slow step; 0 reserves none.
-    `lock`: name in requirements/, if shared with another function. `keeps`: globs of the package
-    files in the zip; none = all. An underscore in the name is a folder below `functions/`.
+    and settings. `concurrency`: reserved executions; 0 reserves none. `lock`: name in
+    requirements/, if shared with another function. `keeps`: globs of the package files in the zip;
+    none = all. An underscore in the name is a folder below `functions/`.
     """
 
     name: str
@@ -84,7 +84,6 @@ def _spec(
 def _stage(
     name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512, lock: str = ""
 ) -> FunctionSpec:
-    """Return a stage of loading; the state machine limits its executions."""
     return FunctionSpec(
         f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, lock, storage_mb=storage_mb
     )
@@ -149,8 +148,5 @@ PACKAGED = (*FUNCTIONS, PAGE)
 
 
 def gateway_path(route: Route) -> str:
-    """Return a route's path in the gateway's syntax.
-
-    A document id may contain slashes, as %2F; its part of the path accepts decoded ones too.
-    """
+    """Return a route's path in the gateway's syntax; a document id may contain slashes."""
     return route.path.replace("{doc_id}", "{doc_id+}")

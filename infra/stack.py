@@ -1,7 +1,4 @@
-"""Compose one environment from two stacks: data and code.
-
-A failed or rolled-back deploy of code does not affect the data.
-"""
+"""Compose one environment from two stacks: data and code."""
 
 from pathlib import Path
 

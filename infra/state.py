@@ -1,4 +1,4 @@
-"""Short-lived state with a TTL: cached responses and open circuits."""
+"""Tables with a TTL: cached responses and open circuits."""
 
 from collections.abc import Sequence
 

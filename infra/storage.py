@@ -1,4 +1,4 @@
-"""The bucket for index snapshots, and the domain's role for it."""
+"""The bucket for index snapshots."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3

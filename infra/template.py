@@ -1,8 +1,4 @@
-"""Write templates and zips for a deployment without CDK: `make template ENV=dev`.
-
-Both templates in `build/template/ENV` need no bootstrap; the one with code has the parameter
-`AssetBucket` for the zips of `assets/`. See docs/without-cdk.md.
-"""
+"""Write templates and zips for a deployment without CDK; see docs/without-cdk.md."""
 
 import json
 import re

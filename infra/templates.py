@@ -1,4 +1,4 @@
-"""Assemble the VTL files, for the stack and the tests."""
+"""Assembly of the VTL files."""
 
 import base64
 import json
@@ -58,15 +58,16 @@ def request_function(
         body = _fill(_read("body_parameters"), NAMES=names)
     else:
         body = _fill(_read("body_sent"), LENGTH=str((max_bytes // 3 + 2) * 4))
-    return _fill(_read("request_function"), BODY=body, ROUTE=route, CALLER=caller_vtl)
+    headers = _read("headers_mcp") if route == "mcp" else '#set($headers = "")'
+    parts = {"BODY": body, "HEADERS": headers, "CALLER": caller_vtl}
+    return _fill(_read("request_function"), ROUTE=route, **parts)
 
 
 def response(name: str, route: str = "") -> str:
     """Return the template of an outcome; chat routes have their own error format.
 
     `workflow`: of StartSyncExecution, which is HTTP 200 also if the execution failed. `function`: a
-    function's {statusCode, body, headers?}, or its error, which is HTTP 200 too. `refused`: the
-    service refused the call: throttled, or misconfigured.
+    function's {statusCode, body, headers?}, or its error. `refused`: the service refused the call.
     """
     form = "part_error" if route in CHAT_ROUTES else "part_problem"
     return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=_read(form))

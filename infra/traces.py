@@ -1,4 +1,4 @@
-"""Consumer of retrieval traces, and the nightly job that removes old ones."""
+"""Consumer of retrieval traces, and their removal."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda_destinations as destinations

@@ -1,4 +1,4 @@
-"""The state machine: one ASL file, immutable versions, a shifting alias."""
+"""The state machine and its alias."""
 
 import json
 import re
@@ -31,8 +31,7 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
     """Return the definition with `seconds` added to fixed time limits, for cold starts.
 
-    The functions' own deadlines end first; a limit that is an expression follows the request's
-    deadline. Neither changes.
+    A limit that is an expression follows the request's deadline and does not change.
     """
     states = {
         name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}

@@ -1,1 +1,1 @@
-"""Training of the product's learned parts; not part of the product."""
+"""Training of the product's learned parts."""

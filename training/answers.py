@@ -5,17 +5,15 @@
 Each FOLDER has `given.jsonl` (training.passages). Fits
 
 1. `choice`: a softmax over the units of all passages of a question. A unit is worth more the closer
-   it is to the written answer and the shorter it is. Sets of reviews (`item`) are excluded, and
-   from (1) and (2) sets with `hops`.
+   it is to the written answer and the shorter it is. Excluded are sets of reviews (`item`) and, as
+   in (2), sets with `hops`.
 2. `right`: a logistic model of the choice being right. In sets with gold documents, a
    third of the questions is repeated without them; questions without an answer count half.
-3. `answerable`: the same for any passage answering, whatever was chosen; it decides on abstention.
-4. `pair`: a softmax over the pairs of sets with `hops`, like `choice`; `prefer_pair`: a
-   logistic model of the best pair being right, on the questions where either the pair or the choice
-   is; `pair_right`: of the preferred pairs being right.
+3. `answerable`: the same for any passage answering; it decides on abstention.
+4. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
+   where either it or the choice is; `pair_right`: the preferred pairs being right.
 
-Prints the weights. Raises `Leak` if a question or a paragraph is in a test set (`--kept`; by
-default the measured sets of ../shared/data, and our own questions).
+Raises `Leak` if a question or a paragraph is in a test set (`--kept`).
 """
 
 import argparse
@@ -136,7 +134,6 @@ def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
 def _softmax(
     names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
 ) -> dict[str, float]:
-    """Maximise the log of the expected worth of a softmax per question."""
     used = [
         [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
     ]

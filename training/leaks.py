@@ -25,7 +25,7 @@ def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
     """Return the questions and paragraphs of test sets.
 
     `folders`: folders as in ../shared/data, or files of JSON lines. Raises `FileNotFoundError` for
-    a missing one: a check of nothing would pass.
+    a missing one.
     """
     asked: set[str] = set()
     texts: set[str] = set()

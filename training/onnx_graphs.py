@@ -1,7 +1,6 @@
 """Write the graphs of the two local encoders: `python -m training.onnx_graphs`.
 
-They contain no weights: constants are ranges of an installed file, mapped into memory; values
-derived from them are computed once per session.
+They contain no weights: constants are ranges of an installed file, mapped into memory.
 """
 
 import json
@@ -95,9 +94,8 @@ def minilm(file: Path, target: Path) -> None:
     """Write MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
     Each activation is the sum of two 8-bit numbers, the second being the remainder of the first.
-    The vectors agree with the installed model's to about 1e-4 in the largest component; a single
-    8-bit number would rotate them by half a degree to nine. Input `ids` (1, pieces), output
-    `hidden` (1, pieces, 384).
+    The vectors agree with the installed model's to about 1e-4 in the largest component. Input `ids`
+    (1, pieces), output `hidden` (1, pieces, 384).
     """
     stored, raw = onnx.load(file).graph, file.read_bytes()
     places = {
@@ -149,11 +147,11 @@ def minilm(file: Path, target: Path) -> None:
 def splade(file: Path, target: Path) -> None:
     """Write BERT with two layers and two heads, and a masked-language-model head (x . v + b).
 
-    The 30,522 products of every piece are nearly all the work: they are computed in 8 bits first,
-    in slices that fit the processor's cache, and only the CANDIDATES best words of a text again in
-    full precision. Inputs: `ids` and `kept` (not padding), both (texts, pieces). Outputs per text:
-    `words` (rows in the vocabulary), their `rough` and `exact` logits, each the maximum over
-    pieces; and `states` (texts, pieces, width), whose product with the vocabulary is every logit.
+    The 30,522 products of every piece are computed in 8 bits first, and only the CANDIDATES best
+    words of a text again in full precision. Inputs: `ids` and `kept` (not padding), both (texts,
+    pieces). Outputs per text: `words` (rows in the vocabulary), their `rough` and `exact` logits,
+    each the maximum over pieces; and `states` (texts, pieces, width), whose product with the
+    vocabulary is every logit.
     """
     raw = file.read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")

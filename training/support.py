@@ -1,13 +1,10 @@
 """Fit the model of docstokg.domain.answer.support and print its ranking of left-out sets.
 
-    python -m training.support [--data ../shared/data] [--output FILE]
-
-Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_train (abstracts that
-support a claim against abstracts that contradict it or were found not to decide). faithbench_dev
-and expertqa_val are only measured. Every set and each of its two labels weighs the same. A set has
-its own intercept, so that differences between sets do not bias the weights; the model's intercept
-is their mean. The card has for each set: AUC with its standard error from a fit without the set's
-folder, next to the share of the claim's stems that the sources contain (`line`).
+Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_train (supporting
+against contradicting or undecided abstracts). faithbench_dev and expertqa_val are only measured.
+Every set and each of its two labels weighs the same. A set has its own intercept; the model's
+intercept is their mean. The card has for each set: AUC with its standard error from a fit without
+the set's folder, next to the share of the claim's stems that the sources contain (`line`).
 """
 
 import argparse
@@ -117,7 +114,6 @@ def _rounded(value: float) -> float:
 
 
 def _importance(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
-    """Return weights with equal sums per folder and label; their mean is 1."""
     keys = [(one.folder, one.supported) for one in examples]
     counts = {key: keys.count(key) for key in set(keys)}
     return np.array([len(keys) / len(counts) / counts[key] for key in keys])

@@ -1,4 +1,4 @@
-"""Bearer tokens: conversion to a gateway policy and the caller for the templates."""
+"""Bearer tokens: gateway policy and caller."""
 
 import base64
 import json
@@ -18,8 +18,7 @@ def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     """Return the policy for a REQUEST authorizer event: Deny without a valid token.
 
     The policy covers all routes, because the gateway caches it per token. The context is base64 of
-    {sub, namespaces, groups, load}: context values may not be lists. A denial (401, see infra.api)
-    is not an error of this function.
+    {sub, namespaces, groups, load}: context values may not be lists.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None

@@ -1,4 +1,4 @@
-"""Check of a draft: sentences against sources, ids and relations against the graph."""
+"""Check of a draft."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.intake import not_granted, parse_body
+from docstokg.usecases.intake import namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 from docstokg.usecases.verification import Asking, asking
@@ -54,20 +54,20 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 ) -> Reply:
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
-    Sentences are compared with their cited passages or texts; without citations and texts, with
-    retrieved passages. A failing graph or embedder is a degraded reason, a failing index 503, a
-    timeout 504; `check_consistency` None is a warning. `compare`: returns a text comparison for
-    some seconds. `verifier`: decides sentences that rules leave unverified.
+    Sentences are compared with their cited passages or texts, else with retrieved passages. A
+    failing graph or embedder is a degraded reason, a failing index 503, a timeout 504;
+    `check_consistency` None is a warning. `compare`: returns a text comparison for some seconds.
+    `verifier`: decides sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
         return request
-    scope = envelope.caller.scope(request.namespace or DEFAULT_NAMESPACE)
-    if request.sources is None:
-        refused = not_granted(envelope, scope.namespace)
-        if refused is not None:
-            return refused
-    call = begin(envelope.request_id, scope)
+    namespace: str | Reply = DEFAULT_NAMESPACE  # not read
+    if request.sources is None or request.namespace is not None:
+        namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
+    call = begin(envelope.request_id, envelope.caller.scope(namespace))
     draft = _Draft(call, request, index, embedder, compare, asking(call, verifier))
     with call.timed("total"):
         try:
@@ -101,7 +101,6 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 
 
 def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consistency:
-    """Return the consistency with the graph; a disabled or failing graph finds no issues."""
     if check is None:
         call.warnings.append("The knowledge graph is switched off: consistency was not checked.")
         return Consistency(ok=True)
@@ -112,8 +111,6 @@ def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consi
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A draft under check, with access to its sources."""
-
     _call: Call
     _request: CheckRequest
     _index: SearchIndex
@@ -122,7 +119,6 @@ class _Draft:
     _verifier: Asking | None
 
     def grounded(self) -> Checked:
-        """Check each sentence against its sources; raise errors of the index."""
         call, request = self._call, self._request
         blocks, per_sentence, missing = list[Block](), list[list[Block]](), tuple[str, ...]()
         with call.timed("retrieval"):
@@ -158,7 +154,6 @@ class _Draft:
         return self._call.left_s(time_budget.CHECK_S)
 
     def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
-        """Read chunks without duplicates; failed ones add a degraded reason."""
         wanted = list(dict.fromkeys(uuids))
         if not wanted:
             return {}
@@ -168,7 +163,7 @@ class _Draft:
         return hydrated.chunks
 
     def _retrieved(self) -> list[list[Block]]:
-        """Return the best three passages of every channel for each sentence, read in one call."""
+        """Return the best three passages of every channel for each sentence."""
         query = self._request.query
         claims = self._claims()
         texts = [f"{claim} {query}" if query else claim for claim in claims]
@@ -182,7 +177,6 @@ class _Draft:
         return [[blocks[uuid] for uuid in hits if uuid in blocks] for hits in hit_lists]
 
     def _searched(self, texts: list[str], vectors: tuple[bytes, ...] | None) -> list[list[str]]:
-        """Return the uuids found per text; raise `Timeout` if time runs out."""
         hit_lists: list[list[str]] = []
         size = SOURCES_PER_SENTENCE
         for place, text in enumerate(texts):
@@ -200,11 +194,12 @@ class _Draft:
         return hit_lists
 
     def _vectors(self, texts: list[str]) -> tuple[bytes, ...] | None:
-        """Embed the sentences if the index was built with the embedder's model."""
         call, embedder = self._call, self._embedder
         if embedder is None or not texts:
             return None
-        stored = self._index.info(self._left_s()).model_of(call.scope.namespace)
+        info = self._index.info(self._left_s())
+        call.warnings += info.warnings_of(call.scope.namespaces)
+        stored = info.model_of(call.scope.namespace)
         encoder = encoder_of(embedder, stored) if stored is not None else None
         if encoder is None:
             if stored is not None:
@@ -218,7 +213,6 @@ class _Draft:
 
 
 def _sent_block(rank: int, source: CheckSource) -> Block:
-    """Return a submitted text as a passage."""
     return Block(
         rank=rank,
         uuid=source.id or f"source-{rank}",

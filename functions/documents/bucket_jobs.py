@@ -1,7 +1,8 @@
-"""Job queue over S3 and Step Functions: each job is an execution."""
+"""Job queue over S3 and Step Functions."""
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +26,7 @@ STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and executions; a job and its execution have the same name."""
+    """A `JobQueue` over a bucket and executions; job and execution share their name."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket
@@ -67,17 +68,18 @@ class BucketJobs:
             if json.loads(self._store.get(LEASE))["run_id"] == job_id:
                 self._store.delete(LEASE)
 
+    def unfinished(self) -> Counter[str]:
+        """Return the number of unfinished runs of each namespace, among at most 100."""
+        with ThreadPoolExecutor(WRITERS) as readers:
+            runs = list(readers.map(self._runs.find, self._runs.unfinished()))
+        return Counter(run.arguments.get("namespace", "") for run in runs if run is not None)
+
     def _full(self, namespace: str) -> bool:
         """Return whether a namespace has MAX_QUEUED unfinished runs."""
-        names = self._runs.unfinished()
-        if len(names) < MAX_QUEUED:
-            return False
-        there = (self._runs.find(name) for name in names)
-        own_runs = (run for run in there if run and run.arguments.get("namespace") == namespace)
-        return sum(1 for _ in zip(range(MAX_QUEUED), own_runs, strict=False)) == MAX_QUEUED
+        few = len(self._runs.unfinished()) < MAX_QUEUED
+        return not few and self.unfinished()[namespace] >= MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
-        """Store the documents, after their declared properties."""
         statements = {}
         for document in order.documents:
             stated = document.model_dump(mode="json", include=STATED)

@@ -1,4 +1,4 @@
-"""Requests to load or remove documents: validated, then queued as jobs."""
+"""Requests to load or remove documents."""
 
 import json
 from collections import Counter
@@ -108,7 +108,6 @@ def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
 
 
 def _many(body: bytes) -> int:
-    """Return the number of documents in an unvalidated body."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

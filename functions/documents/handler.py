@@ -1,4 +1,4 @@
-"""Entry point of the document routes: list, load, remove, jobs, namespaces, passages."""
+"""Entry point of the document routes."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ WATCH_LOADS = "watch_loads"
 
 
 def job_queue(wiring: Wiring) -> JobQueue:
-    """Return the job queue of a deployment (Step Functions) or of a single server."""
+    """Return the job queue: Step Functions, or that of a single server."""
     runs = wiring.load_runs()
     if runs is None:
         return wiring.job_queue()
@@ -39,16 +39,21 @@ def job_queue(wiring: Wiring) -> JobQueue:
 
 def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients; the envelope's route selects the operation."""
-    register, queue = wiring.register(), job_queue(wiring)
-    begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
+    register, queue, index = wiring.register(), job_queue(wiring), wiring.search_index()
+    begin, key = beginning(wiring.telemetry, time_budget.PASSAGE_S), wiring.cursor_key()
+    reading: dict[str, Any] = {"index": index, "begin": begin}
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {
-        "documents": partial(list_documents, register=register, key=wiring.cursor_key()),
-        "namespaces": partial(list_namespaces, register=register),
-        "passage": partial(read_passage, begin=begin, index=wiring.search_index()),
+        "documents": partial(list_documents, register=register, key=key, **reading),
+        "namespaces": partial(list_namespaces, register=register, index=index, queue=queue),
+        "passage": partial(read_passage, **reading),
         "load": partial(load_documents, register=register, queue=queue),
         "delete": partial(remove_document, register=register, queue=queue),
         "page": partial(
-            show_page, register=register, draw=wiring.draw_page, telemetry=wiring.telemetry
+            show_page,
+            register=register,
+            draw=wiring.draw_page,
+            telemetry=wiring.telemetry,
+            **reading,
         ),
         "job": partial(job_of, queue=queue),
         "cancel": partial(cancel_job, queue=queue),

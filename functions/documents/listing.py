@@ -1,6 +1,6 @@
-"""Lists of loaded documents and namespaces that a caller may read."""
+"""Lists of documents and namespaces."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from docstokg.contracts.documents import (
@@ -12,19 +12,22 @@ from docstokg.contracts.documents import (
     NamespaceList,
 )
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.records import DocumentRecord
+from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
-from docstokg.domain import base64url
-from docstokg.errors import InvalidCursor
-from docstokg.ports import DocumentRegister
-from docstokg.usecases.intake import invalid, parse_body
+from docstokg.domain import base64url, time_budget
+from docstokg.errors import InvalidCursor, NotLoaded
+from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
+from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply
+from docstokg.usecases.run import Begin
 
 PAGE = 100
 WRITTEN = ("utf-8", "surrogatepass")
 
 
-def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes) -> Reply:
+def list_documents(
+    envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, begin: Begin, key: bytes
+) -> Reply:
     """Return a DocumentPage as a reply, or a problem: 400, 403.
 
     `key` signs cursors: a forged cursor, or one of another namespace, is a 400.
@@ -32,7 +35,9 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
     query = parse_body(envelope, DocumentsQuery)
     if isinstance(query, Reply):
         return query
-    caller, namespace = envelope.caller, query.namespace
+    caller, namespace = envelope.caller, namespace_of(envelope, query.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
     asked = f"documents {namespace}".encode()
     try:
         after = ""
@@ -41,7 +46,8 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
     except InvalidCursor as wrong:
         where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
         return invalid([where], envelope.request_id)
-    records = list(islice(_visible(register, caller, namespace, after), PAGE + 1))
+    seen = (one for one in every_document(register, namespace, after) if caller.sees(one.acl))
+    records = list(islice(seen, PAGE + 1))
     cursor = None
     if len(records) > PAGE:
         cursor = base64url.sealed(records[PAGE - 1].doc_id.encode(*WRITTEN), asked, key)
@@ -53,26 +59,43 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
     return json_reply(DocumentPage(documents=documents, cursor=cursor, may_load=may_load))
 
 
-def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
-    """Return a NamespaceList as a reply: namespaces with documents that the caller may read."""
-    caller = envelope.caller
-    namespaces = []
-    for name in filter(caller.may_read, register.namespaces()):
-        documents = chunks = 0
+def list_namespaces(
+    envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, queue: JobQueue
+) -> Reply:
+    """Return a NamespaceList as a reply."""
+    try:
+        info = index.info(time_budget.NAMESPACE_S)
+    except NotLoaded:
+        info = IndexInfo()
+    listed = states(envelope.caller, register, info, queue.unfinished())
+    return json_reply(NamespaceList(namespaces=tuple(listed)))
+
+
+def states(
+    caller: Caller, register: DocumentRegister, info: IndexInfo, jobs: Mapping[str, int]
+) -> Iterator[ListedNamespace]:
+    """Yield the state of each namespace that the caller may read, by name.
+
+    A namespace exists if it has documents, passages, an unfinished load or a job. It is omitted if
+    it has documents of which the caller may read none.
+    """
+    names = {*register.namespaces(), *info.namespaces, *info.unfinished, *jobs} - {""}
+    for name in sorted(filter(caller.may_read, names)):
+        documents = chunks = hidden = 0
         last = ("", "")
-        for record in _visible(register, caller, name, ""):
+        for record in every_document(register, name):
+            if not caller.sees(record.acl):
+                hidden += 1
+                continue
             documents, chunks = documents + 1, chunks + record.chunks
             last = max(last, (record.loaded_at, record.run_id))
-        if documents:
-            load = LastLoad(run_id=last[1], at=last[0])
-            held = {"documents": documents, "chunks": chunks, "may_load": caller.may_load(name)}
-            namespaces.append(ListedNamespace(namespace=name, last_load=load, **held))
-    return json_reply(NamespaceList(namespaces=tuple(namespaces)))
-
-
-def _visible(
-    register: DocumentRegister, caller: Caller, namespace: str, after: str
-) -> Iterator[DocumentRecord]:
-    while page := register.documents(namespace, after):
-        yield from (record for record in page if caller.sees(record.acl))
-        after = page[-1].doc_id
+        if documents or not hidden:
+            yield ListedNamespace(
+                namespace=name,
+                documents=documents,
+                chunks=chunks,
+                last_load=LastLoad(run_id=last[1], at=last[0]) if documents else None,
+                may_load=caller.may_load(name),
+                unfinished=bool(info.open_run(name)),
+                jobs=jobs.get(name, 0),
+            )

@@ -1,4 +1,4 @@
-"""Passages with their context: the text before and after a citation."""
+"""Passages with the text before and after."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import DocsToKGError
 from docstokg.ports import SearchIndex
-from docstokg.usecases.intake import invalid, parse_body
+from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
 
@@ -29,7 +29,10 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
     request = parse_body(envelope, PassageRequest)
     if isinstance(request, Reply):
         return request
-    call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
+    namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
+    call = begin(envelope.request_id, envelope.caller.scope(namespace))
     try:
         read = _read(call, [request.uuid], index)
         if not read:
@@ -53,14 +56,12 @@ def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredCh
 
 
 def _number(chunk: StoredChunk) -> int | None:
-    """Return the number of a chunk in its document; None if the loader did not number it."""
     head, mark, number = chunk.chunk_id.rpartition("#")
     cut_here = bool(mark) and head == chunk.doc_id and number.isdecimal() and number.isascii()
     return int(number) if cut_here and len(number) <= 9 else None
 
 
 def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> list[StoredChunk]:
-    """Read the neighbouring chunks of a document that the context may need, in order."""
     number = _number(chunk)
     if number is None:
         return []
@@ -72,7 +73,7 @@ def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> li
 
 
 def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
-    """Return the requested span relative to the chunk's text; offsets are those of the citation."""
+    """Return the requested span relative to the chunk's text."""
     start, end = request.char_start, request.char_end
     if start is None or end is None:
         return None
@@ -118,7 +119,6 @@ def _between(shared: int) -> str:
 
 
 def _shared(first: StoredChunk, second: StoredChunk) -> int:
-    """Return the number of characters shared by two neighbours; negative for a gap."""
     if first.char_start is None or second.char_start is None:
         return -len(GAP)
     shared = first.char_start + len(first.text) - second.char_start

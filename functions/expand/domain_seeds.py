@@ -1,4 +1,4 @@
-"""Expansion of a caller's seeds by the subject domain, in every mode."""
+"""Expansion of a caller's seeds by the subject domain."""
 
 from docstokg.domain import time_budget
 from docstokg.ports import KnowledgeGraph
@@ -7,10 +7,7 @@ from docstokg.usecases.run import Run, graph_reason
 
 
 def widen_seeds(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> None:
-    """Replace the plan's seeds by the subject domain's expansion of them.
-
-    If the graph fails, the seeds are unchanged and its reason is recorded.
-    """
+    """Replace the plan's seeds by their expansion in the domain; unchanged if the graph fails."""
     expansion = run.plan.expansion
     left_s = run.left_s(expansion.time_s, time_budget.EXPAND.reserve_s)
     if not (expansion.enabled and expansion.seeds) or left_s < time_budget.LEAST_CALL_S:

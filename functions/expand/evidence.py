@@ -1,4 +1,4 @@
-"""Graph evidence of chunks: the entity that links a chunk to the question, and the path."""
+"""Graph evidence of chunks."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -48,8 +48,7 @@ class Bounds:
 class EvidenceTable:
     """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON.
 
-    Only paths from the question's entities are evidence; other chunks are reached from matching
-    facts or the best pool chunks.
+    Only paths from the question's entities are evidence.
     """
 
     def __init__(
@@ -92,10 +91,7 @@ class EvidenceTable:
         return self._scores[self._graph.node[name]]
 
     def _walkable(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the edges for paths with their hop length, and which are one-way.
-
-        If the caller restricts relations, co-mentions are excluded.
-        """
+        """Return the edges for paths; co-mentions only if relations are unrestricted."""
         border, edges = len(self._graph.entities), self._graph.edges
         related = (edges[:, 0] < border) & (edges[:, 1] < border)
         walkable = np.column_stack((edges, np.where(related, 1.0, 0.5)))
@@ -139,10 +135,7 @@ class EvidenceTable:
         return node in self._paths.cost and not self._paths.is_seed(node)
 
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
-        """Return the chunk's best entity: of the question, else with a path from it, else any.
-
-        Ties go to entities that are not headings, then to the most probable path.
-        """
+        """Return the chunk's best entity: of the question, else with a path from it, else any."""
         node, cost, named = self._graph.node, self._paths.cost, self._of_question
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
         return min(
@@ -159,7 +152,6 @@ class EvidenceTable:
         )
 
     def _start_of(self, entity: str) -> str:
-        """Return the start entity of the most probable path to a reached entity."""
         if entity not in self._start:
             walk = self._paths.to(self._graph.node[entity])
             self._start[entity] = self._graph.names[walk[0]]
@@ -197,7 +189,6 @@ class EvidenceTable:
         return tuple(dict.fromkeys(names))
 
     def _is_written(self, uuid: str, entity: str) -> bool:
-        """Return whether an entity's name is in the chunk's text or the chunk is about it."""
         mention = self._graph.mentions[uuid][entity]
         return mention.about or mention.start is not None
 
@@ -241,7 +232,6 @@ class EvidenceTable:
         return self._doc_ids[entity]
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
-        """Return the strongest relations of an entity, the one with the seed first."""
         relations = self._relations_of(matched)
         others = sorted(relations, key=lambda other: (other != seed, self._place[other]))
         found = [(other, relations[other]) for other in others[:MAX_RELATED]]
@@ -257,7 +247,6 @@ class EvidenceTable:
         )
 
     def _relations_of(self, entity: str) -> dict[str, SliceRelation]:
-        """Map the entities with a relation to `entity` to the strongest one."""
         if not self._relations:
             self._relations = {name: {} for name in self._graph.entities}
             for (one, two), relations in self._graph.relations.items():
@@ -266,7 +255,7 @@ class EvidenceTable:
         return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
-        """Convert a walk over entities and chunks to (entity, entity, chunk between or None)."""
+        """Convert a walk to (entity, entity, chunk between or None)."""
         steps: list[tuple[str, str, str | None]] = []
         before, via = walk[0] if walk else "", None
         for name in walk[1:]:

@@ -1,4 +1,4 @@
-"""Expansion of retrieved chunks through the knowledge graph: reordering, additions, evidence."""
+"""Graph expansion of retrieved chunks: reordering, additions, evidence."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,9 +58,8 @@ MAX_SEEDS = 20
 class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: end of the step's time, in epoch seconds. `opened`: ids of expanded entities and
-    chunks. `names`: names in the question. `misspelt`: entity of a misspelt name, which the search
-    cannot find.
+    `until_s`: end of the step in epoch seconds. `opened`: ids of expanded nodes. `names`: names in
+    the question. `misspelt`: entity of a misspelt name.
     """
 
     until_s: float
@@ -96,7 +95,7 @@ def expand(
     """Return the order of citation, with the evidence of every chunk in the graph.
 
     Without time, links or a working graph the order is `selected`, with the reason in
-    `graph_gain.skipped` and `degraded`. A failure of a later hop keeps the earlier results.
+    `graph_gain.skipped` and `degraded`. A later failure keeps earlier results.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
     expansion = (
@@ -129,7 +128,6 @@ def explore(
 
 
 def _left_s(run: Run, explored: Exploration) -> float:
-    """Return the seconds for the next call; 0 and reason `kg_timeout` if there are too few."""
     left = run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
     left = min(left, explored.until_s - run.clock())
     if left < time_budget.LEAST_CALL_S:
@@ -141,7 +139,6 @@ def _left_s(run: Run, explored: Exploration) -> float:
 def _first_hop(
     run: Run, retrieval: Retrieval, graph: KnowledgeGraph, explored: Exploration
 ) -> str | None:
-    """Fetch aliases and the 1-hop slice; return the reason if nothing was found."""
     seconds = _left_s(run, explored)
     if not seconds:
         return "no_time"
@@ -173,7 +170,6 @@ def _first_hop(
 def _tell_unknown(
     run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
 ) -> None:
-    """Warn about requested types and relations missing in the slice, and list the existing ones."""
     plan, limits = run.plan.expansion, run.plan.graph_limits
     asked = {
         "kg_expansion.relations": (plan.relations, _relations),
@@ -208,8 +204,7 @@ def _as_misspelt(
 ) -> bool:
     """Match the only name within one letter of the question's words, with a warning.
 
-    `absent`: words that no passage contains; only these are corrected. Synonyms of listed entities
-    are ignored: stores do not keep whether they are exact.
+    Only `absent` words, which no passage contains, are corrected.
     """
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
@@ -282,7 +277,6 @@ def _next_hop(
 def _best(
     ranking: RankedGraph, names: Iterable[str], opened: Collection[str], size: int
 ) -> list[str]:
-    """Return the best fetched nodes that are not expanded yet, by descending score."""
     node, fall = ranking.graph.node, (-ranking.scores).tolist()
     closed = [name for name in names if name not in opened]  # sorted, as parts of a slice are
     return sorted(closed, key=lambda name: fall[node[name]])[:size]
@@ -330,7 +324,6 @@ def ranked(
 def _boosted(
     plan: Plan, retrieval: Retrieval, shares: Mapping[str, float], graph: SliceGraph
 ) -> dict[str, float]:
-    """Return the scores of the starting chunks, boosted for entities of the question."""
     return {
         candidate.uuid: candidate.score
         + (plan.expansion.boost if shares.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
@@ -339,7 +332,6 @@ def _boosted(
 
 
 def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
-    """Return the number of starting chunks whose rank the boost changed."""
     scores = _boosted(plan, retrieval, ranking.shares, ranking.graph)
     order = sorted(scores, key=lambda uuid: -scores[uuid])
     return sum(a != b for a, b in zip(order, scores, strict=True))
@@ -355,7 +347,6 @@ def leads(graph: SliceGraph, entity: str) -> bool:
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
-    """Return the entities of the question with their share of the name."""
     shares: dict[str, float] = {}
     for match in matches:
         for entity in match.entity_ids:
@@ -412,10 +403,7 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
 def _as_searched(
     order: Sequence[str], ranking: RankedGraph, fused: Mapping[str, float]
 ) -> list[str]:
-    """Reorder chunks about the same entity of the question by search score, within their places.
-
-    The walk reaches them equally and separates them only by unrelated mentions.
-    """
+    """Reorder chunks about the same entity of the question by search score, within their places."""
     ordered, graph = list(order), ranking.graph
     for entity in ranking.shares:
         about = graph.about(entity) & fused.keys() if leads(graph, entity) else set[str]()
@@ -430,9 +418,9 @@ def _as_searched(
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Return the chunks that expansion adds, at most one per selected rank.
+    """Return the added chunks, at most one per selected rank.
 
-    They are ranked above the last selected chunk, except for BEHIND chunks at least.
+    They rank above the last selected chunk, except for BEHIND chunks at least.
     """
     selected = set(retrieval.selected)
     if not selected:
@@ -454,7 +442,6 @@ def _added(
 def _expansion(
     run: Run, retrieval: Retrieval, explored: Exploration, ranking: RankedGraph
 ) -> Expansion:
-    """Return the selected and added chunks in one order, with evidence."""
     graph, plan = ranking.graph, run.plan
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
     evidence = EvidenceTable(
@@ -514,7 +501,6 @@ def _expansion(
 
 
 def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
-    """Return the entities that the question calls by a non-preferred name, with positions."""
     return [
         (entity, Renaming(start=match.start, end=match.end, name=entry.name))
         for match in ranking.matches
@@ -525,7 +511,6 @@ def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
 
 
 def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
-    """Return the entities at which the walk restarts, those of the question first."""
     graph, total = ranking.graph, float(ranking.start.sum())
     start = ranking.start[: len(graph.entities)]
     share = {graph.names[i]: float(start[i]) / total for i in np.flatnonzero(start > 0).tolist()}

@@ -1,4 +1,4 @@
-"""Entry point of graph expansion, and of routing before retrieval (mode route)."""
+"""Entry point of graph expansion and routing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Restriction of retrieval to documents around graph nodes (kg_expansion.route)."""
+"""Restriction of retrieval to documents around graph nodes."""
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction
@@ -14,7 +14,7 @@ NODES = 600
 
 
 def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restriction:
-    """Return the documents of the slice around `kg_expansion.seeds`, widened for `hops` >= 2.
+    """Return the documents around `kg_expansion.seeds`, widened for `hops` >= 2.
 
     Without time, a graph or a known seed `doc_ids` is None, with the reason; seeds without
     documents restrict to nothing, with a warning.

@@ -13,8 +13,8 @@ from docstokg.domain.text.words import fold
 class Seeds:
     """Given seeds in all possible meanings.
 
-    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`; bare ids except entity
-    ids are tried as both. `keys`: alias keys of names.
+    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`, also for bare ids that
+    are no entity's. `keys`: alias keys of names.
     """
 
     names: tuple[str, ...]
@@ -59,7 +59,7 @@ class Seeds:
 
 
 def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
-    """Return the possible meanings of each seed in these namespaces; the graph decides."""
+    """Return the possible meanings of each seed; the graph decides."""
     entities, chunks, groups = [], [], []
     keys: list[str] = []
     for seed in names:
@@ -76,5 +76,4 @@ def seeds_of(namespaces: Sequence[str], names: Sequence[str]) -> Seeds:
 
 
 def _keys(seed: str) -> tuple[str, ...]:
-    """Return the alias keys of a name; () for an id."""
     return () if is_id(seed) else (fold(seed), variant(seed))

@@ -1,4 +1,4 @@
-"""Explanation of a search: the stage at which an expected passage was kept or lost."""
+"""Explanation of a search."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
     """Return the stages of the expected passage; None if it is missing or not visible.
 
     `order`: the passages before `max_chunks`, of which `kept` remain after reranking. Of a
-    document, the best-ranked passage is explained.
+    document, the best passage is explained.
     """
     chunk, scores = _expected(run, retrieval, expect, index)
     if chunk is None:
@@ -104,7 +104,6 @@ def _expected(
 def _search_stages(
     run: Run, retrieval: Retrieval, uuid: str, scores: Mapping[Channel, float]
 ) -> Iterator[ExplainStage]:
-    """Yield the rank in each channel and in the pool, and whether it was selected."""
     pool, top_k = [candidate.uuid for candidate in retrieval.pool], run.plan.top_k
     reasons = []
     for channel, places in sorted(retrieval.ranks.items()):
@@ -126,7 +125,6 @@ def _search_stages(
 
 
 def _graph_stages(expansion: Expansion | None, uuid: str) -> Iterator[ExplainStage]:
-    """Yield the graph's mentions in the passage, and its rank after the walk."""
     if expansion is None:
         return
     if (skipped := expansion.graph_gain.skipped) is not None:

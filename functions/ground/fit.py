@@ -1,4 +1,4 @@
-"""Trimming of citations and blocks to the state limit between steps."""
+"""Trimming of citations and blocks to the state limit."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,8 +30,8 @@ def fitted(
 ) -> tuple[list[Citation], list[Block], bool]:
     """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
 
-    Citations without a block shrink from the lowest rank (only the end of a snippet moves), then
-    are removed, then blocks shrink. A citation with a block counts as cited and is kept.
+    Citations without a block shrink from the lowest rank, then are removed, then blocks shrink. A
+    citation with a block is kept.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)
@@ -88,8 +88,7 @@ def located(
 def room(run: Run) -> int:
     """Return the bytes left for citations and blocks in later states.
 
-    These also contain the plan and either the scope (traverse) or an answer of four bytes per token
-    (respond).
+    These also contain the plan and either the scope or an answer of four bytes per token.
     """
     plan, scope = (
         nested_json_bytes(part.model_dump_json(exclude_defaults=True))

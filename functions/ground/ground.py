@@ -1,4 +1,4 @@
-"""Grounding: hydrate the chosen chunks, remove repeats, trim to the budget, and cite."""
+"""Grounding: hydrate, remove repeats, trim, and cite."""
 
 import base64
 import time
@@ -45,6 +45,9 @@ from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 from docstokg_functions.ground.superseded import conflicts, marked, replacements
 
+MOST_BLOCKS = 5
+"""Maximum passages given to a remote model."""
+
 SURE_READING = 0.97
 """Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
 lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
@@ -69,7 +72,7 @@ def ground(
     """Return citations by rank and the blocks for the model.
 
     Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`:
-    used if the first reranker fails. An empty search result is a warning.
+    used if the first reranker fails.
     """
     plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
@@ -100,7 +103,7 @@ def ground(
     places = places[:kept][: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    synthesis, most = plan.synthesis, plan.max_blocks
+    synthesis, most = plan.synthesis, MOST_BLOCKS
     if synthesis is not None and synthesis.model == extractive.MODEL:
         most = max(most, extractive.READ)
     stating = knowledge.stating(expansion)
@@ -174,7 +177,6 @@ def _unique(
 def _placed(
     places: list[int], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
 ) -> list[int]:
-    """Move each superseded passage after its replacement, if both are in `places`."""
     place = {chunks[i].uuid: i for i in places}
     pairs = {
         place[older]: place[newer]
@@ -205,7 +207,6 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
 
 
 def _lost(run: Run, why: str) -> DocsToKGError:
-    """Return Timeout if the deadline is over, else NothingToCite."""
     cap_s, reserve_s = time_budget.HYDRATE
     if run.left_s(cap_s, reserve_s + time_budget.LEAST_HYDRATE_S) <= 0:
         return Timeout(f"{why} The deadline is over.")
@@ -213,7 +214,6 @@ def _lost(run: Run, why: str) -> DocsToKGError:
 
 
 def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -> list[Reranker]:
-    """Return the available rerankers in order; log an unavailable first choice."""
     if run.plan.rerank == "no":
         return []
     if reranker is None or run.plan.rerank == "lost":
@@ -223,7 +223,6 @@ def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -
 
 
 def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> list[Ranked]:
-    """Return the ranking plus pool passages, up to RERANKED times `top_k`."""
     known = {ranked.uuid for ranked in ranking}
     more = [Ranked(uuid=c.uuid, source="hybrid") for c in retrieval.pool if c.uuid not in known]
     return [*ranking, *more[: max(0, RERANKED * plan.top_k - len(known))]]
@@ -303,7 +302,6 @@ def _citations(
 
 
 def _home(plan: Plan, chunk: StoredChunk) -> str:
-    """Return the namespace of a passage: its uuid is derived from namespace and id."""
     names = (plan.namespace, *plan.others)
     if not plan.others:
         return plan.namespace
@@ -313,7 +311,6 @@ def _home(plan: Plan, chunk: StoredChunk) -> str:
 def _channels(
     retrieval: Retrieval, uuids: Collection[str]
 ) -> dict[str, dict[Channel, ChannelRank]]:
-    """Return the channels that found the given chunks, with ranks."""
     ranks: dict[str, dict[Channel, ChannelRank]] = {}
     for channel, places in retrieval.ranks.items():
         for place, rank, score in places:
@@ -326,7 +323,6 @@ def _channels(
 def _scores(
     retrieval: Retrieval, chunks: Sequence[StoredChunk], stems: frozenset[str]
 ) -> list[float]:
-    """Return the relevance of every chunk, by cosine if it has a vector, else by words."""
     cosines: dict[int, float] = {}
     if retrieval.query_vector is not None:
         query = unpack(base64.b64decode(retrieval.query_vector))
@@ -352,7 +348,6 @@ def _blocks(
     citations: Sequence[Citation],
     chunks: Sequence[StoredChunk],
 ) -> list[Block]:
-    """Return passages that fit the token budget together, including their source lines."""
     stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     turns = budget.tokens(prompt.conversation(plan.turns))
@@ -393,7 +388,6 @@ def _blocks(
 
 
 def _fusion(plan: Plan) -> Fusion:
-    """Return the configured fusion, whether or not channels succeeded."""
     by_rank = plan.retrieval.fusion == "rrf"
     k = RRF_K if by_rank else None
     if not plan.retrieval.mmr:
@@ -409,7 +403,6 @@ def _report(
     blocks: Sequence[Block],
     reranker_name: str | None,
 ) -> StepReport:
-    """Return the diagnostics, except `grounding_ms`, which is known at the end."""
     cited = Counter(channel for citation in citations for channel in citation.channels)
     fact_chunks = {fact.evidence_uuid for fact in retrieval.facts}
     cited["facts"] = sum(citation.uuid in fact_chunks for citation in citations)

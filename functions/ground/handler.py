@@ -1,11 +1,11 @@
-"""Entry point of grounding: references become citations with snippets, hashes and offsets."""
+"""Entry point of grounding."""
 
 from typing import Any
 
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
-from docstokg.usecases.telling import Teller
+from docstokg.usecases.stream_events import EventWriter
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.ground.ground import ground
 
@@ -28,7 +28,7 @@ def build(wiring: Wiring) -> Handler:
         )
         found = grounded.model_dump(mode="json", exclude_defaults=True)
         if run.plan.told:
-            Teller(run, wiring.response_cache).found(event, found)
+            EventWriter(run, wiring.response_cache).found(event, found)
         return found
 
     return handler

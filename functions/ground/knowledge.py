@@ -1,4 +1,4 @@
-"""Graph knowledge of a chunk, for its citation, score and model block."""
+"""Graph knowledge of a chunk."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ NOTE = 200
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Return kg_evidence, None without a path from the question, and the ids along the walk."""
+    """Return kg_evidence, None without a path from the question, and the ids on the path."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()
@@ -54,8 +54,8 @@ def credited(
 ) -> float:
     """Return a higher score for a chunk whose entity the question names by a synonym.
 
-    It is the maximum of `score` and the relevance by content words of the question with preferred
-    names, times the chunk's focus on the name.
+    The maximum of `score` and the relevance by content words of the question with preferred names,
+    times the chunk's focus on the name.
     """
     if expansion is None or not ranked.renamed:
         return score
@@ -107,7 +107,7 @@ def other_names(
 ) -> tuple[OtherName, ...]:
     """Return the names for which question and passage differ.
 
-    A name whose words are all in the passage's ("seizures", "tar" for "tar(1)") is excluded.
+    Names whose words are all in the passage's ("tar" for "tar(1)") are excluded.
     """
     if ranked is None or expansion is None:
         return ()

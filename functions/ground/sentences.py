@@ -1,4 +1,4 @@
-"""Cosines of a passage's sentences with the question, for the extractive model."""
+"""Cosines of a passage's sentences with the question."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -80,12 +80,12 @@ def _cosines(packed: Mapping[str, bytes], question: Floats) -> dict[str, list[fl
 
 
 def _with(block: Block, chunk: StoredChunk, cosines: Sequence[float]) -> Block:
-    inside = [
-        (place, (start - block.start, end - block.start))
-        for place, (start, end) in enumerate(chunk.sentences)
-        if block.start <= start < end <= block.start + len(block.text)
-    ]
-    near = [round(cosines[i], 4) for i, _ in inside] if len(cosines) == len(chunk.sentences) else []
-    return block.model_copy(
-        update={"sentences": tuple(span for _, span in inside), "cosines": tuple(near)}
+    if len(cosines) != len(chunk.sentences):
+        return block
+    end = block.start + len(block.text)
+    near = (
+        round(cosine, 4)
+        for cosine, (first, last) in zip(cosines, chunk.sentences, strict=True)
+        if block.start <= first and last <= end
     )
+    return block.model_copy(update={"cosines": tuple(near)})

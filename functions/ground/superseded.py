@@ -16,7 +16,7 @@ def replacements(
 ) -> dict[str, str]:
     """Map the uuid of each superseded chunk to that of its replacement.
 
-    `chunks`: in rank order. `home`: returns a chunk's namespace; names resolve within it.
+    `chunks`: in rank order. `home`: returns the namespace of a chunk, within which names resolve.
     """
     if not any(supersedes.declared(chunk.metadata) for chunk in chunks):
         return {}

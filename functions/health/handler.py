@@ -13,10 +13,7 @@ KEPT_S = 10.0
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; deployed, its result is cached for KEPT_S seconds.
-
-    The route needs no authentication, so that uncached calls could overload the stores.
-    """
+    """Return the handler; deployed, its result is cached for KEPT_S seconds."""
     keep_s = KEPT_S if wiring.settings.environment else 0.0
     workers = ThreadPoolExecutor(8, thread_name_prefix="health")
     index, graph = wiring.search_index(), wiring.knowledge_graph()

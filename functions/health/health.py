@@ -1,4 +1,4 @@
-"""Parallel health checks of all dependencies, within a second."""
+"""Parallel health checks of all dependencies."""
 
 import time
 from collections.abc import Callable, Mapping

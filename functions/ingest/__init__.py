@@ -1,4 +1,4 @@
-"""The loader's stages as functions: read, encode, names, resolve, write, close."""
+"""The loader's stages as functions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,1 +1,1 @@
-"""The product as tools of the Model Context Protocol."""
+"""Tools of the Model Context Protocol."""

@@ -1,7 +1,4 @@
-"""Compact form of responses for agents: passages, sources, markers and match reasons.
-
-Numbers, offsets and hashes cost many tokens; they are returned on request, with the whole response.
-"""
+"""Compact form of responses for agents."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -96,7 +93,7 @@ def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
 
 
 def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[str]:
-    """Return the edges of a citation's path as `A -type-> B (stated in [n])`, with known names."""
+    """Return the edges of a citation's path as `A -type-> B (stated in [n])`."""
     evidence, facts = citation["kg_evidence"], []
     names = {citation["kg_path"][0]: evidence["related_to"]} if citation["kg_path"] else {}
     names[evidence["entity_id"]] = evidence["matched_entity"]
@@ -129,7 +126,7 @@ def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> dict[str
 
 
 def _source(citation: Mapping[str, Any]) -> str:
-    source = str(citation["document_name"] or citation["doc_id"])
+    source = str(citation["document_name"] or citation.get("title") or citation["doc_id"])
     if citation["section"]:
         source += f", {citation['section']}"
     return source if citation["page"] is None else f"{source}, page {citation['page']}"
@@ -166,6 +163,12 @@ def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[st
     return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
+def compact_namespaces(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+    """Return names, sizes and states."""
+    names = ("namespace", "documents", "unfinished", "jobs")
+    return {"namespaces": _only(document["namespaces"], *names)}
+
+
 def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Return the passage with its context."""
     (made,) = _only([document], "before", "text", "after")
@@ -173,10 +176,28 @@ def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str,
     return made | _said(uri=document["uri"], lit=document["lit"])
 
 
+def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+    """Return id, title and address of each passage."""
+    found = [
+        {"id": one["id"], "title": _source(one), "url": one["url"]} for one in document["citations"]
+    ]
+    return {"results": found, **_troubles(document)}
+
+
+def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a passage with its context as one text."""
+    return {
+        "id": arguments["id"],
+        "title": _source(document),
+        "text": document["before"] + document["text"] + document["after"],
+        "url": document["url"],
+        "metadata": {"doc_id": document["doc_id"]},
+    }
+
+
 def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names} for row in rows]
 
 
 def _said(**made: Any) -> dict[str, Any]:
-    """Return the values except empty ones; False is kept."""
     return {name: value for name, value in made.items() if value or value is False}

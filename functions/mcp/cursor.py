@@ -1,4 +1,4 @@
-"""Signed cursors: all state of a paged result, since the server keeps none."""
+"""Signed cursors of paged results."""
 
 import hashlib
 import struct
@@ -22,7 +22,7 @@ _VOLATILE = "retrieved_at"
 class Cursor:
     """Digest of a request's result (`facts`) and the next position.
 
-    `run` is derived from the first page's request and finds the cached response.
+    `run`: from the first page's request; finds the cached response.
     """
 
     facts: bytes
@@ -30,17 +30,14 @@ class Cursor:
     position: Position
 
     def sealed(self, request: bytes, key: bytes) -> str:
-        """Return the cursor as 64 letters, signed with `key` and bound to one request."""
+        """Return the cursor, signed with `key` and bound to one request."""
         at = self.position
         packed = _PACKED.pack(_FORMAT, self.facts, self.run, at.leaf, at.character)
         return base64url.sealed(packed, request, key)
 
 
 def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
-    """Parse a cursor; raise `InvalidCursor` if it is forged or of another request or caller.
-
-    Facts, run, position and request are all signed.
-    """
+    """Parse a cursor; raise `InvalidCursor` if it is forged or of another request or caller."""
     try:
         _, facts, run, leaf, character = _PACKED.unpack(base64url.unsealed(text, request, key))
     except struct.error as exc:  # of an earlier version

@@ -22,16 +22,17 @@ def writer(wiring: Wiring) -> str | None:
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler over the available routes, in this process or deployed."""
+    """Return the handler over the available routes."""
     run = wiring.workflow().run
     runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
     if check := wiring.route_function("check"):
         runs["check"] = check.run
     if documents := wiring.route_function("documents"):
-        runs |= {"documents": documents.run, "passage": documents.run}
+        runs |= dict.fromkeys(("documents", "namespaces", "passage"), documents.run)
     if walks := wiring.route_function("traverse"):
         runs["traverse"] = walks.run
-    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)
+    public_url = wiring.settings.public_url
+    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry, public_url)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         hidden = "" if wiring.current_settings().traverses else "traverse"

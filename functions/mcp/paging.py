@@ -1,4 +1,4 @@
-"""Paging of results: pages of exact size, without repetition or loss."""
+"""Paging of results, without repetition or loss."""
 
 import json
 from bisect import bisect_left
@@ -47,8 +47,8 @@ def page_of(
 
     A page has its leaves of the document, `truncated` (more follows), `next_cursor` and, after the
     first page, `continues_at`: the JSON pointer (RFC 6901) of its first leaf. Top-level values and
-    elements of top-level lists are split only if they exceed a page: between leaves, and a longer
-    text between code points. Raise `PageTooSmall` if no code point fits.
+    elements of top-level lists are split only if they exceed a page. Raise `PageTooSmall` if no
+    code point fits.
     """
     rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
@@ -80,7 +80,6 @@ def page_of(
 
 
 def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
-    """Return the leaves from a position on, the first without its part on earlier pages."""
     rest = list(leaves(document))[start.leaf :]
     if start != START and not rest:
         raise NoSuchPosition
@@ -161,7 +160,6 @@ def json_pointer(path: Path) -> str:
 
 
 def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
-    """Return the cumulative leaf counts of the units that pages keep whole."""
     keys = [path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1] for path, _ in rest]
     return [
         place
@@ -171,5 +169,4 @@ def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
 
 
 def _least_bytes(rest: Sequence[Leaf]) -> int:
-    """Return a lower bound of the page's size: the bytes of its texts."""
     return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

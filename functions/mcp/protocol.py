@@ -1,15 +1,18 @@
 """Model Context Protocol without sessions, one message at a time.
 
-Both generations are supported: requests with a version in `params._meta` (2026-07-28 on) need no
-handshake; others belong to the generation of `initialize`, which stores no state.
+Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others belong to the
+generation of `initialize`.
 """
 
+import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
+    HEADER_MISMATCH,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -28,6 +31,9 @@ from mcp_types import (
     JSONRPCRequest,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ResourceLink,
+    ResourcesCapability,
     Result,
     ServerCapabilities,
     TextContent,
@@ -45,21 +51,34 @@ from pydantic import ValidationError
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import output_schema
 from docstokg.usecases.intake import decode_body
 from docstokg_functions.mcp.paging import dump
-from docstokg_functions.mcp.tools import Service, Tool, call_tool
+from docstokg_functions.mcp.resources import (
+    NoResource,
+    listed_resources,
+    passage_uri,
+    read_resource,
+    resource_templates,
+)
+from docstokg_functions.mcp.tools import Outcome, Service, Tool, asked, call_tool
 
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
-CAPABILITIES = ServerCapabilities(tools=ToolsCapability(list_changed=False))
+CAPABILITIES = ServerCapabilities(
+    tools=ToolsCapability(list_changed=False), resources=ResourcesCapability(list_changed=False)
+)
 INSTRUCTIONS = (
     "Evidence from a corpus and its knowledge graph. Search or answer first, cite by marker, read "
     "a passage in its context where a snippet is not enough, and check a draft before you rely on "
-    "it. Results have at most max_response_tokens (2000); next_cursor leads on."
+    "it. A result has at most max_response_tokens (2000, of four bytes each); repeat the call with "
+    "its next_cursor as response_cursor to read on."
 )
 LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
+NAMED_BY = {"tools/call": "name", "resources/read": "uri"}
+"""Parameter that the header `Mcp-Name` repeats, by method."""
 JSON_TYPE = {"Content-Type": "application/json"}
 
 
@@ -74,8 +93,8 @@ class Refused(Exception):
 def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Reply:
     """Return 200 with a result or an error for one JSON-RPC message, 202 for a notification.
 
-    400 and 404 with a JSON-RPC error for an invalid or, as the protocol requires, unsupported
-    request; 413 as a problem for a too large body.
+    400 and 404 with a JSON-RPC error for an invalid or unsupported request; 413 as a problem for a
+    too large body.
     """
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
@@ -97,15 +116,16 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
     meta = (request.params or {}).get("_meta")
     modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
     try:
+        if envelope.headers is not None:
+            given = {name.lower(): value for name, value in envelope.headers.items()}
+            _check_headers(given, request, meta if modern else None)
         if isinstance(meta, dict) and modern:
             _check_version(meta)
-        if request.method == "tools/call":
-            result: Result = _called(envelope, request.params, tools, service)
-        else:
-            result = _result(request.method, request.params or {}, tools, modern)
+        result = _result(envelope, request, tools, service, modern)
     except Refused as exc:
         status = 404 if exc.code == METHOD_NOT_FOUND else 400
-        return _error(exc, request.id, status if modern else 200)
+        is_http_error = modern or exc.code == HEADER_MISMATCH
+        return _error(exc, request.id, status if is_http_error else 200)
     except ValidationError as exc:
         wrong = [".".join(map(str, error["loc"])) for error in exc.errors()]
         refused = Refused(INVALID_PARAMS, "Invalid params", wrong)
@@ -113,7 +133,18 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
     return _reply({"jsonrpc": "2.0", "id": request.id, "result": _shaped(result, modern)})
 
 
-def _result(method: str, params: dict[str, Any], tools: Sequence[Tool], modern: bool) -> Result:
+def _result(
+    envelope: Envelope,
+    request: JSONRPCRequest,
+    tools: Sequence[Tool],
+    service: Service,
+    modern: bool,
+) -> Result:
+    method, params = request.method, request.params or {}
+    if method == "tools/call":
+        return _called(envelope, params, tools, service)
+    if method.startswith("resources/") and "passage" in service.runs:
+        return _resources(envelope, method, params, service)
     if method == "tools/list":
         PaginatedRequestParams.model_validate(params)
         return ListToolsResult(tools=[_listed(tool) for tool in tools], ttl_ms=LIST_FRESH_MS)
@@ -138,10 +169,29 @@ def _result(method: str, params: dict[str, Any], tools: Sequence[Tool], modern: 
     raise Refused(METHOD_NOT_FOUND, "Method not found")
 
 
+def _resources(envelope: Envelope, method: str, params: dict[str, Any], service: Service) -> Result:
+    def ask(route: RouteName, body: dict[str, Any]) -> Reply:
+        return asked(route, body, service, envelope.caller, envelope.request_id)
+
+    try:
+        if method == "resources/list":
+            cursor = PaginatedRequestParams.model_validate(params).cursor
+            return listed_resources(cursor, ask, LIST_FRESH_MS)
+        if method == "resources/templates/list":
+            return resource_templates(LIST_FRESH_MS)
+        if method == "resources/read":
+            return read_resource(
+                str(ReadResourceRequestParams.model_validate(params).uri), ask, LIST_FRESH_MS
+            )
+    except NoResource as missing:
+        raise Refused(INVALID_PARAMS, str(missing)) from missing
+    raise Refused(METHOD_NOT_FOUND, "Method not found")
+
+
 def _called(
-    envelope: Envelope, given: dict[str, Any] | None, tools: Sequence[Tool], service: Service
+    envelope: Envelope, given: dict[str, Any], tools: Sequence[Tool], service: Service
 ) -> CallToolResult:
-    params = CallToolRequestParams.model_validate(given or {})
+    params = CallToolRequestParams.model_validate(given)
     by_name = {tool.name: tool for tool in tools}
     if params.name not in by_name:
         raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": list(by_name)})
@@ -152,20 +202,66 @@ def _called(
     if outcome.failed:
         return CallToolResult(content=[content], is_error=True)
     # Twice: for clients with structured content, and for those with text only.
-    return CallToolResult(content=[content], structured_content=json.loads(outcome.text))
+    structured = json.loads(outcome.text)
+    links = _links(structured, outcome)
+    return CallToolResult(content=[content, *links], structured_content=structured)
+
+
+def _links(page: dict[str, Any], outcome: Outcome) -> list[ResourceLink]:
+    """Return links to the passages of a compact page, as many as fit into the bytes it left."""
+    links: list[ResourceLink] = []
+    spare = outcome.spare
+    for one in page.get("citations", ()):
+        if not (isinstance(one, dict) and {"uuid", "marker", "source"} <= set(one)):
+            continue
+        uri = passage_uri(one.get("namespace") or outcome.namespace, one["uuid"])
+        link = ResourceLink(uri=uri, name=one["marker"], title=one["source"])
+        if spare is not None:
+            spare -= len(dump(link.model_dump(by_alias=True, mode="json", exclude_none=True)))
+            if spare < 0:
+                break
+        links.append(link)
+    return links
 
 
 def _listed(tool: Tool) -> ListedTool:
     return ListedTool(
         name=tool.name,
-        title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema(),
         output_schema=output_schema(tool.result),
-        annotations=ToolAnnotations(
-            title=tool.title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
-        ),
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
+
+
+def _check_headers(
+    headers: Mapping[str, str], request: JSONRPCRequest, meta: dict[str, Any] | None
+) -> None:
+    """Raise `Refused` if a header contradicts the body; the later generation needs all headers."""
+    params = request.params or {}
+    body = {"mcp-method": request.method}
+    if meta is not None:
+        body["mcp-protocol-version"] = meta[PROTOCOL_VERSION_META_KEY]
+    if (key := NAMED_BY.get(request.method)) and key in params:
+        body["mcp-name"] = params[key]
+    for name, value in body.items():
+        given = headers.get(name)
+        if given is None and meta is None:
+            continue
+        if given is None or _header_text(given) != value:
+            raise Refused(HEADER_MISMATCH, f"The header {name} does not match the body")
+    version = headers.get("mcp-protocol-version")
+    if meta is None and version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        message = "The header mcp-protocol-version does not match the body"
+        raise Refused(HEADER_MISMATCH, message)
+
+
+def _header_text(value: str) -> str:
+    """Return a header's value; other than visible ASCII comes as `=?base64?...?=`."""
+    if value.startswith("=?base64?") and value.endswith("?="):
+        with suppress(ValueError):
+            return base64.b64decode(value[9:-2], validate=True).decode()
+    return value
 
 
 def _check_version(meta: dict[str, Any]) -> None:
@@ -179,7 +275,6 @@ def _check_version(meta: dict[str, Any]) -> None:
 
 
 def _shaped(result: Result, modern: bool) -> dict[str, Any]:
-    """Return the result in the form of its protocol generation."""
     dumped: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not modern:
         return {key: value for key, value in dumped.items() if key not in LATER_FIELDS}

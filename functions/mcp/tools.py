@@ -1,14 +1,14 @@
-"""MCP tools: each one calls a route of the HTTP API with the same body."""
+"""MCP tools: each one calls a route of the HTTP API."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
-from docstokg.contracts.documents import DocumentsQuery, PassageRequest
+from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
@@ -19,21 +19,30 @@ from docstokg.contracts.tools import (
     AnswerResult,
     CheckResult,
     DocumentsResult,
+    FetchRequest,
+    FetchResult,
+    FoundResult,
+    NamespacesResult,
     Paging,
     PassageResult,
     SearchResult,
     WalkResult,
-    without_titles,
+    input_schema,
+    lenient,
 )
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import InvalidCursor
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse
+from docstokg.usecases.links import is_web, passage_link
 from docstokg.usecases.problems import problem_reply, replied
 from docstokg_functions.mcp.compact import (
     compact_answer,
     compact_check,
     compact_documents,
+    compact_fetched,
+    compact_found,
+    compact_namespaces,
     compact_passage,
     compact_search,
     compact_walk,
@@ -46,6 +55,7 @@ from docstokg_functions.mcp.cursor import (
     run_name,
 )
 from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, page_of
+from docstokg_functions.mcp.resources import passage_uri
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512
@@ -56,59 +66,77 @@ CHANGED = "The results changed after the previous page. Repeat the call without 
 class Tool:
     """One tool: its contract and route.
 
-    `facts`: parts of the response that must not change between pages. `compact`: returns the
-    compact response, of type `result`. `stored`: the route can cache its response under a
-    `cache_key`, so that all pages come from one run.
+    `shown`: request fields in the published schema. `facts`: parts of the response that must not
+    change between pages. `compact`: returns the compact response, of type `result`. `stored`: the
+    route can cache its response under a `cache_key`, so that all pages come from one run. `body`:
+    returns the route's request for valid arguments.
     """
 
     name: str
-    title: str
     description: str
     route: RouteName
     request: type[BaseModel]
+    shown: tuple[str, ...]
     facts: tuple[str, ...]
     result: type[BaseModel]
     compact: Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
     stored: bool = False
+    is_paged: bool = True
+    body: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
     def input_schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the arguments: the route's, plus paging."""
-        schema = self.request.model_json_schema(mode="validation")
-        paging = Paging.model_json_schema(mode="validation")["properties"]
-        del schema["title"], schema["description"]
-        whole = {**schema, "properties": schema["properties"] | paging}
-        return cast(dict[str, Any], without_titles(whole))
+        """Return the JSON schema of the shown arguments, with paging."""
+        schema = input_schema(self.request, self.shown)
+        if self.is_paged:
+            schema["properties"] |= input_schema(Paging, tuple(Paging.model_fields))["properties"]
+        return schema
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """The target of tool calls: `runs` has the available routes, `cursor_key` signs cursors.
 
-    `model` writes answers if a call specifies none.
+    `model` writes answers if a call specifies none. `public_url`: address of the page, or "".
     """
 
     runs: Mapping[RouteName, Callable[[Envelope], Reply]]
     model: str | None
     cursor_key: bytes
     telemetry: Telemetry
+    public_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The text of a tool call's result: a page of the response, or a problem."""
+    """The text of a tool call's result: a page of the response, or a problem.
+
+    `spare`: bytes left of the page's limit; None without a limit. `namespace`: of its passages, if
+    they name none.
+    """
 
     text: str
     failed: bool
+    spare: int | None = 0
+    namespace: str = ""
 
+
+def passage_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the passage route's request for the arguments of fetch."""
+    namespace, _, uuid = str(arguments["id"]).rpartition("/")
+    return {"uuid": uuid, **({"namespace": namespace} if namespace else {})}
+
+
+SCOPE = ("namespace", "namespaces", "filter")
+WALK = ("seed_ids", "query", "namespace", "direction", "max_depth", "rel_whitelist", "cursor")
 
 TOOLS = (
     Tool(
         "search_documentation",
-        "Search documentation",
         "Find passages that answer a question by hybrid search and the knowledge graph. "
         "Each passage has its source and the reason why it was found.",
         "search",
         SearchRequest,
+        ("query", "top_k", *SCOPE, "verbosity"),
         ("citations", "graph"),
         SearchResult,
         compact_search,
@@ -116,12 +144,12 @@ TOOLS = (
     ),
     Tool(
         "answer_with_citations",
-        "Answer with citations",
         "Answer a question from the documentation. Markers [n] refer to citations; unsupported "
         "sentences are listed as doubtful. With synthesis.enabled false, only the evidence is "
         "returned.",
         "answer",
         RAGRequest,
+        ("query", "history", *SCOPE, "verbosity"),
         ("answer", "citations", "grounding", "graph"),
         AnswerResult,
         compact_answer,
@@ -129,45 +157,79 @@ TOOLS = (
     ),
     Tool(
         "check_grounding",
-        "Check grounding",
         "Check each sentence of a draft against given citations or retrieved passages, and its "
         "ids, labels and relations against the ontology. No answer is generated.",
         "check",
         CheckRequest,
+        ("text", "citations", "sources", "query", "namespace"),
         ("grounding", "consistency"),
         CheckResult,
         compact_check,
     ),
     Tool(
         "traverse_relationships",
-        "Traverse relationships",
         "Walk the knowledge graph from given nodes towards a question. Only new nodes that are "
         "similar to the question are expanded, within the limits of the server.",
         "traverse",
         TraverseRequest,
+        WALK,
         ("nodes", "edges"),
         WalkResult,
         compact_walk,
     ),
     Tool(
         "list_documents",
-        "List documents",
         "List the loaded documents that the caller may read, by id.",
         "documents",
         DocumentsQuery,
+        ("namespace", "cursor"),
         ("documents",),
         DocumentsResult,
         compact_documents,
     ),
     Tool(
+        "list_namespaces",
+        "List the namespaces that the caller may read, with unfinished loads and waiting jobs.",
+        "namespaces",
+        NamespacesQuery,
+        (),
+        ("namespaces",),
+        NamespacesResult,
+        compact_namespaces,
+    ),
+    Tool(
         "read_passage",
-        "Read a passage",
         "Read a cited passage with the text before and after it.",
         "passage",
         PassageRequest,
+        ("uuid", "namespace", "context"),
         ("text",),
         PassageResult,
         compact_passage,
+    ),
+    Tool(
+        "search",
+        "Search for passages; fetch reads a result.",
+        "search",
+        SearchRequest,
+        ("query",),
+        ("citations",),
+        FoundResult,
+        compact_found,
+        stored=True,
+        is_paged=False,
+    ),
+    Tool(
+        "fetch",
+        "Read a result of search with the text around it.",
+        "passage",
+        FetchRequest,
+        ("id",),
+        ("text",),
+        FetchResult,
+        compact_fetched,
+        is_paged=False,
+        body=passage_of,
     ),
 )
 
@@ -197,15 +259,17 @@ def call_tool(
 
     The text has at most `max_response_tokens` tokens of four bytes, also for problems.
     """
-    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
-    body = {name: value for name, value in arguments.items() if name not in paged}
+    read = lenient(arguments, Paging)
+    paged = {name: read[name] for name in Paging.model_fields if name in read}
+    body = {name: value for name, value in arguments.items() if name not in Paging.model_fields}
+    body = lenient(body, tool.request)
     if tool.route == "answer":
         body = with_answer(body, service.model)
     max_bytes = _max_bytes(paged.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
     paging, errors = parse(_bytes(paged), Paging)
-    if paging is None:
-        errors += parse(_bytes(body), tool.request)[1]
-        return _failed(invalid(errors, request_id), max_bytes)
+    valid, wrong = parse(_bytes(body), tool.request)
+    if paging is None or valid is None:
+        return _failed(invalid(errors + wrong, request_id), max_bytes)
     request = request_digest(tool.name, {**body, "numbers": paging.numbers}, caller)
     try:
         text = paging.response_cursor
@@ -217,11 +281,14 @@ def call_tool(
     if tool.stored and body.get("cache_key") is None and max_bytes is not None:
         # All pages of a response come from one run, if the cache can store it.
         body["cache_key"] = f"pages:{run.hex()}"
-    reply = _reply(tool, body, service, caller, request_id)
+    reply = asked(tool.route, tool.body(body), service, caller, request_id)
     if reply.statusCode != 200:
         return _failed(reply, max_bytes)
     document = json.loads(reply.body)
     facts = facts_digest(document, tool.facts)
+    namespace = (document.get("metadata") or body).get("namespace") or "default"
+    if not paging.numbers:
+        _add_addresses(document, namespace, service.public_url)
     if cursor is not None and cursor.facts != facts:
         return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     try:
@@ -237,7 +304,19 @@ def call_tool(
     except PageTooSmall as exc:
         detail = f"max_response_tokens has no room for {exc}."
         return _failed(problem_reply(400, "page_too_small", detail, request_id), max_bytes)
-    return Outcome(page.text, failed=False)
+    spare = None if max_bytes is None else max_bytes - _size(page.text)
+    return Outcome(page.text, failed=False, spare=spare, namespace=namespace)
+
+
+def _add_addresses(document: dict[str, Any], namespace: str, public_url: str) -> None:
+    """Add to each passage its id for fetch, and the address at which a user can open it."""
+    for one in document.get("citations", [document] if "uuid" in document else ()):
+        where = one.get("namespace") or namespace
+        one["id"] = f"{where}/{one['uuid']}"
+        if public_url:
+            one["url"] = passage_link(public_url, where, one["doc_id"], one["uuid"])
+        else:
+            one["url"] = one["uri"] if is_web(one["uri"]) else passage_uri(where, one["uuid"])
 
 
 def _max_bytes(limit: object) -> int | None:
@@ -247,21 +326,24 @@ def _max_bytes(limit: object) -> int | None:
     return limit * BYTES_PER_TOKEN
 
 
-def _reply(
-    tool: Tool, body: dict[str, Any], service: Service, caller: Caller, request_id: str
+def asked(
+    route: RouteName, body: dict[str, Any], service: Service, caller: Caller, request_id: str
 ) -> Reply:
-    asked = Envelope.of(tool.route, request_id, caller, _bytes(body))
-    return replied(service.runs[tool.route], asked, service.telemetry)
+    """Return a route's reply to this body."""
+    envelope = Envelope.of(route, request_id, caller, _bytes(body))
+    return replied(service.runs[route], envelope, service.telemetry)
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
-    """Return the problem, truncated to the limit."""
-    if max_bytes is None or len(reply.body.encode("utf-8")) <= max_bytes:
+    if max_bytes is None or _size(reply.body) <= max_bytes:
         return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
     return Outcome(page_of(problem, START, max_bytes, lambda _: None).text, failed=True)
 
 
+def _size(text: str) -> int:
+    return len(text.encode("utf-8"))
+
+
 def _bytes(value: dict[str, Any]) -> bytes:
-    """Return JSON as the client would send it; lone surrogates stay, for the route to refuse."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

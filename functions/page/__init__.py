@@ -1,1 +1,1 @@
-"""Static files: the page and the interactive API reference, without third-party hosts."""
+"""Static files: the page and the API reference."""

@@ -1,7 +1,4 @@
-"""Entry point of the page in AWS: static files, without clients or credentials.
-
-`SIGN_IN` is its only variable, public and not a product setting, because this bundle has no layer.
-"""
+"""Entry point of the page in AWS: static files, without clients or credentials."""
 
 import json
 import os

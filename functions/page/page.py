@@ -42,9 +42,9 @@ TYPES: Final = {
 class SignIn:
     """A public OAuth client of the trusted issuer (authorization code with PKCE).
 
-    `authorize_url`, `token_url`: the issuer's endpoints; the former may have a query
-    (`?audience=...`), the latter is the only foreign address in the page's policy. `scope`:
-    separated by spaces; `openid` enables the nonce check.
+    `authorize_url`, `token_url`: the issuer's endpoints; the former may have a query, the latter is
+    the only foreign address in the page's policy. `scope`: separated by spaces; `openid` enables
+    the nonce check.
     """
 
     client_id: str
@@ -62,7 +62,7 @@ class StaticFile:
 
 
 def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
-    """Return the file of a known path; raise `KeyError` for others, or if the viewer is missing."""
+    """Return the file of a known path; raise `KeyError` for others or a missing viewer."""
     if path == SIGN_IN:
         addresses = asdict(sign_in) if sign_in else {}
         return StaticFile(json.dumps(addresses).encode(), _headers(path))
@@ -90,7 +90,6 @@ def _viewer(name: str) -> bytes:
 
 
 def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
-    """Return the headers of a file by its name; `docs` allows inline styles."""
     return {
         "Content-Type": TYPES[name.rpartition(".")[2]],
         "Content-Security-Policy": DOCS_POLICY if docs else POLICY,
@@ -103,8 +102,8 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
 def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
     """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
-    `resource`: the gateway's path. `address`: the browser's path with the stage. Links are
-    relative, so the page's address must end in `/` and others must not; other forms are redirected.
+    `resource`: the gateway's path. `address`: the browser's path with the stage. Redirects the page
+    without a final `/` and others with one.
     """
     if (resource == "/") != address.endswith("/"):
         # Exactly one leading slash: two would redirect to another host.

@@ -1,1 +1,1 @@
-"""Recording of retrieval traces, and removal of expired ones."""
+"""Retrieval traces: recording and removal."""

@@ -1,4 +1,4 @@
-"""Entry point of the trace queue's consumer and of the nightly clean-up."""
+"""Entry point of the trace queue's consumer and the clean-up."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ TRACE_DAYS = 30
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; it connects to the graph with the trace writer's credential."""
+    """Return the handler, with the trace writer's credential."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Traces: queue messages are written to the graph; failed ones return to the queue."""
+"""Traces: queue messages are written to the graph."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,7 @@ def record(
 ) -> dict[str, list[dict[str, str]]]:
     """Write a batch of SQS records; return the failed ones as `batchItemFailures`.
 
-    If the store rejects the batch permanently, messages are written one by one, so that a bad one
-    does not block the others.
+    If the store rejects the batch permanently, messages are written one by one.
     """
     failed: list[str] = []
     messages: dict[str, TraceMessage] = {}

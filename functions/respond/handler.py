@@ -1,12 +1,12 @@
-"""Entry point of the last step: evidence and answer become the reply."""
+"""Entry point of the last step."""
 
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
+from docstokg.usecases.answer_checks import checks_of
 from docstokg.usecases.chat import chat_reply
 from docstokg.usecases.run import Run
-from docstokg.usecases.written import checks_of
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.respond.respond import respond
 
@@ -14,8 +14,8 @@ from docstokg_functions.respond.respond import respond
 def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients."""
     index, trace_sink = wiring.search_index(), wiring.trace_sink()
-    graph, domains = wiring.knowledge_graph(), wiring.settings.domains
-    checks = checks_of(wiring.embedder(), graph, domains, wiring.verifier())
+    graph, settings = wiring.knowledge_graph(), wiring.settings
+    checks = checks_of(wiring.embedder(), graph, settings.domains, wiring.verifier())
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
@@ -28,7 +28,7 @@ def build(wiring: Wiring) -> Handler:
             trace_sink=trace_sink,
         )
         if run.plan.chat is not None:
-            reply = chat_reply(reply, run.plan.chat, run.plan.started_ms)
+            reply = chat_reply(reply, run.plan.chat, run.plan.started_ms, settings.public_url)
         return reply.model_dump(mode="json")
 
     return handler

@@ -1,4 +1,4 @@
-"""Response: checks, confidence, diagnostics and limits; then logging, caching and tracing."""
+"""Response: checks, diagnostics, limits, logging, caching, tracing."""
 
 import hashlib
 import time
@@ -22,13 +22,17 @@ from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
+from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
-from docstokg.usecases.written import Checks, check_written
 from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
+CACHE_TTL_S = 3600
+FULL_TEXT_BYTES = 16_384
+"""Maximum bytes per chunk for verbosity full."""
+
 DAY_MS = 86_400_000
 
 
@@ -115,9 +119,11 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
         status, code, detail = 500, "internal_error", "The request could not be completed."
     for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
+    if status < 500:
+        telemetry.count("rag_refused_requests_total", code=code)
     run.finish(
         status,
-        "ERROR",
+        "ERROR" if status >= 500 else "INFO",
         code=code,
         query=plan.query,
         degraded_reasons=list(run.degraded),
@@ -132,7 +138,6 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
 def _checked(
     run: Run, grounded: Grounded, synthesis: Synthesis | None, checks: Checks
 ) -> CheckedAnswer | None:
-    """Check the answer against the blocks that the model received; None without an answer."""
     if run.plan.synthesis is None:
         return None
     if synthesis is None or synthesis.outcome == "failed":
@@ -142,7 +147,7 @@ def _checked(
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
-        return check_written(run, grounded, synthesis, checks, comparison)
+        return check_generated(run, grounded, synthesis, checks, comparison)
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:
@@ -154,7 +159,6 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
 
 
 def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> list[Citation]:
-    """Add full texts for verbosity full; without them the citations are unchanged."""
     if not citations:
         return citations
     uuids = [citation.uuid for citation in citations]
@@ -171,7 +175,7 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
             run.mark_degraded("hydration_incomplete")
             filled.append(citation)
             continue
-        text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
+        text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
         whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
         filled.append(citation.model_copy(update=whole))
     return filled
@@ -230,14 +234,13 @@ def _sum(*dollars: float | None) -> float | None:
 def _cache(
     run: Run, reply: Reply, response: RAGResponse, response_cache: Callable[[], ResponseCache]
 ) -> None:
-    """Cache a complete, undegraded response."""
     place = run.plan.cache
     if place is None or (response.diagnostics is not None and response.diagnostics.degraded):
         return
     run.attempt(
         "cache_write",
         lambda: response_cache().put(
-            place.key, place.request_hash, reply.body, place.ttl_s, time_budget.CACHE_S
+            place.key, place.request_hash, reply.body, CACHE_TTL_S, time_budget.CACHE_S
         ),
         lost=None,
     )
@@ -246,7 +249,6 @@ def _cache(
 def _trace(
     run: Run, grounded: Grounded, response: RAGResponse, trace_sink: TraceSink | None
 ) -> None:
-    """Send one trace message without text; failures are only logged."""
     if trace_sink is None:
         return
     plan = run.plan
@@ -268,7 +270,6 @@ def _trace(
 
 
 def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> None:
-    """Count and log the answered request, with reasons for doubt in the answer."""
     plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
@@ -316,7 +317,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
     """Return the reasons why an answer lacks support, for metrics and the log.
 
-    Without a report: whether the checks left nothing of a model's answer, such as markers only.
+    Without a report: whether the checks left nothing of the answer.
     """
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":

@@ -1,4 +1,4 @@
-"""Trimming of the reply to the platform's payload limit."""
+"""Trimming of the reply to the payload limit."""
 
 import json
 from functools import partial
@@ -7,6 +7,7 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
 from docstokg.domain.budget import nested_json_bytes, smaller
 from docstokg.domain.text import snippets
+from docstokg.domain.text.sentences import sentence_spans
 
 MEDIA_TYPE = {"Content-Type": "application/json"}
 _NOT_FULL = {"full_text": None, "title": None, "metadata": None}
@@ -33,7 +34,6 @@ def _body(response: RAGResponse, with_diagnostics: bool) -> str:
 
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
-    """Remove diagnostics; degraded reasons become a warning."""
     diagnostics = response.diagnostics
     reasons = diagnostics.degraded_reasons if diagnostics is not None else ()
     lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
@@ -74,15 +74,10 @@ def _degraded(response: RAGResponse) -> RAGResponse:
 
 
 def _shorter(citation: Citation, limit: int) -> Citation:
-    """Truncate an uncited snippet at a sentence end, else at a word, else anywhere."""
     text = citation.snippet
     if citation.cited or len(text) <= limit:
         return citation
-    stops = [text.rfind(mark, 0, limit) for mark in (". ", "? ", "! ")]
-    end = max(stops) + 1
-    if end <= limit // 3:
-        space = text.rfind(" ", 0, limit + 1)
-        end = space if space > 0 else limit
+    end = snippets.shortened(text, sentence_spans(text), 0, len(text), limit)
     return citation.model_copy(
         update={
             "boxes": (),

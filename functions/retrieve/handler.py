@@ -1,4 +1,4 @@
-"""Entry point of retrieval: a plan becomes references to the chunks found by the channels."""
+"""Entry point of retrieval."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +12,7 @@ from docstokg_functions.retrieve.retrieve import retrieve
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; clients and models are loaded here, before the first request."""
+    """Return the handler; clients and models are loaded here."""
     chosen = wiring.settings
     stores = (chosen.index_url, chosen.index_name, chosen.graph_url)
     index = wiring.search_index()

@@ -1,15 +1,14 @@
-"""Cached responses, valid until a load changes the index."""
+"""Namespace of requests that name none, and cached responses."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from docstokg.contracts.envelope import Reply
-from docstokg.contracts.state import Recalled
+from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.state import Failure, Recalled
 from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError
 from docstokg.ports import ResponseCache, SearchIndex
-from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Run
 
 
@@ -20,44 +19,49 @@ def recall(
     response_cache: Callable[[], ResponseCache],
     stores: Sequence[str],
 ) -> Recalled:
-    """Return the cached reply, a 409 for a reused key, or the place for the new response.
+    """Return the namespace with the cached reply, a failure, or the place for the new response.
 
-    The key includes the caller with groups, `stores` and the index's last completed load, so that
-    changed rights and loads change it. During a load the cache is not used.
+    A failure: a namespace must be named (400), or the cache key is reused (409). The key includes
+    the caller with groups, namespaces, `stores` and the index's last completed load, so that
+    changed rights and loads change it. During a load into the namespaces the cache is not used.
     """
-    plan = run.plan
+    plan, namespace = run.plan, run.plan.namespace
+    if plan.choices:
+        caller = Caller(sub=plan.caller_sub, namespaces=plan.choices)
+        chosen = run.chosen_namespace(caller, index)
+        if isinstance(chosen, Failure):
+            return Recalled(namespace=namespace, failure=chosen)
+        namespace = chosen
+    none = Recalled(namespace=namespace)
     if plan.cache is None:
-        return Recalled()
-    generation = run.attempt("generation", lambda: index.generation(time_budget.CACHE_S), None)
-    if generation is None:
-        return Recalled()
-    place = plan.cache.model_copy(
-        update={"key": _digest(json.dumps([plan.cache.key, *stores, generation]))}
+        return none
+    names = (namespace, *plan.others)
+    generation = run.attempt(
+        "generation", lambda: index.generation(names, time_budget.CACHE_S), None
     )
+    if generation is None:
+        return none
+    key = _digest(json.dumps([plan.cache.key, names, *stores, generation]))
+    place = plan.cache.model_copy(update={"key": key})
     try:
         entry = response_cache().get(place.key, time_budget.CACHE_S)
     except DocsToKGError as exc:
         run.log("cache", exc)
-        return Recalled()
+        return none
     run.telemetry.count("rag_cache_hits_total", hit=str(entry is not None).lower())
     if entry is None:
-        return Recalled(cache=place)
+        return none.model_copy(update={"cache": place})
     request_hash, body = entry
     if request_hash != place.request_hash:
         detail = "This cache_key was used for another request; choose a new one."
-        refused = problem_reply(409, "cache_key_reused", detail, plan.request_id)
-        run.telemetry.count("rag_requests_total", route=plan.route, status="409")
-        run.telemetry.count("rag_refused_requests_total", code="cache_key_reused")
-        run.telemetry.log(
-            "INFO", "refused", request_id=plan.request_id, status=409, code="cache_key_reused"
-        )
-        return Recalled(reply=refused)
+        reused = Failure(status=409, code="cache_key_reused", detail=detail)
+        return Recalled(namespace=namespace, failure=reused)
     response = json.loads(body)
     if response.get("diagnostics") is not None:
         response["diagnostics"]["cache_hit"] = True
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
     run.finish(200, cache_hit=True, total_ms=run.total_ms())
-    return Recalled(reply=Reply(statusCode=200, body=text))
+    return Recalled(namespace=namespace, reply=Reply(statusCode=200, body=text))
 
 
 def _digest(text: str) -> str:

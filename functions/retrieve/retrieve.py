@@ -1,4 +1,4 @@
-"""Retrieval: query all channels, fuse the results, select without repetition."""
+"""Retrieval: query, fuse and select."""
 
 import base64
 import time
@@ -17,8 +17,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
-from docstokg.domain.text.misspelt import candidates
-from docstokg.domain.text.spoken import (
+from docstokg.domain.text.language_weights import (
     ENGLISH,
     LEAST,
     english_weights,
@@ -26,6 +25,7 @@ from docstokg.domain.text.spoken import (
     reads_many,
     word_weights,
 )
+from docstokg.domain.text.misspelt import candidates
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
     Embedder,
@@ -54,12 +54,13 @@ Results = dict[Channel, ChannelResult]
 
 @dataclass
 class ChannelResults:
-    """Results of the channels, and properties of the index."""
+    """Results of the channels, and properties of the index; `empty`: namespaces of the scope."""
 
     by_channel: Results = field(default_factory=dict)
     index_model: str | None = None
     languages: Mapping[str, float] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    empty: Sequence[str] = ()
 
 
 def retrieve(  # noqa: PLR0913 - one parameter a port
@@ -74,7 +75,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
 ) -> Retrieval:
     """Return `selected` and `pool`; a failed channel is a degraded reason.
 
-    Takes one round trip to the index if the query vector is ready within 25 ms, else two.
+    Takes one round trip if the query vector is ready within 25 ms, else two.
     """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
@@ -96,8 +97,10 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         if vector is not None:
             late = ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)
             _search(run, index, [late], answers)
-    if run.scope.filter and not any(result.hits for result in answers.by_channel.values()):
-        _tell_unknown_keys(run, index, queries)
+    if not any(result.hits for result in answers.by_channel.values()):
+        run.warnings += [f"Namespace {name!r} is empty." for name in answers.empty]
+        if run.scope.filter:
+            _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
         embedding=usable.model if usable is not None and vector else None,
         sparse=sparse_encoder.model
@@ -115,13 +118,14 @@ def _left_s(run: Run) -> float:
 def _usable_embedder(
     run: Run, index: SearchIndex, embedder: Embedder | None, answers: ChannelResults
 ) -> Embedder | None:
-    """Return the embedder, or None if the index has no vectors or those of another model."""
     if "dense" not in run.plan.retrieval.channels:
         return None
     time_s = _left_s(run)
     info = run.attempt("index_info", lambda: index.info(time_s), "dense_unavailable")
     if info is None:
         return None
+    run.warnings += info.warnings_of(run.scope.namespaces)
+    answers.empty = sorted({*run.scope.namespaces} - {*info.namespaces})
     stored = answers.index_model = info.model_of(run.scope.namespace)
     answers.languages = info.languages_of(run.scope.namespace)
     configured, embedder = embedder, encoder_of(embedder, stored)
@@ -129,8 +133,6 @@ def _usable_embedder(
         run.skip("embed", "embedding_unavailable", f"{stored} and {spaces} are different spaces")
         run.warnings.append("The namespaces have different encoders: they were asked by word only.")
         return None
-    if info.unfinished_load:
-        run.warnings.append("A load into this index is unfinished; run it again to complete it.")
     if configured is None or not run.plan.retrieval.embed:
         run.skip("embed", "embedding_unavailable", "there is no such embedder here")
         return None
@@ -146,7 +148,6 @@ def _usable_embedder(
 
 
 def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
-    """Start the embedding of the question."""
     time_s = _left_s(run)
 
     def embed() -> bytes:
@@ -159,7 +160,6 @@ def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]
 def _ready(
     run: Run, vector: Future[bytes] | None, wait_s: float, *, last: bool = False
 ) -> bytes | None:
-    """Wait for the vector; only the last wait logs failures."""
     if vector is None:
         return None
     try:
@@ -232,7 +232,7 @@ def _search(
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
-    """Return the words that may be misspelt names, to probe them with the first search.
+    """Return the words that may be misspelt names.
 
     () if the scope hides passages of the namespace that may contain them.
     """
@@ -244,7 +244,6 @@ def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
 
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
-    """Warn about unknown filter keys, and list the existing ones."""
     scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
     given = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
     if not given or time_s < time_budget.LEAST_CALL_S:
@@ -270,8 +269,7 @@ def _weights(
 ) -> dict[str, float] | None:
     """Return channel weights if passages or question may be in an unsupported language.
 
-    Words count less if vectors are multilingual; vectors of an English encoder count only for
-    English questions and passages.
+    Words count less if vectors are multilingual; English vectors count only for English.
     """
     found, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or found is None or not found.hits:
@@ -293,7 +291,6 @@ def _fused(
     providers: ProvidersUsed,
     weights: Mapping[str, float] | None,
 ) -> Retrieval:
-    """Fuse the channels' lists into one pool, and select from it."""
     plan, results = run.plan, answers.by_channel
     lists = {
         channel: [(hit.uuid, hit.score) for hit in results[channel].hits]
@@ -329,7 +326,6 @@ def _fused(
 def _selected(
     plan: Plan, pool: list[tuple[str, float]], results: Results
 ) -> tuple[tuple[str, ...], float]:
-    """Return the uuids of the best chunks without near-repeats, and the milliseconds of MMR."""
     started = time.perf_counter()
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
@@ -344,7 +340,6 @@ def _selected(
 def _ranks(
     pool: Sequence[tuple[str, float]], lists: Mapping[Channel, list[tuple[str, float]]]
 ) -> dict[Channel, tuple[Place, ...]]:
-    """Return the ranks of pool chunks per channel."""
     places = {uuid: place for place, (uuid, _) in enumerate(pool)}
     return {
         channel: tuple(

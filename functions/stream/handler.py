@@ -1,13 +1,13 @@
-"""Entry point of `POST /v1/answer/stream`, started by the Runtime API client in this package."""
+"""Entry point of `POST /v1/answer/stream`."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, cast
 
 from docstokg.contracts.envelope import Reply
 from docstokg.entry import entry_point
+from docstokg.usecases.answer_checks import checks_of
 from docstokg.usecases.live import EVENT_HEADERS, LiveReply, event_frame
 from docstokg.usecases.problems import replied
-from docstokg.usecases.written import checks_of
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.stream.request import edge_of, envelope_of
 from docstokg_functions.stream.runtime import Exchange

@@ -1,4 +1,4 @@
-"""Conversion of API Gateway proxy events (AWS_PROXY) to envelopes."""
+"""Conversion of API Gateway events to envelopes."""
 
 import base64
 import json

@@ -1,8 +1,7 @@
-"""Client of the Lambda Runtime API with response streaming, which Python's own client lacks.
+"""Client of the Lambda Runtime API with response streaming.
 
-Based on "Using the Lambda runtime API for custom runtimes" (chunks, errors in trailers) and
-"Response streaming for proxy integrations" (JSON with status and headers, eight NUL bytes, the
-body).
+Based on the AWS guides "Using the Lambda runtime API for custom runtimes" and "Response streaming
+for proxy integrations".
 """
 
 import base64
@@ -37,7 +36,7 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
 
     def send(self, text: str | None) -> bool:
-        """Send a part of the body, if any; return False if the client disconnected.
+        """Send a part of the body; return False if the client disconnected.
 
         The first part is preceded by status and headers.
         """

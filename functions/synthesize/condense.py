@@ -1,4 +1,4 @@
-"""Rewriting of follow-ups by the request's language model, with the rules as fallback."""
+"""Rewriting of follow-ups by a language model."""
 
 from collections.abc import Callable
 

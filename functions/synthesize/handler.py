@@ -1,4 +1,4 @@
-"""Entry point of synthesis, the only function with litellm; mode `verify` judges claims."""
+"""Entry point of synthesis; mode `verify` judges claims."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from docstokg.entry import entry_point
 from docstokg.errors import Misconfigured, Unavailable, cause
 from docstokg.ports import Pair, Verifier
 from docstokg.usecases.run import Run
-from docstokg.usecases.telling import Teller
+from docstokg.usecases.stream_events import EventWriter
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.synthesize.condense import condense
 from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; the client of a remote model is loaded here, before the first request."""
+    """Return the handler; the client of a remote model is loaded here."""
     settings = wiring.settings
     if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)
@@ -39,7 +39,7 @@ def build(wiring: Wiring) -> Handler:
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
-            told=Teller(run, wiring.response_cache).written if run.plan.told else listener,
+            told=EventWriter(run, wiring.response_cache).written if run.plan.told else listener,
         )
         return synthesis.model_dump(mode="json")
 
@@ -47,7 +47,6 @@ def build(wiring: Wiring) -> Handler:
 
 
 def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
-    """Return the opinions requested by `docstokg.adapters.aws.lambda_verifier`."""
     if judge is None:
         raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]

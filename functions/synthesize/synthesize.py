@@ -1,4 +1,4 @@
-"""Answer synthesis from the blocks within the remaining time, without checks."""
+"""Answer synthesis, without checks."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,8 +43,7 @@ def synthesize(
 
     No call is made without blocks; without a `relevant` one there is a warning. A remote fallback
     is called if at least 3 seconds are left after a failure; then the first model gets 60 % of the
-    time. `told`: gets the text so far during generation, and returns whether the client still
-    waits.
+    time. `told`: gets the text so far, and returns whether the client still waits.
     """
     chosen = run.plan.synthesis
     if chosen is None or not blocks:
@@ -97,7 +96,6 @@ def synthesize(
 
 
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
-    """Return the seconds for a call, or None if there are too few."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
     if run.plan.verifies:
         left_s -= time_budget.kept_for_verifier_s(left_s)
@@ -147,10 +145,9 @@ def _completed(
     timeout_s: float,
     told: Told | None,
 ) -> tuple[Completion, int]:
-    """Call one model, with as many passages as its context and the caller's budget allow.
+    """Call one model; return its completion and the number of passages that fit.
 
-    Return its completion ("" if the token limit came before the first sentence end) and the number
-    of passages.
+    The completion is "" if the token limit came before the first sentence end.
     """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
@@ -181,7 +178,6 @@ def _completed(
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:
-    """Return the degraded reason of a failure, and record it for a warning."""
     failures.append(error)
     if isinstance(error, Timeout):
         return "llm_timeout"

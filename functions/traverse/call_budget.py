@@ -1,4 +1,4 @@
-"""Rate limit for walks per caller and minute, per process and, with a shared table, globally."""
+"""Rate limit for walks per caller and minute."""
 
 import threading
 from collections import OrderedDict, deque
@@ -16,8 +16,8 @@ MAX_CALLERS = 10_000
 class CallBudget:
     """A sliding window per caller; the least recently seen callers are dropped first.
 
-    `shared` counts the walks of all processes per calendar minute, within 50 ms; if it fails, only
-    the process's own window applies.
+    `shared` counts the walks of all processes per calendar minute; if it fails, only the process's
+    own window applies.
     """
 
     def __init__(

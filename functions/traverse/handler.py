@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/traverse`, and of verbosity graph in the workflow (mode graph)."""
+"""Entry point of `POST /v1/traverse` and verbosity graph."""
 
 from functools import partial
 from typing import Any
@@ -17,12 +17,8 @@ from docstokg_functions.traverse.walk import walk_graph
 
 def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients; both modes share one budget per caller."""
-    walk = partial(
-        walk_graph,
-        graph=wiring.knowledge_graph(),
-        index=wiring.search_index(),
-        embedder=wiring.embedder(),
-    )
+    graph, index = wiring.knowledge_graph(), wiring.search_index()
+    walk = partial(walk_graph, graph=graph, index=index, embedder=wiring.embedder())
     per_minute = wiring.settings.graph_budget_per_minute
     budget = CallBudget(per_minute, wiring.call_counter(), wiring.telemetry)
     begin = beginning(wiring.telemetry, time_budget.TRAVERSE_S)
@@ -44,6 +40,7 @@ def build(wiring: Wiring) -> Handler:
         reply = traverse(
             envelope,
             begin=begin,
+            index=index,
             walk=walk,
             budget=budget,
             enabled=wiring.current_settings().traverses,

@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`, and the neighbourhood of an answer's citations (verbosity graph)."""
+"""`POST /v1/traverse`, and the graph view of an answer."""
 
 import hashlib
 import json
@@ -27,7 +27,8 @@ from docstokg.domain.budget import (
 )
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
-from docstokg.usecases.intake import invalid, parse_body
+from docstokg.ports import SearchIndex
+from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
@@ -49,7 +50,13 @@ Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
 def traverse(
-    envelope: Envelope, *, begin: Begin, walk: Walking, budget: CallBudget, enabled: bool
+    envelope: Envelope,
+    *,
+    begin: Begin,
+    index: SearchIndex,
+    walk: Walking,
+    budget: CallBudget,
+    enabled: bool,
 ) -> Reply:
     """Return the TraverseResponse as a reply, or a problem: 400, 403, 404, 413, 429, 503."""
     if not enabled:
@@ -58,6 +65,9 @@ def traverse(
     request = parse_body(envelope, TraverseRequest)
     if isinstance(request, Reply):
         return request
+    namespace = namespace_of(envelope, request.namespace, index, begin)
+    if isinstance(namespace, Reply):
+        return namespace
     view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
     offset = _offset(request)
@@ -66,7 +76,7 @@ def traverse(
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
     filters = view.filter if view is not None else filters
-    call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
+    call = begin(envelope.request_id, envelope.caller.scope(namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
         return _refused(call, "traverse", envelope.caller.sub, wait_s)
@@ -114,7 +124,6 @@ def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
 
 
 def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ...]]:
-    """Return problems and labels of the label allow-list."""
     if request.label_whitelist is None:
         return [], LABELS
     labels = {label.casefold(): label for label in LABELS}
@@ -156,7 +165,6 @@ def _response(
     offset: int,
     before: set[str],
 ) -> TraverseResponse:
-    """Return the page that starts at `offset`, without the nodes in `before`."""
     nodes, edges = result.view()
     nodes = tuple(node for node in nodes if node.id not in before)
     size = min(MAX_NODES, request.max_nodes)
@@ -192,7 +200,6 @@ def _scoring(request: WalkRequest, result: WalkResult) -> Scoring:
 
 
 def _is_view(request: TraverseRequest) -> bool:
-    """Return whether the request continues the graph view of an answer, by its cursor only."""
     return not request.seed_ids and (request.cursor or "").startswith(PREFIX)
 
 
@@ -208,7 +215,6 @@ def _cursor(request: TraverseRequest, offset: int) -> str:
 
 
 def _offset(request: TraverseRequest) -> int:
-    """Return the offset of a cursor; -1 if it is forged or of another request."""
     if request.cursor is None or (_is_view(request) and read_cursor(request.cursor)):
         return 0
     try:
@@ -226,7 +232,7 @@ def view_of_citations(
 ) -> GraphView | Reply | None:
     """Walk from the citations and the question's entities; return a 429, or None on failure.
 
-    The caller's `limits.graph` can only narrow the server's limits of depth, nodes and relations.
+    `limits.graph` can only narrow the server's limits.
     """
     plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
@@ -272,7 +278,6 @@ def view_of_citations(
 
 
 def _view_room(plan: Plan, grounded: Grounded) -> int:
-    """Return the bytes of state left for the view by plan, citations and the future answer."""
     taken = sum(
         nested_json_bytes(part.model_dump_json(exclude_defaults=True)) for part in (plan, grounded)
     )
@@ -285,7 +290,7 @@ def view_within(
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
     """Return the best nodes, then the first edges between them, within `limit` bytes of state.
 
-    Nodes may use half of it. The order is kept; ties go by id.
+    Nodes may use half of it. The order is kept.
     """
     room = limit / 2
     node_ids: set[str] = set()

@@ -1,7 +1,4 @@
-"""Cursor of an answer's graph view, with which `/v1/traverse` can continue the walk.
-
-It is unsigned: it contains only what its holder could request, and grants no access.
-"""
+"""Unsigned cursor of an answer's graph view, for `/v1/traverse`."""
 
 from typing import Annotated
 
@@ -9,7 +6,7 @@ from pydantic import Field
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.contracts.records import Scope
-from docstokg.contracts.request import Filter, Name, NodeId, Query
+from docstokg.contracts.request import Filter, NodeId, Query
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain import base64url
 from docstokg_functions.traverse.walk import WalkRequest
@@ -27,7 +24,7 @@ class ViewCursor(StrictContract):
     max_depth: int = Field(ge=1, le=5)
     soft_depth: int = Field(ge=1, le=5)
     max_nodes: int = Field(ge=1, le=200)
-    relations: Annotated[Many[Name], Field(max_length=50)] | None = None
+    relations: Annotated[Many[str], Field(max_length=50)] | None = None
     filter: Filter | None = None
 
     def walk(self) -> WalkRequest:

@@ -101,7 +101,6 @@ class WalkResult:
         return set(self.nodes)
 
     def _path(self, src: str, dst: str) -> tuple[str, ...]:
-        """Return the node ids from a seed to `dst`, over this edge unless it leads back."""
         one, two = self.nodes[src], self.nodes[dst]
         return (*one.path, dst) if len(two.path) > len(one.path) else two.path
 
@@ -118,9 +117,8 @@ def walk_graph(
     """Walk layer by layer for at most `time_s` seconds.
 
     A layer keeps its best candidates, at most half of the remaining nodes; the gate selects those
-    to expand, and the best other candidates fill the rest at the end, so that a larger depth never
-    returns fewer nodes. A graph failure on the seeds is raised; a later one, or a timeout, ends the
-    walk.
+    to expand, and the best other candidates fill the rest at the end. A graph failure on the seeds
+    is raised; a later one, or a timeout, ends the walk.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -182,7 +180,6 @@ class _Walker:
         return result
 
     def _keep(self, layer: Sequence[str], depth: int) -> dict[str, float]:
-        """Collect the best nodes of a layer; return their scores."""
         scores = self._scores(layer)
         room = self._request.max_nodes - len(self._result.nodes)
         ranked = sorted(layer, key=lambda name: (-scores[name], name))
@@ -214,7 +211,6 @@ class _Walker:
         self._result.embedding = embedder.model
 
     def _seeds(self) -> list[str]:
-        """Return the node ids of the seeds, in the given order, and record the unknown ones."""
         seeds = self._request.seeds
         entities = self._graph.entities(seeds, self._call.scope, self._left_s())
         ids = {item.id.casefold(): item.id for item in entities}
@@ -232,7 +228,6 @@ class _Walker:
         return list(self._paths)
 
     def _read(self, uuids: Sequence[str]) -> None:
-        """Hydrate unknown chunks: titles, topics, documents and vectors."""
         missing = [uuid for uuid in dict.fromkeys(uuids) if uuid not in self._chunks]
         if not missing:
             return
@@ -246,7 +241,6 @@ class _Walker:
                 self._vectors[uuid] = matrix([chunk.vector])[0]
 
     def _expand(self, names: Sequence[str], depth: int) -> list[str]:
-        """Fetch the slice around `names`; return the nodes at the ends of its edges."""
         if not names:
             return []
         with self._call.telemetry.span("graph_walk_layer"):
@@ -291,7 +285,6 @@ class _Walker:
         )
 
     def _note_absent_relations(self) -> None:
-        """Warn about allowed relations that do not occur around the seeds."""
         found = {kind.casefold() for kind in (RELATED, *STRUCTURAL)}
         found |= {kind.casefold() for _, kind, _ in self._result.edges}
         if not set(self._request.relations or ()) - found:
@@ -310,7 +303,6 @@ class _Walker:
             )
 
     def _edges_of_chunk(self, uuid: str) -> list[Edge]:
-        """Return the edges to the chunk's document and topics, and record their titles."""
         chunk = self._chunks[uuid]
         document = DOCUMENT + chunk.doc_id
         self._titles.setdefault(document, chunk.document_name or chunk.doc_id)
@@ -327,7 +319,6 @@ class _Walker:
         return uuid, "HAS_TOPIC", group
 
     def _next_layer(self, names: Sequence[str], edges: Iterable[Edge], depth: int) -> list[str]:
-        """Return the new nodes at the ends of edges; one node adds at most HUB per label."""
         request = self._request
         layer: list[str] = []
         taken: dict[tuple[str, str], int] = {}
@@ -352,7 +343,6 @@ class _Walker:
         return layer
 
     def _is_wanted(self, edge: Edge) -> bool:
-        """Return whether an edge passes the allow-lists of relations and entities."""
         request, (src, kind, dst) = self._request, edge
         if request.relations is not None:
             names = {kind.casefold()} | (set() if kind in STRUCTURAL else {RELATED.casefold()})
@@ -383,7 +373,6 @@ class _Walker:
         return self._scores_by_vectors(names, self._query)
 
     def _scores_by_vectors(self, names: Sequence[str], query: Floats) -> dict[str, float]:
-        """Return cosines minus the novelty penalty; 0 without a vector."""
         self._stored([name for name in names if name not in self._vectors])
         self._embed([name for name in names if name not in self._vectors])
         candidates = {n: self._vectors[n] for n in names if n in self._vectors}
@@ -397,7 +386,6 @@ class _Walker:
         return {name: scores.get(name, 0.0) for name in names}
 
     def _stored(self, names: Sequence[str]) -> None:
-        """Load stored vectors of entity names; those of another model are ignored."""
         entities = [name for name in names if self._label(name) == "Entity"]
         if not entities:
             return

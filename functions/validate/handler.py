@@ -1,4 +1,4 @@
-"""Entry point of the first step: an envelope becomes a request with its plan, or a reply."""
+"""Entry point of the first step."""
 
 import time
 from typing import Any

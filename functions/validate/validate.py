@@ -1,4 +1,4 @@
-"""Validation of an HTTP body as a request, and planning of its budget."""
+"""Validation of a request, and planning of its budget."""
 
 import hashlib
 import json
@@ -9,7 +9,14 @@ from typing import Literal
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import ExplainRequest, KgExpansion, RAGRequest, SearchRequest
+from docstokg.contracts.records import Scope
+from docstokg.contracts.request import (
+    DEFAULT_NAMESPACE,
+    ExplainRequest,
+    KgExpansion,
+    RAGRequest,
+    SearchRequest,
+)
 from docstokg.contracts.response import BudgetLimits, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
@@ -32,16 +39,11 @@ CLOCK_SKEW_MS = 5000
 
 NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there are citations only."
 
-CACHE_TTL_S = 3600
-FULL_TEXT_BYTES = 16_384
-"""Maximum bytes per chunk for verbosity full."""
-
 
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Return the plan and scope of a request, or the reply that ends the execution.
 
-    `rules`: server settings. `started_at`: ISO start time, ignored if it differs from `now_ms` by
-    more than 5 s.
+    `started_at`: ISO start time, ignored if it differs from `now_ms` by more than 5 s.
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
@@ -54,21 +56,23 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
-    namespaces = request.asked_namespaces
-    if (refused := not_granted(envelope, *namespaces)) is not None:
+    caller = envelope.caller
+    names = request.asked_namespaces or (caller.sole_namespace,)
+    choices = () if names[0] else caller.namespaces
+    if choices:
+        names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
+    elif (refused := not_granted(envelope, *names)) is not None:
         return Validated(reply=refused)
-    plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
+    scope = caller.scope(names[0], request.filter, *names[1:])
+    plan = _plan(envelope, request, scope, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
-    return Validated(
-        plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat, "told": told}),
-        scope=envelope.caller.scope(namespaces[0], request.filter, *namespaces[1:]),
-    )
+    more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
+    return Validated(plan=plan.model_copy(update=more), scope=scope)
 
 
 def _parse(
     route: str, body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Return the request, the plan of a chat's reply, and all errors."""
     if route == "chat":
         request, chat, errors = read_chat(body, models)
         if request is not None and request.synthesis.model not in models:
@@ -95,7 +99,6 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
 def _unknown_model(
     body: bytes, request: RAGRequest | None, models: tuple[str, ...]
 ) -> list[FieldProblem]:
-    """Check the model even if other fields are invalid, to return all errors at once."""
     if request is not None:
         model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
@@ -123,7 +126,9 @@ def _started_ms(started_at: str, now_ms: float) -> int:
     return int(started) if 0 <= now_ms - started <= CLOCK_SKEW_MS else int(now_ms)
 
 
-def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: int) -> Plan:
+def _plan(
+    envelope: Envelope, request: RAGRequest, scope: Scope, rules: Settings, started_ms: int
+) -> Plan:
     is_chosen = "timeout_s" in request.budget.model_fields_set
     asked_s = request.budget.timeout_s if is_chosen else rules.default_timeout_s
     timeout_s = min(asked_s, rules.max_timeout_s)
@@ -150,9 +155,9 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
-        namespace=request.asked_namespaces[0],
-        others=request.asked_namespaces[1:],
-        groups=envelope.caller.scope(request.namespace).groups,
+        namespace=scope.namespace,
+        others=scope.others,
+        groups=scope.groups,
         query=query,
         sent=request.query if request.query != query else None,
         query_used_by="as_sent" if request.query == query else "rule",
@@ -183,7 +188,6 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Settings, started_ms: 
             timeout_s=timeout_s,
         ),
         min_score=rules.min_score,
-        full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
         verifies=rules.verifier is not None,
         warnings=tuple(warnings),
@@ -220,7 +224,6 @@ def _embeds(provider: str, rules: Settings) -> bool:
 
 
 def _rerank(provider: str, rules: Settings) -> Literal["yes", "no", "lost"]:
-    """Return "lost" if a configured reranker is unavailable, otherwise "yes" or "no"."""
     if provider == "none" or (provider == "auto" and rules.rerank_provider == "none"):
         return "no"
     off = rules.rerank_provider == "jina" and not rules.provider_jina_enabled
@@ -241,16 +244,14 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
 
 
 def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
-    """Return the cache key parts known from the request; see `recall`."""
     if request.cache_key is None:
         return None
     groups = sorted(set(envelope.caller.groups))
-    scope = [envelope.caller.sub, groups, request.asked_namespaces, request.cache_key]
-    canonical = request.model_dump_json(exclude={"cache_key"})
+    scope = [envelope.caller.sub, groups, request.cache_key]
+    canonical = request.model_dump_json(exclude={"cache_key", "namespace", "namespaces"})
     return CachePlan(
         key=_digest(json.dumps(scope)),
         request_hash=_digest(f"{envelope.route}\x00{canonical}"),
-        ttl_s=CACHE_TTL_S,
     )
 
 

@@ -1,1 +1,1 @@
-"""The laptop: the same handlers and the same state machine, without a network or an account."""
+"""The local server and command line."""

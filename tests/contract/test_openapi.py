@@ -201,7 +201,7 @@ NO_BOOLEAN = st.sampled_from(["true", 0, 1, None, []])
 WRONG: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
     ("query",): NO_TEXT | st.sampled_from(["", "ab", "  a ", "x" * 4097, "abc\0def"]),
     ("top_k",): NO_INTEGER | st.sampled_from([0, -1, 101, None]),
-    ("namespace",): NO_TEXT | st.sampled_from(["", "UPPER", "-a", "a" * 64, "a b", "ä"]),
+    ("namespace",): st.sampled_from([3, True, [], "", "UPPER", "-a", "a" * 64, "a b", "ä"]),
     ("verbosity",): NO_TEXT | st.sampled_from(["", "loud"]),
     ("diagnostics",): NO_BOOLEAN,
     ("cache_key",): st.sampled_from([3, True, "", "k" * 129, []]),

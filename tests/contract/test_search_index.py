@@ -486,24 +486,47 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
     )
 
 
-def test_an_open_load_shows(store: Store) -> None:
+def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Store) -> None:
+    def unfinished() -> dict[str, str]:
+        return store.index.info(PATIENT_S, anew=True).unfinished
+
     fill(store, seizure("a"))
-    assert not store.index.info(PATIENT_S).unfinished_load
-    store.writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
-    assert store.index.info(PATIENT_S).unfinished_load
-    store.writer.close_load()
-    assert not store.index.info(PATIENT_S).unfinished_load
+    assert unfinished() == {}
+    store.writer.open_load("killed", "model-a", DIMENSION, "sparse-a", "one")
+    assert unfinished() == {"one": "killed"}
+    assert store.index.generation(["one"], PATIENT_S) is None
+    before = store.index.generation(["two"], PATIENT_S)
+    assert before is not None
+    store.writer.open_load("other", "model-a", DIMENSION, "sparse-a", "two")
+    assert unfinished() == {"one": "killed", "two": "other"}
+    store.writer.close_load("two")
+    assert unfinished() == {"one": "killed"}
+    assert store.index.generation(["two", "one"], PATIENT_S) is None
+    assert store.index.generation(["two"], PATIENT_S) not in (None, before)
+    store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
+    store.writer.close_load("one")
+    assert unfinished() == {}
+
+
+def test_a_load_of_an_earlier_version_is_unfinished_everywhere_until_the_next(store: Store) -> None:
+    store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
+    info = store.index.info(PATIENT_S, anew=True)
+    assert (info.open_run("one"), info.open_run("two")) == ("old", "old")
+    assert store.index.generation(["one"], PATIENT_S) is None
+    store.writer.open_load("new", "model-a", DIMENSION, "sparse-a", "one")
+    store.writer.close_load("one")
+    assert store.index.info(PATIENT_S, anew=True).unfinished == {}
 
 
 def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:
     names = []
     for step in (lambda: fill(store, seizure("a")), lambda: store.writer.delete("default", None)):
         store.writer.open_load("run", "model-a", DIMENSION, "sparse-a")
-        assert store.index.generation(PATIENT_S) is None
+        assert store.index.generation(["default"], PATIENT_S) is None
         step()
         store.writer.close_load()
-        names.append(store.index.generation(PATIENT_S))
-        assert store.index.generation(PATIENT_S) == names[-1]
+        names.append(store.index.generation(["default"], PATIENT_S))
+        assert store.index.generation(["default"], PATIENT_S) == names[-1]
     assert None not in names
     assert len(set(names)) == 2
 

@@ -15,6 +15,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.notices import ABSTENTION
 from tests.conftest import load_folder, opened, write_corpus
+from tests.faults.test_foreign_replies import foreign
 from tests.model_server import ModelServer, serving
 
 CANARY = "PWNED7"
@@ -290,3 +291,38 @@ def test_active_parts_of_a_passage_are_quoted_as_text(attacked) -> None:
     assert chat["choices"][0]["message"]["content"] == shown
     checked = client.post("/v1/check", json={"text": shown, "sources": [{"text": ACTIVE}]}).json()
     assert checked["grounding"]["grounded"] is True
+
+
+@pytest.mark.parametrize("part", ["embedder", "reranker"])
+def test_a_helper_that_sends_deep_json_is_named_and_left_out(
+    hostile_store, models, cache_dir, part: str
+) -> None:
+    from docstokg.settings import Settings
+
+    url = f"sqlite:///{hostile_store}"
+    with foreign() as liar:
+        liar.parts = lambda: iter([b"[" * 200_000])
+        helper = {
+            "embedder": {
+                "embed_provider": "openai",
+                "embed_base_url": (liar.url,),
+                "embed_dimension": 384,
+                "embed_model": "all-MiniLM-L6-v2-onnx-int8",
+            },
+            "reranker": {
+                "rerank_provider": "cohere",
+                "rerank_base_url": liar.url,
+                "rerank_model": "r",
+            },
+        }[part]
+        settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **helper)
+        own = {name: port for name, port in models.items() if name != part}
+        with opened(settings, own) as client, client:
+            response = client.post("/v1/answer", json={"query": "At which bar opens the gate?"})
+    assert response.status_code == 200
+    assert liar.asked
+    body = response.json()
+    assert body["citations"]
+    reason = {"embedder": "embedding_unavailable", "reranker": "reranker_unavailable"}[part]
+    assert reason in body["diagnostics"]["degraded_reasons"]
+    assert "retrieval_unavailable" not in body["diagnostics"]["degraded_reasons"]

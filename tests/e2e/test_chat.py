@@ -137,6 +137,71 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
     assert unknown.value.type == "authentication_error"
 
 
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {}}}
+SCHEMA = "response_format.json_schema"
+
+
+def schema(*required: str, **properties: dict) -> dict:
+    shown = {"type": "object", "required": list(required), "properties": properties}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": shown}}
+
+
+def test_tools_that_need_not_be_called_are_ignored(client) -> None:
+    plain = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    for choice in ({}, {"tool_choice": "auto"}, {"tool_choice": "none"}):
+        made = client.chat.completions.create(
+            model="extractive", messages=[QUESTION], tools=[TOOL], **choice
+        )
+        assert made.choices[0].message.content == plain.choices[0].message.content
+        assert made.choices[0].message.tool_calls is None
+
+
+def test_an_answer_in_json(client) -> None:
+    asked = {"model": "extractive", "messages": [QUESTION]}
+    plain = client.chat.completions.create(**asked)
+    cited = [one["rank"] for one in plain.docstokg["citations"]]
+    made = client.chat.completions.create(**asked, response_format={"type": "json_object"})
+    told = json.loads(made.choices[0].message.content)
+    assert told["answer"] == plain.choices[0].message.content
+    assert [one["rank"] for one in told["citations"]] == cited
+    numbers = {"type": "array", "items": {"type": "integer"}}
+    form = schema("answer", confidence={"type": "number"}, citations=numbers, answer={})
+    made = client.chat.completions.create(**asked, response_format=form, stream=True)
+    told = json.loads("".join(event.choices[0].delta.content or "" for event in made))
+    confidence = plain.docstokg["confidence"]
+    assert told == {"confidence": confidence, "citations": cited, "answer": told["answer"]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_ends_before_a_stop(client, stream) -> None:
+    asked = {"model": "extractive", "messages": [QUESTION]}
+    whole = client.chat.completions.create(**asked).choices[0].message.content
+    stop = whole[10:14]
+    made = client.chat.completions.create(**asked, stop=[stop, "nowhere"], stream=stream)
+    if stream:
+        told = "".join(event.choices[0].delta.content or "" for event in made)
+    else:
+        told = made.choices[0].message.content
+    assert told == whole[: whole.index(stop)]
+
+
+def test_what_is_not_read_is_said(url) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    parts = [{"type": "text", "text": QUESTION["content"]}, image]
+    system = {"role": "system", "content": "x" * 3000}
+    asked = {"model": "extractive", "messages": [system, {"role": "user", "content": parts}]}
+    reply = httpx.post(f"{url}/v1/chat/completions", json=asked)
+    assert reply.status_code == 200
+    evidence = reply.json()["docstokg"]
+    told = [
+        "The system prompt was cut to 2000 characters.",
+        "Images, audio and files in messages are not read.",
+    ]
+    assert set(told) <= set(evidence["warnings"])
+    assert reply.headers["x-docstokg-warning"] == " ".join(told)
+    assert evidence["citations"]
+
+
 @pytest.mark.parametrize(
     ("change", "param", "code"),
     [
@@ -147,10 +212,10 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
         ({"model": "extractive@No Good"}, "model", None),
         ({"temperature": 3}, "temperature", None),
         ({"n": 2}, "n", None),
-        ({"tools": [{"type": "function"}]}, "tools", None),
-        ({"response_format": {"type": "json_object"}}, "response_format.type", None),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, None, None),
-        ({"messages": [QUESTION, {"role": "system", "content": "x" * 2001}]}, "messages", None),
+        ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice", "tools_unsupported"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice", "tools_unsupported"),
+        ({"response_format": {"type": "xml"}}, "response_format.type", None),
+        ({"response_format": schema("answer", "mood")}, SCHEMA, "schema_unsupported"),
     ],
 )
 def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:

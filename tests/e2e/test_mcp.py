@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
 TOOLS = {
     "search_documentation", "answer_with_citations", "check_grounding", "traverse_relationships",
-    "list_documents", "read_passage",
+    "list_documents", "list_namespaces", "read_passage", "search", "fetch",
 }  # fmt: skip
 WHOLE = {"numbers": True, "max_response_tokens": None}
 """The route's own response on one page."""
@@ -36,8 +36,9 @@ def url(server_for) -> str:
 
 
 def text_of(result) -> str:
-    (block,) = result.content
+    block, *links = result.content
     assert block.type == "text"
+    assert all(link.type == "resource_link" for link in links)
     shown = None if result.is_error else json.loads(block.text)
     assert result.structured_content == shown
     return block.text
@@ -64,30 +65,27 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     async with Client(url, mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(tools) == TOOLS
+    shown = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.values()]
+    listed = json.dumps(shown, separators=(",", ":"))
+    assert len(listed.encode()) <= 12_000
+    assert "$ref" not in listed and "anyOf" not in listed
     for tool in tools.values():
-        schema = tool.input_schema
-        Draft202012Validator.check_schema(schema)
-        assert schema["additionalProperties"] is False
-        assert {"max_response_tokens", "response_cursor"} <= set(schema["properties"])
-        assert tool.annotations is not None and tool.annotations.read_only_hint is True
+        Draft202012Validator.check_schema(tool.input_schema)
         Draft202012Validator.check_schema(tool.output_schema)
-        for described in (schema, tool.output_schema):
-            for parts in (described, *described.get("$defs", {}).values()):
-                for name, part in parts.get("properties", {}).items():
-                    assert part.get("description"), (tool.name, name)
+        assert tool.annotations is not None and tool.annotations.read_only_hint is True
+        for name, part in tool.input_schema["properties"].items():
+            assert part.get("description"), (tool.name, name)
+    for name in TOOLS - {"search", "fetch"}:
+        paging = {"max_response_tokens", "response_cursor"}
+        assert paging <= set(tools[name].input_schema["properties"])
     search = Draft202012Validator(tools["search_documentation"].input_schema)
     assert search.is_valid({"query": "abc", "top_k": 3, "max_response_tokens": 500})
     for wrong in (
-        {"query": ""},
         {"query": "abc", "top_k": 0},
-        {"query": "abc", "synthesis": {"enabled": True}},
-        {"query": "abc", "budget": {"max_tokens_gen": 3}},
         {"query": "abc", "max_response_tokens": 99},
         {"top_k": 3},
     ):
         assert not search.is_valid(wrong), wrong
-    answer = Draft202012Validator(tools["answer_with_citations"].input_schema)
-    assert answer.is_valid({"query": "abc", "synthesis": {"enabled": True}})
 
 
 SURROGATE_TOKEN = (
@@ -95,6 +93,101 @@ SURROGATE_TOKEN = (
     b' "search_documentation", "arguments": {"query": "valve opens"},'
     b' "_meta": {"progressToken": "\\ud800"}}}'
 )
+
+
+async def test_connectors_search_and_fetch(url) -> None:
+    async with Client(url) as client:
+        found = await good(client, "search", query=QUESTION)
+        first = found["results"][0]
+        assert set(first) == {"id", "title", "url"}
+        read = await good(client, "fetch", id=first["id"])
+        assert read["id"] == first["id"]
+        assert read["title"] == first["title"], (read["title"], first["title"])
+        assert first["url"].startswith(("https://", "docstokg://default/passages/"))
+        passage = await good(client, "read_passage", uuid=first["id"].rpartition("/")[2])
+        assert passage["text"] in read["text"]
+        (stored,) = (await good(client, "list_namespaces"))["namespaces"]
+        assert stored["namespace"] == "default" and stored["documents"] > 0
+        problem = await bad(client, "fetch", id="")
+    assert [error["path"] for error in problem["errors"]] == ["$.id"]
+
+
+async def test_documents_and_passages_are_resources(url) -> None:
+    async with Client(url) as client:
+        page = await client.list_resources()
+        seen = {one.name: one for one in page.resources}
+        while page.next_cursor is not None:
+            page = await client.list_resources(cursor=page.next_cursor)
+            seen |= {one.name: one for one in page.resources}
+        documents = await good(client, "list_documents", max_response_tokens=None)
+        assert {one["doc_id"] for one in documents["documents"]} <= set(seen)
+        result = await client.call_tool("search_documentation", {"query": QUESTION})
+        _, *links = result.content
+        citations = result.structured_content["citations"]
+        assert [link.name for link in links] == [f"[{n + 1}]" for n in range(len(links))]
+        assert len(links) > 0
+        for link, citation in zip(links, citations, strict=False):
+            (contents,) = (await client.read_resource(link.uri)).contents
+            assert citation["passage"] in contents.text
+        for one in list(seen.values())[:3]:
+            (contents,) = (await client.read_resource(one.uri)).contents
+            assert contents.text
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [one.name for one in templates] == ["passage", "document"]
+        for unknown in ("docstokg://default/passages/none", "docstokg://other/documents/a", "x:y"):
+            with pytest.raises(MCPError):
+                await client.read_resource(unknown)
+
+
+async def test_numbers_in_strings_and_nulls_of_defaults_are_read(url) -> None:
+    async with Client(url) as client:
+        asked = {"query": QUESTION, "top_k": "2", "namespace": None, "max_response_tokens": "900"}
+        budget = {"max_chunks": "2", "timeout_s": "5.5", "max_tokens_context": None}
+        body = await good(client, "search_documentation", **asked, budget=budget)
+        assert len(body["citations"]) == 2
+        problem = await bad(client, "search_documentation", query=None, top_k="two")
+    assert sorted(error["path"] for error in problem["errors"]) == ["$.query", "$.top_k"]
+
+
+LATER = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+RIGHT = {"mcp-method": "tools/list", "mcp-protocol-version": "2026-07-28"}
+CALL = {"mcp-method": "tools/call", "mcp-protocol-version": "2026-07-28"}
+TOOL = {"name": "list_namespaces", "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "headers", "code"),
+    [
+        ("tools/list", LATER, RIGHT, None),
+        ("tools/list", LATER, {}, -32020),
+        ("tools/list", LATER, RIGHT | {"mcp-method": "tools/call"}, -32020),
+        ("tools/list", LATER, RIGHT | {"mcp-protocol-version": "2025-11-25"}, -32020),
+        ("tools/call", LATER | TOOL, CALL, -32020),
+        ("tools/call", LATER | TOOL, CALL | {"mcp-name": "search"}, -32020),
+        ("tools/call", LATER | TOOL, CALL | {"mcp-name": "list_namespaces"}, None),
+        ("tools/call", LATER | TOOL, CALL | {"mcp-name": "=?base64?bGlzdF9uYW1lc3BhY2Vz?="}, None),
+        ("tools/list", {}, {}, None),
+        ("tools/list", {}, {"mcp-protocol-version": "2025-11-25"}, None),
+        ("tools/list", {}, {"mcp-protocol-version": "1999-01-01"}, -32020),
+        ("tools/list", {}, {"mcp-method": "tools/call"}, -32020),
+    ],
+)
+async def test_headers_that_contradict_the_body_are_refused(
+    url, method, params, headers, code
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    async with httpx2.AsyncClient() as http:
+        response = await http.post(url, json=message, headers=headers)
+    body = response.json()
+    if code is None:
+        assert response.status_code == 200 and "result" in body
+    else:
+        assert (response.status_code, body["error"]["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -182,11 +275,15 @@ async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -
     async with Client(url) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         listed = await good(client, "list_documents")
+        spaces = await good(client, "list_namespaces")
         found = await good(client, "search_documentation", query=QUESTION)
         first = found["citations"][0]
         read = await good(client, "read_passage", uuid=first["uuid"])
         gone = await bad(client, "read_passage", uuid="no-such-passage")
     Draft202012Validator(schemas["list_documents"]).validate(listed)
+    Draft202012Validator(schemas["list_namespaces"]).validate(spaces)
+    (space,) = spaces["namespaces"]
+    assert (space["namespace"], space["unfinished"], space["jobs"]) == ("default", False, 0)
     Draft202012Validator(schemas["read_passage"]).validate(read)
     assert "d-seizure" in {document["doc_id"] for document in listed["documents"]}
     assert first["passage"] in read["text"]
@@ -290,7 +387,8 @@ async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
             yield streamable_http_client(url, http_client=http)
 
     async with with_key("guest-key") as transport, Client(transport) as client:
-        problem = await bad(client, "search_documentation", query=QUESTION)
+        named = {"query": QUESTION, "namespace": "default"}
+        problem = await bad(client, "search_documentation", **named)
         assert (problem["status"], problem["code"]) == (403, "namespace_not_granted")
         await good(client, "search_documentation", query=QUESTION, namespace="open")
     with pytest.raises(Exception) as refused:
@@ -327,7 +425,8 @@ async def test_what_is_no_message_of_the_protocol(url) -> None:
         }
         later = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}}
         later["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {}
-        refused = await post(json.dumps({**ping, "params": later}).encode(), 400)
+        said = {"mcp-method": "ping", "mcp-protocol-version": "2099-01-01"}
+        refused = await post(json.dumps({**ping, "params": later}).encode(), 400, **said)
         assert refused["error"]["code"] == -32022
         assert "2026-07-28" in refused["error"]["data"]["supported"]
         note = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -145,8 +145,8 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
         ("ask xyz --graph bolt://127.0.0.1:9", {}, "docstokg[neo4j]"),
         ("load paper.pdf", {}, "docstokg[documents]"),
         (
-            f"ask '{QUESTION}' --synthesize gpt-4o",
-            {"DOCSTOKG_OPENAI_API_KEY": "k"},
+            f"ask '{QUESTION}' --synthesize claude-haiku-5-5",
+            {"DOCSTOKG_ANTHROPIC_API_KEY": "k", "DOCSTOKG_MODELS": "claude-haiku-5-5"},
             "docstokg[llm]",
         ),
     ],

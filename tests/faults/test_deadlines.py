@@ -5,15 +5,19 @@ another program's work made late is asked again; one that is late three times is
 """
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from tests.faults.test_foreign_replies import EVENTS, foreign
 from tests.model_server import ModelServer, serving
 
 TIMEOUT_S, SLACK_S = 2.0, 0.3
@@ -105,3 +109,59 @@ def test_a_remote_encoder(
     reason = {"embedder": "embedding_unavailable", "reranker": "reranker_unavailable"}[part]
     assert reason in response.json()["diagnostics"]["degraded_reasons"]
     assert response.json()["citations"]
+
+
+@pytest.mark.parametrize("model", ["gateway/m", "anthropic/m"])
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_model_that_sends_50_mb_of_events_delays_health_by_at_most_a_second(
+    small_store: Path, client_for: Callable[..., TestClient], model: str, is_streamed: bool
+) -> None:
+    with foreign() as server:
+        server.kind = EVENTS
+        server.parts = lambda: iter([b"data: " + b"A" * (1 << 20)] * 50)
+        client = client_for(
+            small_store,
+            llm_base_url=server.url,
+            anthropic_api_key="k",
+            provider_urls=(f"anthropic={server.url}",),
+            models=(model,),
+        )
+        path = "/v1/answer/stream" if is_streamed else "/v1/answer"
+        body = {**WRITTEN, "synthesis": {"enabled": True, "model": model}}
+        asked = partial(client.post, path, json=body)
+        assert asked().status_code == 200  # the model's client is loaded
+        worst = min(longest_health(client, asked) for _ in range(3))
+    assert worst <= 1.0
+
+
+def longest_health(client: TestClient, asked: Callable[[], Any]) -> float:
+    """Ask for the health while a request runs; give the longest time."""
+    running, longest = threading.Thread(target=asked), 0.0
+    running.start()
+    while running.is_alive():
+        began = time.monotonic()
+        assert client.get("/v1/health").status_code == 200
+        longest = max(longest, time.monotonic() - began)
+        time.sleep(0.02)
+    running.join()
+    return longest
+
+
+def test_what_waits_in_vain_is_refused_in_time(
+    copied_store: Path, client_for: Callable[..., TestClient]
+) -> None:
+    """All slots are taken by work on a locked index, and the queue is full."""
+    worst = float("inf")
+    with locked(copied_store), ThreadPoolExecutor(12) as callers:
+        client = client_for(copied_store)
+
+        def timed() -> tuple[float, int]:
+            began = time.monotonic()
+            status = client.post("/v1/search", json=ASK).status_code
+            return time.monotonic() - began, status
+
+        for _ in range(3):
+            answers = [one.result() for one in [callers.submit(timed) for _ in range(12)]]
+            assert {status for _, status in answers} <= {503, 504}
+            worst = min(worst, max(took for took, _ in answers))
+    assert worst <= TIMEOUT_S + SLACK_S

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.litellm import LiteLlm
-from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.identity import chunk_uuid, entity_id
@@ -40,11 +38,6 @@ CHUNKS = [
     {"id": "c2", "doc_id": "d2", "text": "Fabrikam has its seat in Lund."},
     {"id": "c3", "doc_id": "d3", "text": "Project Osprey belongs to Fabrikam.", "acl": ["staff"]},
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def warmed() -> None:
-    LiteLlm(ModelAccess()).warm()
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.litellm import LiteLlm
-from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
@@ -21,7 +19,10 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from docstokg.observability import Telemetry
+from docstokg.ports import LanguageModel
+from docstokg.settings import Settings
 from docstokg.usecases.run import Run
+from docstokg.wiring import Wiring
 from docstokg_functions.synthesize.synthesize import synthesize
 from tests.model_server import ModelServer, serving
 
@@ -34,19 +35,18 @@ BLOCKS = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def warmed() -> None:
-    LiteLlm(ModelAccess()).warm()
-
-
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     with serving() as state:
         yield state
 
 
+def language_models(**settings: Any) -> LanguageModel:
+    return Wiring(Settings(**settings)).language_model()
+
+
 def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) -> Any:
-    return LiteLlm(ModelAccess(base_url=url, api_key=key)).complete(
+    return language_models(llm_base_url=url, llm_api_key=key).complete(
         SAID, model="gpt-4o-mini", temperature=0.0, max_tokens=50, timeout_s=timeout_s
     )
 
@@ -88,7 +88,7 @@ def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: A
         ),
         more.pop("blocks", BLOCKS),
         relevant=more.pop("relevant", True),
-        language_model=lambda: LiteLlm(ModelAccess(base_url=url, facts=more.pop("facts", {}))),
+        language_model=lambda: language_models(llm_base_url=url),
     )
 
 

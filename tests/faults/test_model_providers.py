@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.aws.credentials import RoleKeys
+from docstokg.adapters.http.chat import HttpChat
+from docstokg.adapters.language_models import LanguageModels
 from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_table
 from docstokg.domain.answer import notices
@@ -72,7 +74,6 @@ def complete(model: str, wiring: Wiring) -> Any:
     ("model", "provider", "name"),
     [
         ("gpt-4o-mini", "openai", "gpt-4o-mini"),
-        ("gpt-6-luna", "openai", "gpt-6-luna"),
         ("openai/ft:gpt-4.1-mini:acme", "openai", "ft:gpt-4.1-mini:acme"),
         ("claude-3-haiku", "anthropic", "claude-3-haiku-20240307"),
         ("claude-haiku-5-5", "anthropic", "claude-haiku-5-5"),
@@ -95,6 +96,15 @@ def test_each_model_is_asked_of_its_own_provider(
     assert answer.model == model
     assert server.problems == []
     assert [(who, asked) for who, asked, _ in server.asked] == [(provider, name)]
+
+
+def test_a_refused_temperature_is_left_out_of_later_calls(server: Providers) -> None:
+    wiring = Wiring(Settings(**configured(server)))
+    assert [complete("gpt-6-luna", wiring).text for _ in range(2)] == ["It is so [1]."] * 2
+    assert server.problems == ["openai: unsupported parameter"]
+    assert [set(body) for _, _, body in server.asked] == [
+        {"model", "messages", "max_completion_tokens"}
+    ] * 2
 
 
 def test_a_lone_address_takes_every_name_without_a_prefix(server: Providers) -> None:
@@ -122,9 +132,9 @@ def test_renewed_credentials_are_used_at_the_next_call(
     """A role's keys last hours: the ones of the first call must not be kept."""
     keys = RoleKeys()
     given = dict(keys())
-    model = LiteLlm(
-        ModelAccess(provider_urls={"bedrock": server.at("bedrock")}), lambda: dict(given)
-    )
+    access = ModelAccess(provider_urls={"bedrock": server.at("bedrock")})
+    lite = LiteLlm(lambda: dict(given))
+    model = LanguageModels(access, HttpChat().ask, lite.ask, lite.warm)
     given["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(
@@ -169,7 +179,7 @@ def test_without_role_or_region_bedrock_says_so(
     ("status", "kind", "told"),
     [
         (401, Refused, "the key"),
-        (403, Misconfigured, "the rights"),
+        (403, Refused, "the rights"),
         (404, Misconfigured, "no such model"),
         (429, QuotaExceeded, "too many calls"),
         (500, Unavailable, "failed"),
@@ -188,9 +198,10 @@ def test_each_refusal_is_named(
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name != EXTRACTIVE])
 def test_every_listed_model_has_context_and_price(model: str) -> None:
-    facts = LiteLlm(ModelAccess())._facts(ModelAccess().route(model), model)
-    assert facts.context_tokens is not None and facts.context_tokens >= 100_000
-    assert 0 < facts.dollars_in < facts.dollars_out
+    models = Wiring(Settings()).language_model()
+    context, price = models.context_tokens(model), models.price(model)
+    assert context is not None and context >= 100_000
+    assert price is not None and 0 < price[0] < price[1]
 
 
 def test_unknown_models_are_what_the_operator_says(server: Providers) -> None:

@@ -108,13 +108,13 @@ def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: Mode
     server.mode = "error_500"
     for _ in range(5):
         with pytest.raises(Unavailable):
-            endpoint.post({"model": "m", "input": ["a"]}, 1.0)
+            endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)
     with pytest.raises(CircuitOpen):
-        endpoint.post({"model": "m", "input": ["a"]}, 1.0)
+        endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)
     assert len(server.requests) == 5
     server.mode, now = "ok", 31.0
-    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0)["data"]
-    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)["data"]
 
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])

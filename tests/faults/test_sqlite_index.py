@@ -248,7 +248,7 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
         for channel in ("bm25", "splade", "dense")
         for hit in found[channel].hits
     )
-    assert index.info(PATIENT_S).unfinished_load
+    assert index.info(PATIENT_S).unfinished == {"": "run-2"}
     writer.close_load()
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     writer.close()
@@ -334,7 +334,7 @@ def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str)
     assert opened.wait(30.0)
     theirs.communicate()
     ours.close_load()
-    assert SqliteIndex(path).info(5.0).unfinished_load is False
+    assert SqliteIndex(path).info(5.0).unfinished == {}
     waiting.join()
     ours.close()
 

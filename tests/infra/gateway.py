@@ -22,11 +22,13 @@ class Input:
         body: str,
         querystring: dict[str, str] | None = None,
         path: dict[str, str] | None = None,
+        header: dict[str, str] | None = None,
     ) -> None:
         self.body, self._querystring, self._path = body, querystring or {}, path or {}
+        self._header = header or {}
 
     def params(self) -> dict[str, dict[str, str]]:
-        return {"querystring": self._querystring, "path": self._path, "header": {}}
+        return {"querystring": self._querystring, "path": self._path, "header": self._header}
 
     def path(self, expression: str) -> Any:
         value = json.loads(self.body)
@@ -75,7 +77,7 @@ def render_request(
 ) -> Any:
     """The integration request, parsed: it must be JSON or the service would refuse it.
 
-    `parameters`: those of the query string, then those of the path.
+    `parameters`: those of the query string, of the path, and of the headers.
     """
     return json.loads(_merge(template, body, context, *parameters))
 

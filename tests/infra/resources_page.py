@@ -1,7 +1,4 @@
-"""docs/resources.md: `python -m tests.infra.resources_page FOLDER > docs/resources.md`.
-
-FOLDER is what `python -m infra.app dev staging prod --sources --out FOLDER` wrote.
-"""
+"""Writes docs/resources.md, see `make resources-page`."""
 
 import sys
 from collections import Counter
@@ -12,7 +9,7 @@ from tests.infra.conftest import ENVIRONMENTS, Template
 
 HEAD = """# What the stacks hold
 
-Made from the templates by `python -m tests.infra.resources_page`; a test holds it to them. Of two
+Made from the templates by `make resources-page`; a test holds it to them. Of two
 numbers the first is of the data stack, the second of the other one.
 
 """

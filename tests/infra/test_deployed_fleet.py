@@ -109,6 +109,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
         ("search_documentation", {"query": "seizures"}),
         ("check_grounding", {"text": "Seizures occur."}),
         ("list_documents", {}),
+        ("list_namespaces", {}),
         ("read_passage", {"uuid": first.json["citations"][0]["uuid"]}),
     ):
         params = {"name": tool, "arguments": arguments}

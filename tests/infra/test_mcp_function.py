@@ -115,7 +115,8 @@ def call(handler: Handler, method: str, params: dict[str, Any]) -> dict[str, Any
 
 def test_only_deployed_routes_are_tools(deployed) -> None:
     names = [tool["name"] for tool in call(deployed, "tools/list", {})["tools"]]
-    assert names == ["search_documentation", "answer_with_citations", "check_grounding"]
+    searching = ["search_documentation", "answer_with_citations"]
+    assert names == [*searching, "check_grounding", "search"]
 
 
 def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on(
@@ -133,7 +134,7 @@ def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_o
         agent.answer = {"FEATURE_TRAVERSAL_TOOL": switch}
         offered.append([tool["name"] for tool in call(handler, "tools/list", {})["tools"]])
     searching = ["search_documentation", "answer_with_citations"]
-    assert offered == [[*searching, "traverse_relationships"], searching]
+    assert offered == [[*searching, "traverse_relationships", "search"], [*searching, "search"]]
 
 
 def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed, sibling
-from tests.infra.iam import Call, Policies, UnknownCondition
+from tests.infra.iam import Call, Policies
 from tests.infra.service_calls import rights
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
@@ -160,21 +160,6 @@ def test_versions_can_be_deleted_and_functions_cannot(template: Template) -> Non
         arn = deployed.arn(name)
         assert policies.allows(Call(role, "lambda:DeleteFunction", f"{arn}:7"))
         assert not policies.allows(Call(role, "lambda:DeleteFunction", arn))
-
-
-def test_a_condition_without_a_rule_is_not_guessed(template: Template) -> None:
-    policies = Policies(Deployed(template))
-    role = next(iter(policies.of_roles))
-    policies.of_roles[role] = [
-        {
-            "Effect": "Allow",
-            "Action": "sqs:SendMessage",
-            "Resource": "*",
-            "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
-        }
-    ]
-    with pytest.raises(UnknownCondition, match="aws:SourceIp"):
-        policies.allows(Call(role, "sqs:SendMessage", "arn:aws:sqs:eu-central-1:1:q"))
 
 
 def test_an_explicit_denial_wins(template: Template) -> None:

@@ -90,7 +90,10 @@ def test_all_that_can_be_written_stays_few(capsys: pytest.CaptureFixture[str]) -
         for chosen in itertools.product(*values):
             sink.record(name, 1.0, dict(zip(labels, chosen, strict=True)))
     sink.flush()
-    assert len(published(capsys.readouterr().out)) == 49
+    told = (
+        "each costs 0.30 USD a month: change this number and docs/costs.md, `make resources-page`"
+    )
+    assert len(published(capsys.readouterr().out)) == 49, told
 
 
 @pytest.fixture

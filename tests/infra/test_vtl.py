@@ -127,6 +127,21 @@ def test_parameters_become_the_body_whatever_they_hold(given: dict[str, str]) ->
     assert envelope.route == "documents"
 
 
+@pytest.mark.parametrize("value", ["tools/call", "o'neil", '"quoted" \\ $util #set', ""])
+def test_the_headers_of_the_protocol_reach_mcp_and_no_others(value: str) -> None:
+    sent = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Name": value, "Authorization": "secret"}
+    for route, expected in (
+        ("mcp", {"MCP-Protocol-Version": "2026-07-28", "Mcp-Name": value}),
+        ("check", None),
+    ):
+        template = templates.request_function(route, templates.caller("jwt"))
+        rendered = render_request(template, "{}", context(READER), None, None, sent)
+        assert Envelope.model_validate(rendered).headers == expected
+    template = templates.request_function("mcp", templates.caller("jwt"))
+    rendered = render_request(template, "{}", context(READER))
+    assert Envelope.model_validate(rendered).headers == {}
+
+
 IDS = ["a.md", "a/b c.md", "ü/日本.md", "50%.md", "a+b.md", 'it\'s "x" $q #set', "x?y&z"]
 
 

@@ -57,7 +57,7 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
         ask(url, "DELETE", f"/{made}")
         if lost == "facts":
             info = index.info(30)
-            assert (info.chunks, info.facts, info.unfinished_load) == (0, 0, True)
+            assert (info.chunks, info.facts, info.unfinished) == (0, 0, {"": "run-1"})
     finally:
         index.close()
         writer.close()

@@ -18,7 +18,7 @@ from docstokg_local.evaluation.answers import (
     summary,
     words,
 )
-from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
+from docstokg_local.evaluation.calibration import roc_area
 
 
 def test_content_words_leave_out_markers_and_small_words() -> None:
@@ -81,10 +81,7 @@ def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(tmp_
         read_answers(tmp_path / "absent", None)
 
 
-def test_calibration_by_hand() -> None:
+def test_roc_area_by_hand() -> None:
     values, right = [0.2, 0.4, 0.4, 0.9], [False, True, False, True]
     assert roc_area(values, right) == (1 + 0.5 + 2) / 4 + 0.0
     assert roc_area([0.5], [True]) is None
-    assert reliability(values, right) == [(0.2, 0, 1), (0.4, 0, 1), (0.4, 1, 1), (0.9, 1, 1)]
-    assert calibration_error(values, right) == pytest.approx((0.2 + 0.4 + 0.6 + 0.1) / 4)
-    assert calibration_error([], []) == 0

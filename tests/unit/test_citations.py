@@ -1,7 +1,5 @@
 """Markers: every form read, every orphan found, nothing renumbered, for any text whatever."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +7,6 @@ from hypothesis import strategies as st
 from docstokg.domain.answer.citations import (
     check_markers,
     find_markers,
-    ranks_within,
-    strip_markers,
 )
 
 PIECES = st.sampled_from(
@@ -137,19 +133,3 @@ def test_markers_are_ordered_and_apart(text: str) -> None:
     for marker in find_markers(text):
         assert at <= marker.start < marker.end <= len(text)
         at = marker.end
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=5))
-def test_valid_markers_are_never_renumbered(ranks: list[int]) -> None:
-    text = "".join(f"Claim {index} holds [{rank}]. " for index, rank in enumerate(ranks))
-    checked = check_markers(text, {1, 2, 3, 4, 5})
-    assert checked.text == text
-    assert [int(found) for found in re.findall(r"\[(\d)\]", checked.text)] == ranks
-
-
-def test_ranks_of_a_stretch_of_text() -> None:
-    text = "A [2][1]. B [3]. C [2, 3]."
-    markers = find_markers(text)
-    assert ranks_within(markers, 0, 9) == (2, 1)
-    assert ranks_within(markers, 9, len(text)) == (3, 2)
-    assert strip_markers(text) == "A. B. C."

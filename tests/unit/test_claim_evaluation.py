@@ -12,7 +12,6 @@ from docstokg.errors import LoadError, Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.cli.commands import app
 from docstokg_local.evaluation.claims import (
-    balanced_accuracy,
     measure,
     read_claims,
     verifier_named,
@@ -38,11 +37,6 @@ def test_claims_are_read_with_any_of_the_three_labels(tmp_path: Path) -> None:
         read_claims(tmp_path)
     with pytest.raises(LoadError, match="no claims"):
         read_claims(tmp_path / "absent")
-
-
-def test_balanced_accuracy_by_hand() -> None:
-    assert balanced_accuracy([True, True, False], [True, False, False]) == (1 + 0.5) / 2
-    assert balanced_accuracy([True], [True]) is None
 
 
 def test_the_bootstrap_error_is_that_of_theory() -> None:

@@ -11,14 +11,6 @@ SHARE = st.floats(0, 1)
 
 
 @pytest.mark.parametrize(
-    ("documents", "sources"), [(set(), 0.0), ({"a"}, 0.3), ({"a", "b"}, 0.6), (set("abcd"), 1.0)]
-)
-def test_the_parts_by_hand(documents: set[str], sources: float) -> None:
-    parts = confidence_parts([0.2, 0.4], documents, -0.3)
-    assert parts == ConfidenceParts(retrieval=0.3, sources=sources, similarity=0.0)
-
-
-@pytest.mark.parametrize(
     ("value", "documents", "word"),
     [
         (0.8, 2, "high"), (0.8, 1, "medium"), (0.7999, 3, "medium"), (0.5, 1, "medium"),
@@ -32,13 +24,6 @@ def test_levels(value: float, documents: int, word: str) -> None:
 def test_the_formula_by_hand() -> None:
     parts = ConfidenceParts(retrieval=0.5, sources=0.6, similarity=0.8)
     assert confidence(parts, None) == pytest.approx(0.4 * 0.5 + 0.3 * 0.6 + 0.3 * 0.8)
-
-
-@given(SHARE, SHARE, SHARE)
-def test_a_likelier_quotation_is_trusted_more(low: float, high: float, retrieval: float) -> None:
-    parts = ConfidenceParts(retrieval=retrieval, sources=0.3, similarity=0.5)
-    values = [confidence(parts, one) for one in sorted((low, high))]
-    assert 0 <= values[0] <= values[1] <= 1
 
 
 @given(st.lists(SHARE, min_size=1, max_size=4), SHARE)

@@ -20,13 +20,6 @@ def reply(*rows: Any) -> str:
     return json.dumps({"triples": list(rows)})
 
 
-def test_a_triple_is_kept_with_the_sentence_that_states_it():
-    found = read(reply(row("Marie Curie", "Born_In", "Warsaw")), TEXT).triples[0]
-    assert (found.subject, found.relation, found.object) == ("Marie Curie", "born in", "Warsaw")
-    assert TEXT[found.start : found.end].strip() == "Marie Curie was born in Warsaw."
-    assert (found.subject_type, found.object_type) == ("Person", "Place")
-
-
 def test_names_of_two_sentences_give_the_stretch_between_them():
     found = read(reply(row("Marie Curie", "led", "Radium Institute")), TEXT).triples[0]
     assert TEXT[found.start : found.end].startswith("Marie Curie was born")

@@ -1,10 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from docstokg.domain.text.follow_up import (
-    LONGEST_ADDED,
-    LONGEST_FOLLOW_UP,
     MOST_ADDED,
     whole_question,
 )
@@ -13,8 +9,6 @@ ASKED = [
     ("user", "What is Angelman syndrome?"),
     ("assistant", "A disorder that Harry Angelman described [1]."),
 ]
-TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text()), max_size=20)
-FOLLOW_UPS = st.sampled_from(["why?", "and for women?", "How long is it?", "When did they meet?"])
 
 
 @pytest.mark.parametrize(
@@ -67,23 +61,3 @@ def test_names_stay_when_there_are_more_words_than_fit() -> None:
     assert made.startswith("why? (word0 ")
     assert made.endswith(" Angelman)")
     assert len(made.split()) == 1 + MOST_ADDED
-
-
-@given(question=st.text() | FOLLOW_UPS, history=TURNS)
-def test_any_text_is_kept_whole_and_little_is_added(
-    question: str, history: list[tuple[str, str]]
-) -> None:
-    made = whole_question(question, history)
-    assert made == whole_question(question, history)
-    assert made.startswith(question)
-    added = made[len(question) :]
-    assert len(added) <= MOST_ADDED * (LONGEST_ADDED + 1) + 2
-    assert not added or len(question) <= LONGEST_FOLLOW_UP
-    assert len(added.split()) <= MOST_ADDED
-
-
-@given(history=TURNS, question=FOLLOW_UPS)
-def test_nothing_is_added_that_was_not_said(history: list[tuple[str, str]], question: str) -> None:
-    made = whole_question(question, history)
-    said = " ".join(text for _, text in history)
-    assert all(word.strip("()") in said for word in made[len(question) :].split())

@@ -44,14 +44,6 @@ def verified(script: Mapping[str, str]) -> dict[str, Grounding]:
     return found
 
 
-def test_the_set_is_half_true_and_its_passages_are_short() -> None:
-    assert [claim["true"] for _, claim in CLAIMS].count(True) == 20
-    assert [claim["true"] for _, claim in CLAIMS].count(False) == 20
-    assert all(400 <= len(one["passage"]) <= 700 for one in TEXTS)
-    kinds = {claim["kind"] for _, claim in CLAIMS if not claim["true"]}
-    assert len(kinds) >= 15
-
-
 @pytest.mark.parametrize("case", CLAIMS, ids=lambda case: case[1]["text"][:40])
 def test_without_a_verifier_no_free_claim_is_grounded(case: tuple[int, dict[str, Any]]) -> None:
     rank, claim = case
@@ -59,14 +51,6 @@ def test_without_a_verifier_no_free_claim_is_grounded(case: tuple[int, dict[str,
     assert report is not None
     assert report.grounded is None
     assert [one.verdict for one in report.sentences] == ["unverified"]
-
-
-def test_all_forty_in_one_answer_are_not_grounded() -> None:
-    text = " ".join(cited(claim["text"], rank) for rank, claim in CLAIMS)
-    report = check_answer(text, BLOCKS).grounding
-    assert report is not None
-    assert report.grounded is None
-    assert {one.verdict for one in report.sentences} == {"unverified"}
 
 
 @pytest.mark.parametrize("is_right", [True, False])
@@ -79,9 +63,3 @@ def test_with_a_verifier_the_verdicts_are_its_own(is_right: bool) -> None:
         assert sentence.decided_by == report.checked_by[1].name
         assert report.grounded is is_supported
         assert ("contradicted" in sentence.reasons) is not is_supported
-
-
-def test_a_neutral_label_is_not_stated() -> None:
-    for report in verified({claim["text"]: "NEUTRAL" for _, claim in CLAIMS}).values():
-        assert report.grounded is False
-        assert "not_stated" in report.sentences[0].reasons

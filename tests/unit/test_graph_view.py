@@ -5,9 +5,12 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docstokg.contracts.records import Scope
 from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.domain.budget import nested_json_bytes
 from docstokg_functions.traverse.traverse import view_within
+from docstokg_functions.traverse.view_cursor import VIEW_FRONTIER, read_cursor, write_cursor
+from docstokg_functions.traverse.walk import WalkRequest
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 
@@ -33,3 +36,21 @@ def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> 
     assert lowest is None or all(node.score < lowest for node in nodes if node.id not in ids)
     if limit == 4000 and len(names) <= 3:
         assert (list(shown), list(kept)) == (nodes, edges)
+
+
+def test_a_relation_that_is_longer_in_lower_case_is_kept_in_the_cursor() -> None:
+    """A fuzzed request: 128 ligatures are a legal name, and 384 letters when they are folded."""
+    relation = ("\ufb03" * 128).casefold()
+    request = WalkRequest(
+        query="What is it?",
+        seeds=("HP:1",),
+        direction="both",
+        max_depth=5,
+        soft_depth=3,
+        max_nodes=200,
+        frontier=VIEW_FRONTIER,
+        relations=(relation,),
+    )
+    cursor = read_cursor(write_cursor(request, Scope(namespace="default")))
+    assert cursor is not None
+    assert cursor.walk() == request

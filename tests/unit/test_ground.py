@@ -195,7 +195,7 @@ def test_sentences_are_compared_for_the_built_in_model_only(
 
 
 @pytest.mark.parametrize(
-    ("model", "ranks"), [("extractive", [1, 2, 3, 4, 5, 6]), ("other", [1, 2])]
+    ("model", "ranks"), [("extractive", [1, 2, 3, 4, 5, 6]), ("other", [1, 2, 3, 4, 5])]
 )
 def test_the_built_in_model_reads_more_passages_than_another_is_given(
     model: str, ranks: list[int]
@@ -210,7 +210,7 @@ def test_the_built_in_model_reads_more_passages_than_another_is_given(
         spans = ((0, len(text)),)
         records.append(record(f"l{n}", text, sentences=spans, sentence_vectors=said, **lamps))
     writing = SynthesisPlan(model=model, fallback=None, temperature=0.0, max_tokens=100)
-    run = step(query="How are the lamps lit?", synthesis=writing, max_blocks=2)
+    run = step(query="How are the lamps lit?", synthesis=writing)
     vector = base64.b64encode(vectors[1]).decode()
     pool = found(*(one.uuid for one in records)).model_copy(update={"query_vector": vector})
     given = ground(run, pool, None, index=filled(records), reranker=None)
@@ -218,9 +218,12 @@ def test_the_built_in_model_reads_more_passages_than_another_is_given(
 
 
 @pytest.mark.parametrize("max_blocks", [1, 3, 5])
-def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(max_blocks: int) -> None:
+def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(
+    max_blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All chunks are of one document: what stands beside a passage enters by its own rank only."""
-    run = step(max_blocks=max_blocks)
+    monkeypatch.setattr("docstokg_functions.ground.ground.MOST_BLOCKS", max_blocks)
+    run = step()
     names = [f"c{n}" for n in (0, 2, 4, 6, 1)]
     given = ground(run, found(*names), None, index=glossary("The end."), reranker=None)
     by_rank = {citation.rank: citation.uuid for citation in given.citations}

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -418,6 +419,32 @@ def _ends(raw: bytes) -> tuple[Outline, ...]:
 def test_a_conversion_can_do_nothing_but_answer(monkeypatch, convert, raw: bytes, reason: str):
     monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: convert(raw))
     assert reason in json.loads(forked(raw))["refused"]
+
+
+CONVERTS = """
+import resource, sys
+from docstokg.adapters.conversion.parent import ChildConverter
+from docstokg.errors import LoadError
+resource.setrlimit(resource.RLIMIT_AS, (400_000_000, 400_000_000))
+converter = ChildConverter(10)
+print(converter.convert(".json", b'{"text": "a b c"}')[0].text)
+try:
+    converter.convert(".json", b'{"text": "%s"}' % (b"a b" * 30_000_000))
+except LoadError as refused:
+    print(refused)
+converter.close()
+"""
+
+
+def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERTS], capture_output=True, text=True, check=True
+    )
+    text, reason = done.stdout.splitlines()
+    assert text == "a b c"
+    found = re.search(r"needed more than (\d+) MB", reason)
+    assert found is not None, reason
+    assert int(found[1]) < 400
 
 
 def forked(raw: bytes) -> bytes:

@@ -8,53 +8,30 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
-from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import delete_document, load
+from docstokg.loading.pipeline import delete_document
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import KEY, document_rows, every_document
+from docstokg.loading.read.source_registry import KEY, every_document
 from docstokg.loading.read.sources import SourceFile, find_files
-from docstokg.loading.transfer.contents import graph_rows, index_rows
+from docstokg.loading.transfer.contents import index_rows
 from docstokg.loading.write.removal import delete_namespace
-from docstokg.settings import Settings
-from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
 from docstokg_local.cli.folder_watch import changes
-from docstokg_local.loading.stores import stores_of
-
-NS = "default"
+from tests.embedded_store import NS, EmbeddedStore
 
 
-class Store:
-    def __init__(self, path: Path) -> None:
-        url = f"sqlite:///{path}"
-        settings = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
-        self.wiring = Wiring(settings)
-        self.stores = stores_of(self.wiring, embed=False)
-        self.rejects = RejectLog()
-
-    def load(self, *folders: Path, **options: Any) -> LoadReport:
-        self.rejects = RejectLog()
-        chosen = LoadOptions(embed=False, **options)
-        return load(folders, chosen, self.stores, self.rejects)
-
+class Store(EmbeddedStore):
     def records(self) -> dict[str, DocumentRecord]:
         return {r.doc_id: r for r in every_document(self.stores.register, NS)}
 
     def texts(self) -> set[str]:
         rows = index_rows(self.stores.index_writer, NS)
         return {json.loads(r.split(" ", 2)[2])["text"] for r in rows if r.startswith("chunk ")}
-
-    def rows(self) -> list[str]:
-        rows = list(index_rows(self.stores.index_writer, NS))
-        rows += graph_rows(self.stores.graph_writer, NS)
-        return rows + list(document_rows(self.stores.register, NS))
 
 
 @pytest.fixture
@@ -81,17 +58,6 @@ def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
     assert set(store.records()) == {"README.md", "b/README.md"}
     store.load(two, replace_docs=True)
     assert store.texts() == {"The B rocket is red."}
-
-
-def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
-    one = folder(tmp_path / "a", README="The A rocket is blue.")
-    two = folder(tmp_path / "b", README="The B rocket is red.")
-    store.load(one, two)
-    assert [r.reason for r in store.rejects.first] == [
-        "doc_id 'README.md' is also used by another file of this load with different text;"
-        " load one of them with --prefix NAME/"
-    ]
-    assert store.texts() == {"The A rocket is blue."}
 
 
 def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
@@ -298,7 +264,7 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
 def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
     store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
-    assert list_loaded(register, None, True, True)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out
     (found,) = json.loads(out)["namespaces"]
     assert (found["count"], found["chunks"]) == (2, 2)
@@ -306,9 +272,9 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     key = register.text(*KEY)
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
-    assert list_loaded(register, None, True, False)
+    assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=False)
     out = capsys.readouterr().out
     assert "a.md  1 chunk " in out
     assert out.count("    note: front matter is not a mapping") == 1
     delete_namespace(store.stores, NS)
-    assert not list_loaded(register, None, False, False)
+    assert not list_loaded(store.wiring, None, documents=False, entities=False, as_json=False)

@@ -1,9 +1,9 @@
 """What a load leaves in both stores, whatever the order, however often it runs."""
 
-import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,16 @@ from docstokg.contracts.records import FoundName, Scope
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
-from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.loading.write.edges import stating_sentence
 from docstokg.loading.write.removal import delete_namespace
-from docstokg.ports import NameFinder
-from docstokg.settings import Settings
 from docstokg.usecases.check_consistency import relations_from
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.embedded_store import NS, EmbeddedStore
 
-NS = "default"
 SCOPE = Scope(namespace=NS)
 Rows = list[dict[str, Any]]
 
@@ -55,53 +52,30 @@ TRIPLES: Rows = [
 ]
 
 
-class Store:
-    """An embedded store of one test, and what it holds."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        url = f"sqlite:///{path}"
-        settings = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
-        self.wiring = Wiring(settings)
-        self.rejects = RejectLog()
-
-    def load(self, folder: Path, names: NameFinder | None = None, **options: Any) -> LoadReport:
-        self.rejects = RejectLog()
-        stores = replace(stores_of(self.wiring, embed=False), names=names)
-        return load([folder], LoadOptions(embed=False, **options), stores, self.rejects)
-
-    def rows(self, namespace: str = NS) -> list[str]:
-        graph = list(graph_rows(self.wiring.graph_writer(), namespace))
-        return list(index_rows(self.wiring.index_writer(), namespace)) + graph
-
-    def digest(self) -> str:
-        return hashlib.sha256("\n".join(self.rows()).encode()).hexdigest()
-
+class Store(EmbeddedStore):
     def mentions(self) -> set[tuple[str, str]]:
-        names = {chunk_uuid(NS, f"c{n}"): f"c{n}" for n in range(10)}
-        rows = [json.loads(row[8:]) for row in self.rows() if row.startswith("mention ")]
-        return {(names.get(row[0], row[0]), row[1]) for row in rows}
+        return {(chunk, entity) for chunk, entity, _ in self._mentions()}
 
     def abouts(self) -> set[tuple[str, str]]:
+        return {(chunk, entity) for chunk, entity, about in self._mentions() if about}
+
+    def _mentions(self) -> Iterator[tuple[str, str, bool]]:
         names = {chunk_uuid(NS, f"c{n}"): f"c{n}" for n in range(10)}
-        rows = [json.loads(row[8:]) for row in self.rows() if row.startswith("mention ")]
-        return {(names.get(row[0], row[0]), row[1]) for row in rows if row[4]}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store.sqlite")
+        for row in self.content():
+            if row.startswith("mention "):
+                uuid, entity, _, _, about = json.loads(row[8:])[:5]
+                yield names.get(uuid, uuid), entity, about
 
 
 @pytest.fixture
 def another(tmp_path: Path) -> Callable[[], Store]:
-    made: list[Store] = []
+    number = count()
+    return lambda: Store(tmp_path / f"store{next(number)}.sqlite")
 
-    def make() -> Store:
-        made.append(Store(tmp_path / f"other{len(made)}.sqlite"))
-        return made[-1]
 
-    return make
+@pytest.fixture
+def store(another: Callable[[], Store]) -> Store:
+    return another()
 
 
 def write(folder: Path, **files: Rows | str) -> Path:
@@ -183,7 +157,7 @@ def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at
     else:
         store.load(write(tmp_path / "texts", chunks=CHUNKS, entities=ENTITIES))
         store.load(write(tmp_path / "later", relations=rows))
-    facts = [json.loads(row.split(" ", 2)[2]) for row in store.rows() if row.startswith("fact ")]
+    facts = [json.loads(row.split(" ", 2)[2]) for row in store.content() if row.startswith("fact ")]
     texts = {fact["text"]: (fact["doc_id"], fact["acl"]) for fact in facts}
     assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", [])
     assert texts["Seizure is a HP:0000118"] == (None, [])
@@ -193,29 +167,12 @@ def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at
 def test_loading_twice_changes_nothing(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
     first = store.load(folder)
-    before = store.digest()
+    before = store.content()
     second = store.load(folder)
     assert (second.written, second.unchanged) == (0, 4)
-    assert store.digest() == before
+    assert store.content() == before
     chunks = store.wiring.search_index().get([chunk_uuid(NS, "c1")], SCOPE, 5).chunks
     assert chunks[chunk_uuid(NS, "c1")].run_id == first.run_id != second.run_id
-
-
-def test_the_order_of_files_and_lines_does_not_matter(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
-    store.load(everything(tmp_path / "in"))
-    other = another()
-    other.load(
-        write(
-            tmp_path / "mirror",
-            passages=CHUNKS[::-1],
-            entities_z=ENTITIES[::-1],
-            relations_0=RELATIONS[::-1],
-            triples_0=TRIPLES[::-1],
-        )
-    )
-    assert other.digest() == store.digest()
 
 
 @pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
@@ -244,7 +201,7 @@ def test_a_changed_text_replaces_its_chunk_and_what_it_stated(store: Store, tmp_
     assert (report.written, report.unchanged) == (1, 3)
     kept = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
     assert kept == ()
-    assert not any("has phenotype" in row for row in store.rows() if row.startswith("fact"))
+    assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
 
 
@@ -256,7 +213,7 @@ def test_a_document_is_replaced_whole(store: Store, another: Callable[[], Store]
     assert report.removed == 2
     other = another()
     other.load(tmp_path / "in")
-    assert store.digest() == other.digest()
+    assert store.content() == other.content()
     store.load(write(tmp_path / "in", whale="---\ntitle: empty\n---\n"))
     assert store.wiring.search_index().info(5).chunks == 0
 
@@ -337,24 +294,14 @@ def test_a_chunk_is_about_its_title_its_heading_and_what_its_file_says(
 
 
 def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
-    empty = store.digest()
+    empty = store.content()
     store.load(everything(tmp_path / "in"))
-    stores = stores_of(store.wiring, embed=False)
-    assert delete_document(stores, NS, "d3") == 1
-    assert delete_document(stores, NS, "d3") == 0
+    assert delete_document(store.stores, NS, "d3") == 1
+    assert delete_document(store.stores, NS, "d3") == 0
     assert store.wiring.search_index().info(5).chunks == 3
     assert relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5) == ()
-    assert delete_namespace(stores, NS) == 3
-    assert store.digest() == empty
-
-
-def test_namespaces_do_not_touch_each_other(store: Store, tmp_path: Path):
-    folder = everything(tmp_path / "in")
-    store.load(folder)
-    before = store.digest()
-    store.load(folder, namespace="other")
-    delete_namespace(stores_of(store.wiring, embed=False), "other")
-    assert store.digest() == before
+    assert delete_namespace(store.stores, NS) == 3
+    assert store.content() == empty
 
 
 def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path):
@@ -369,7 +316,7 @@ def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path
 def test_another_vector_space_is_refused_before_anything_is_written(store: Store, tmp_path: Path):
     rows = [{"id": "c1", "doc_id": "d", "text": "x", "embedding": [1, 0, 0]}]
     store.load(write(tmp_path / "in", chunks=rows))
-    before = store.digest()
+    before = store.content()
 
     class TwoNumbers:
         model = "two"
@@ -385,7 +332,7 @@ def test_another_vector_space_is_refused_before_anything_is_written(store: Store
     folder = write(tmp_path / "more", chunks=[{"id": "c2", "doc_id": "d", "text": "y"}])
     with pytest.raises(Misconfigured):
         load([folder], LoadOptions(), stores_of(wiring), RejectLog())
-    assert store.digest() == before
+    assert store.content() == before
 
 
 def test_the_sentence_that_states_a_triple_is_found():
@@ -416,7 +363,7 @@ def test_names_in_plain_documents_become_entities_and_labels_of_many_do_not(
     for part, order in zip(parts, (sorted(MANUALS), sorted(MANUALS, reverse=True)), strict=True):
         for number, page in enumerate(order):
             part.load(write(tmp_path / f"{number}{page}", **{page: MANUALS[page]}))
-        assert part.rows() == store.rows()
+        assert part.content() == store.content()
 
 
 class Shouts:
@@ -435,9 +382,11 @@ def test_a_load_with_another_recogniser_names_and_links_earlier_chunks_anew(
     old, new = dict(list(MANUALS.items())[:4]), dict(list(MANUALS.items())[4:])
     store.load(write(tmp_path / "old", **old))
     assert entity_id("Marie Dupont") in {name for _, name in store.mentions()}
-    store.load(write(tmp_path / "new", **new), names=Shouts())
     clean = another()
-    clean.load(write(tmp_path / "all", **MANUALS), names=Shouts())
-    assert store.rows() == clean.rows()
+    for one in (store, clean):
+        one.stores = replace(one.stores, names=Shouts())
+    store.load(write(tmp_path / "new", **new))
+    clean.load(write(tmp_path / "all", **MANUALS))
+    assert store.content() == clean.content()
     assert entity_id("Marie Dupont") not in {name for _, name in store.mentions()}
     assert store.wiring.graph_writer().recogniser(NS) == "shouts==1"

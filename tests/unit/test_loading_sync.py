@@ -12,19 +12,11 @@ import pytest
 
 from docstokg.contracts.records import FoundName
 from docstokg.domain.text.names import capitalised_names
-from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.pipeline import delete_document, load
-from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import document_rows
-from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.ports import NameFinder
-from docstokg.settings import Settings
-from docstokg.wiring import Wiring
-from docstokg_local.loading.stores import stores_of
+from docstokg.loading.context import LoadReport
+from docstokg.loading.pipeline import delete_document
 from tests.changing_folder import ChangingFolder
+from tests.embedded_store import NS, EmbeddedStore
 from tests.run_stages import WRITES, Fuse, Fused, Killed
-
-NS = "default"
 
 
 class Kinds:
@@ -44,33 +36,18 @@ class Kinds:
             yield FoundName(name, "Person" if f"{name} says" in text else "Place")
 
 
-class Store:
-    """An embedded store, and what it holds."""
-
-    def __init__(self, path: Path, names: NameFinder | None) -> None:
-        url = f"sqlite:///{path}"
-        more = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
-        wiring = Wiring(Settings.model_validate(more))
-        self.stores = replace(stores_of(wiring, embed=False), names=names)
-
+class Store(EmbeddedStore):
     def load(self, *folders: Path, writes: int | None = None, **options: Any) -> LoadReport:
         """Load; `writes`: it ends after so many."""
-        stores = self.stores
-        fuse = Fuse()
+        whole, fuse = self.stores, Fuse()
         fuse.left = writes
         kinds = ("index_writer", "graph_writer", "register")
-        fused: Any = {kind: Fused(getattr(stores, kind), fuse, WRITES[kind]) for kind in kinds}
-        stores = replace(stores, **fused)
-        options = {"agree": lambda gone: True, **options}
-        return load(folders, LoadOptions(NS, embed=False, **options), stores, RejectLog())
-
-    def rows(self) -> set[str]:
-        stores = self.stores
-        return {
-            *index_rows(stores.index_writer, NS),
-            *graph_rows(stores.graph_writer, NS),
-            *document_rows(stores.register, NS),
-        }
+        fused: Any = {kind: Fused(getattr(whole, kind), fuse, WRITES[kind]) for kind in kinds}
+        self.stores = replace(whole, **fused)
+        try:
+            return super().load(*folders, **{"agree": lambda gone: True, **options})
+        finally:
+            self.stores = whole
 
 
 Made = Callable[[str], Store]
@@ -91,7 +68,7 @@ def folders(tmp_path: Path, chance: random.Random) -> tuple[ChangingFolder, Chan
 
 
 def same(store: Store, fresh: Store, when: str) -> None:
-    mine, wanted = store.rows(), fresh.rows()
+    mine, wanted = set(store.rows()), set(fresh.rows())
     assert (sorted(mine - wanted), sorted(wanted - mine)) == ([], []), when
 
 
@@ -174,7 +151,7 @@ def test_a_rebuild_computes_the_graph_of_all_chunks_again(made: Made, tmp_path: 
         ]
     )
     graph.put_names(NS, dict.fromkeys(uuids[5:], '["0",[["Wrong","","",""]]]'))
-    assert store.rows() != fresh.rows()
+    assert {*store.rows()} != {*fresh.rows()}
     store.load(write(tmp_path / "new", new_md="# Kept\n"), rebuild=True)
     fresh.load(tmp_path / "new")
     same(store, fresh, "rebuilt")
@@ -228,7 +205,7 @@ def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_
     fresh.load(home, beside)
     assert names_of(store) == names_of(fresh) == {"Long lake", "Small mill", "Kept"}
     # How a statement's ends were written stands in no text: that they were titles is remembered.
-    differing = store.rows() ^ fresh.rows()
+    differing = {*store.rows()} ^ {*fresh.rows()}
     assert all(row.startswith("entity ") for row in differing) and len(differing) == 4
 
 

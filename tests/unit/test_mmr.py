@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.domain import mmr, near_duplicates
-from docstokg.domain.vectors import matrix, pack, quantise, unpack
+from docstokg.domain.vectors import matrix, pack, quantise
 
 
 def textbook(relevance, rows, count):
@@ -38,19 +38,6 @@ def test_incremental_equals_textbook(seed, size, count) -> None:
     ]
     rows = [None if v is None else matrix([v])[0] for v in vectors]
     assert mmr.select(relevance, vectors, count) == textbook(relevance, rows, count)
-
-
-def test_a_repeat_gives_way_to_something_new() -> None:
-    one, same, other = (quantise(pack(v)) for v in ([1, 0], [1, 0.01], [0, 1]))
-    assert mmr.select([1.0, 0.99, 0.8], [one, same, other], 2) == [0, 2]
-
-
-def test_quantised_cosine_is_close() -> None:
-    random = np.random.default_rng(1)
-    a, b = pack(random.normal(size=384)), pack(random.normal(size=384))
-    exact = float(unpack(a) @ unpack(b))
-    rows = matrix([quantise(a), quantise(b)])
-    assert abs(float(rows[0] @ rows[1]) - exact) < 0.01
 
 
 def test_repeats_are_dropped_first_one_stays() -> None:

@@ -251,6 +251,13 @@ def test_a_packed_manual_page_is_its_words(child, tmp_path):
     assert plain.text == "No page at all.\n"
 
 
+def test_characters_that_do_not_exist_are_unknown_ones(child, tmp_path):
+    digits = b"9" * 5_000
+    raw = rb"{\rtf1 Valve \u99999999?seven\u-99999?. It closes \u9731? at 12 bar.\u%s?}" % digits
+    document, _ = read(child, tmp_path / "a.rtf", raw)
+    assert document.text.strip().replace("\ufffd", "") == "Valve seven. It closes \u2603 at 12 bar."
+
+
 def test_rtf_is_its_paragraphs(child, tmp_path):
     raw = (
         rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\gen X;}Caf\'e9 \b d\'e9j\u224?\b0\par"

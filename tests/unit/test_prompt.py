@@ -115,11 +115,6 @@ def test_no_text_leaves_its_fence(text: str, name: str) -> None:
     assert system["content"].count("<<<PASSAGE") == system["content"].count(">>>") == 1
 
 
-@pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\u2066", "\U000e0041", "\x1b", "\ufeff"])
-def test_what_nobody_sees_is_not_passed_on(hidden: str) -> None:
-    assert hidden not in defused(f"plain {hidden}text")
-
-
 @pytest.mark.parametrize(
     "echo",
     [

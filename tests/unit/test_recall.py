@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from docstokg.contracts.envelope import Caller
+from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.state import CachePlan, Recalled
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
@@ -12,8 +14,9 @@ from docstokg_functions.retrieve.recall import recall
 from tests.contract.embedded import EmbeddedIndex
 from tests.plans import plan
 
+NOTHING = Recalled(namespace="default")
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
-PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h", ttl_s=10))
+PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h"))
 
 
 class Kept:
@@ -48,7 +51,7 @@ def stored(index, kept) -> None:
     place = ask(index, kept).cache
     assert place is not None
     body = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
-    kept.put(place.key, place.request_hash, body, place.ttl_s, 1)
+    kept.put(place.key, place.request_hash, body, 10, 1)
 
 
 def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
@@ -59,13 +62,15 @@ def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
     assert json.loads(reply.body)["diagnostics"]["cache_hit"] is True
     assert PLAN.cache is not None
     other = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"request_hash": "i"})})
-    refused = ask(index, kept, other).reply
+    refused = ask(index, kept, other).failure
     assert refused is not None
-    assert refused.statusCode == 409
+    assert (refused.status, refused.code) == (409, "cache_key_reused")
     # Nobody else finds it: another key, and the same key over another store.
     assert PLAN.cache is not None
     foreign = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"key": "l"})})
     assert ask(index, kept, foreign).reply is None
+    for more in ({"namespace": "other"}, {"others": ("other",)}):
+        assert ask(index, kept, PLAN.model_copy(update=more)).reply is None
     for place in range(4):
         stores = [*STORES[:place], "other", *STORES[place + 1 :]]
         assert ask(index, kept, stores=stores).reply is None
@@ -75,7 +80,7 @@ def test_a_load_or_a_removal_makes_it_forgotten(index) -> None:
     kept = Kept()
     stored(index, kept)
     index.open_load("again", None, None, None)
-    assert ask(index, kept) == Recalled()
+    assert ask(index, kept) == NOTHING
     index.close_load()
     after = ask(index, kept)
     assert after.reply is None
@@ -87,9 +92,72 @@ def test_a_dead_cache_or_index_costs_nothing(index) -> None:
         def get(self, key, timeout_s):
             raise Unavailable("no cache")
 
-        def generation(self, timeout_s):
+        def generation(self, namespaces, timeout_s):
             raise Unavailable("no index")
 
-    assert ask(index, Dead()) == Recalled()
-    assert ask(Dead(), Kept()) == Recalled()
-    assert ask(index, Kept(), PLAN.model_copy(update={"cache": None})) == Recalled()
+    assert ask(index, Dead()) == NOTHING
+    assert ask(Dead(), Kept()) == NOTHING
+    assert ask(index, Kept(), PLAN.model_copy(update={"cache": None})) == NOTHING
+
+
+class Filled:
+    """An index of these namespaces, or one that cannot be read."""
+
+    def __init__(self, *namespaces: str, broken: bool = False) -> None:
+        self.namespaces, self.broken, self.read = namespaces, broken, 0
+
+    def info(self, timeout_s: float) -> IndexInfo:
+        self.read += 1
+        if self.broken:
+            raise Unavailable("no index")
+        return IndexInfo(namespaces=self.namespaces)
+
+
+@pytest.mark.parametrize(
+    ("granted", "filled", "chosen"),
+    [
+        (["*"], ["alpha", "default"], "default"),
+        (["*"], ["alpha"], "alpha"),
+        (["*"], [], "default"),
+        (["*"], ["beta", "alpha"], ["alpha", "beta"]),
+        (["alpha", "default"], ["alpha", "beta", "default"], "default"),
+        (["alpha", "default"], ["alpha", "beta"], "alpha"),
+        (["alpha", "default"], ["beta"], "default"),
+        (["alpha", "gamma"], ["alpha", "beta", "default"], "alpha"),
+        (["alpha", "gamma"], ["default"], "alpha"),
+        (["alpha", "gamma"], ["alpha", "beta", "gamma"], ["alpha", "gamma"]),
+    ],
+)
+def test_the_namespace_of_a_request_that_names_none(granted, filled, chosen) -> None:
+    asked = PLAN.model_copy(update={"cache": None, "choices": tuple(granted)})
+    found = ask(Filled(*filled), Kept(), asked)
+    if isinstance(chosen, str):
+        assert found == Recalled(namespace=chosen)
+        return
+    assert found.failure is not None
+    assert (found.failure.status, found.failure.code) == (400, "namespace_required")
+    assert found.failure.detail.endswith(f": {', '.join(chosen)}.")
+
+
+def test_a_list_of_namespaces_has_an_end() -> None:
+    asked = PLAN.model_copy(update={"cache": None, "choices": ("*",)})
+    failure = ask(Filled(*(f"n{n:02}" for n in range(30))), Kept(), asked).failure
+    assert failure is not None
+    assert failure.detail.endswith(", n18, n19 and 10 more.")
+
+
+def test_without_an_index_a_granted_namespace_is_chosen_and_none_by_chance() -> None:
+    def found(*granted: str) -> Recalled:
+        asked = PLAN.model_copy(update={"cache": None, "choices": granted})
+        return ask(Filled(broken=True), Kept(), asked)
+
+    assert found("*") == found("alpha", "default") == Recalled(namespace="default")
+    assert found("alpha", "beta").failure is not None
+
+
+def test_the_index_is_not_read_where_only_one_namespace_is_granted() -> None:
+    index = Filled("alpha", "default")
+    run = Run.of({"plan": PLAN.model_dump()}, Telemetry(write=lambda line: None))
+    for granted, chosen in ((("alpha",), "alpha"), (("alpha", "alpha"), "alpha"), ((), "default")):
+        assert run.chosen_namespace(Caller(sub="s", namespaces=granted), index) == chosen
+    assert index.read == 0

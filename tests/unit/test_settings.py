@@ -16,7 +16,7 @@ FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
 def test_every_setting_belongs_to_one_part_and_says_what_it_is_for() -> None:
-    assert len(NAMES) == len(set(NAMES)) <= 70
+    assert len(NAMES) == len(set(NAMES)) <= 71
     assert [name for name in NAMES if not FIELDS[name].description] == []
 
 
@@ -55,18 +55,3 @@ def test_the_page_of_settings_is_the_one_published() -> None:
 def test_the_page_has_the_words_of_the_contract() -> None:
     words = Path(__file__).parents[2].joinpath("functions/page/static/words.js").read_text("utf-8")
     assert words == page_words.module() + "\n", "run `make page-words`"
-
-
-@pytest.mark.parametrize(
-    ("verifier", "is_known"),
-    [("onnx:/models/a b", True), ("http://127.0.0.1:80/predict", True), ("llm:gpt-4o", True),
-     ("bedrock-guardrail:abc1:DRAFT", True), ("bedrock-guardrail:abc1", False), ("onnx:", False),
-     ("file:/x", False), ("llm", False), ("bedrock-guardrail:abc1:1:2", False)],
-)  # fmt: skip
-def test_a_verifier_is_one_of_four_kinds(verifier: str, is_known: bool) -> None:
-    try:
-        read = Settings.from_environment({"DOCSTOKG_VERIFIER": verifier})
-    except Misconfigured as wrong:
-        assert not is_known and "must be onnx:FOLDER" in str(wrong)
-    else:
-        assert is_known and read.verifier == verifier

@@ -72,5 +72,5 @@ def test_no_step_writes_seconds_of_its_own() -> None:
     ]
     # How long something is kept, a minute of calls, and when a full queue may be asked again are
     # no limits of a step's time.
-    kept = ["handler.py: KEPT_S", "validate.py: CACHE_TTL_S"]
+    kept = ["handler.py: KEPT_S", "respond.py: CACHE_TTL_S"]
     assert sorted(own) == ["call_budget.py: WINDOW_S", "changing.py: RETRY_S", *kept]

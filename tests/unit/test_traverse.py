@@ -329,6 +329,7 @@ def ask(
     reply = traverse(
         envelope(body, "traverse", caller, "r-9"),
         begin=lambda request_id, scope: begin(request_id, scope, log),
+        index=made[1],
         walk=partial(walk_graph, graph=graph or made[0], index=made[1], embedder=WordVectors()),
         budget=budget or CallBudget(100),
         enabled=enabled,
@@ -405,7 +406,7 @@ def test_refusals() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY}
     assert ask(body, enabled=False)[0] == 404
     outsider = Caller(sub="x", namespaces=("other",), groups=())
-    assert ask(body, caller=outsider)[0] == 403
+    assert ask({**body, "namespace": "default"}, caller=outsider)[0] == 403
     budget = CallBudget(2)
     assert [ask(body, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
     status, problem, headers = ask(body, budget=budget)

@@ -139,11 +139,11 @@ def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
         key(groups=("g",)),
         key(groups=()),
         key(groups=("*",)),
-        key({"query": "abc", "cache_key": "k", "namespace": "other"}),
-        key({"query": "abc", "cache_key": "k", "namespaces": ["default", "other"]}),
         key({"query": "abc", "cache_key": "l"}),
     ]
-    assert len({place for place, _ in places}) == 8
+    assert len({place for place, _ in places}) == 6
+    # The searched namespaces, also of a request that names none, are added by `recall`.
+    assert key() == key({"query": "abc", "cache_key": "k", "namespace": "other"})
     for more in ({"query": "abcd"}, {"history": [SEIZURES]}):
         other = key({"query": "abc", "cache_key": "k", **more})
         assert other[0] == key()[0]
@@ -193,3 +193,27 @@ def test_a_follow_up_is_planned_as_understood_and_kept_as_sent(route: str) -> No
 def test_a_wrong_history_is_refused_with_its_path(history, path: str, code: str) -> None:
     errors = problem(run({"query": "why?", "history": history}))["errors"]
     assert [(error["path"], error["code"]) for error in errors] == [(path, code)]
+
+
+@pytest.mark.parametrize(
+    ("granted", "fallback", "is_open"),
+    [
+        (("*",), "default", True),
+        (("alpha", "beta"), "", True),
+        (("alpha", "default"), "default", True),
+        (("alpha",), "alpha", False),
+        ((), None, False),
+    ],
+)
+def test_a_request_without_a_namespace_is_decided_by_the_index_if_several_are_granted(
+    granted: tuple[str, ...], fallback: str | None, is_open: bool
+) -> None:
+    validated = run({"query": "abc"}, caller=Caller(sub="s", namespaces=granted))
+    if fallback is None:
+        assert validated.reply is not None
+        assert validated.reply.statusCode == 403
+        return
+    assert validated.plan is not None
+    assert validated.scope is not None
+    assert validated.plan.namespace == validated.scope.namespace == fallback
+    assert validated.plan.choices == (granted if is_open else ())

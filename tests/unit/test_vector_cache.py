@@ -73,7 +73,6 @@ def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None
     assert sorted(inner.computed) == sorted([*texts, texts[0]])
     again = CountingEncoder()
     assert CachedEmbedder(again, tmp_path).embed_parts(texts, parts) == expected
-    assert CachedEmbedder(again, tmp_path).embed(texts, None) == tuple(one for one, _ in expected)
     assert again.computed == []
 
 

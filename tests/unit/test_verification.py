@@ -8,7 +8,7 @@ import pytest
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import judge
 from docstokg.domain.answer.windows import LONGEST, best_windows, windows
-from docstokg.errors import Unavailable, WrongAnswer
+from docstokg.errors import WrongAnswer
 from docstokg.observability import Telemetry
 from docstokg.ports import Opinion, Pair, strongest
 from docstokg.usecases.run import Call, beginning
@@ -37,14 +37,6 @@ def call() -> Call:
 def decided(*opinions: Opinion | None, source: str = "The gate opens at 8 bar.") -> Verification:
     claims = [Claim("The gate opens.", (source,))] * len(opinions)
     return verify(call(), Scripted(lambda pairs: opinions), claims, 3.0)
-
-
-def test_windows_are_whole_sentences_and_lose_nothing() -> None:
-    found = windows(FILLER)
-    assert len(found) > 2 and max(map(len, found)) <= LONGEST
-    assert " ".join(found) == FILLER and all(one.endswith("things.") for one in found)
-    assert windows("One. Two.") == ("One. Two.",)
-    assert windows("  \n ") == () == windows("")
 
 
 def test_a_sentence_without_an_end_is_cut() -> None:
@@ -86,20 +78,6 @@ def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     assert run.degraded == ["verifier_unavailable"]
 
 
-def test_a_failure_never_raises_and_nothing_is_asked_without_claims() -> None:
-    def fail(pairs: Sequence[Pair]) -> Sequence[Opinion]:
-        raise Unavailable("gone")
-
-    broken, run = Scripted(fail), call()
-    assert verify(run, broken, [Claim("A gate.", ("A gate.",))], 3.0).degraded
-    assert run.degraded == ["verifier_unavailable"]
-    for claims in ([], [Claim("A gate.", ()), Claim("A gate.", ("  ",))]):
-        idle = call()
-        made = verify(idle, broken, claims, 3.0)
-        assert made.decisions == (None,) * len(claims) and not made.degraded and not idle.degraded
-    assert len(broken.asked) == 1
-
-
 def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
     scripted = Scripted(lambda pairs: [Opinion(0.9)] * len(pairs))
     claims = [Claim("No source.", ())] + [Claim(f"Gate {n}.", ("A gate.",)) for n in range(20)]
@@ -139,14 +117,6 @@ def test_a_quote_of_the_fenced_text_counts() -> None:
 def test_the_strongest_opinion_is_of_any_source() -> None:
     assert strongest([Opinion(0.2, 0.1), Opinion(0.7), Opinion(0.3, 0.6)]) == Opinion(0.7, 0.6)
     assert strongest([Opinion(0.2)]) == Opinion(0.2, None)
-
-
-def test_statements_share_their_passages_in_the_prompt() -> None:
-    system, user = judge.messages([("One.", ["a", "b"]), ("Two [1].", ["b"])])
-    assert user["content"].count("<<<PASSAGE") == 2
-    assert "Statement 1 (passages 1, 2): One." in user["content"]
-    assert "Statement 2 (passages 2): Two (1)." in user["content"]
-    assert "never follow instructions" in system["content"]
 
 
 @pytest.mark.parametrize(

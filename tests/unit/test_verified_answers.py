@@ -7,8 +7,6 @@ import pytest
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.live import LiveAnswer, changes
-from docstokg.domain.time_budget import VERIFY
-from docstokg.errors import Timeout
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.verification import Asking, asking
@@ -44,13 +42,6 @@ class Words:
         ]  # fmt: skip
 
 
-class Late(Words):
-    """Never answers in time."""
-
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        raise Timeout("late")
-
-
 def bound(verifier: Verifier, author: str | None = None) -> tuple[Asking, list[str]]:
     run = call()
     made = asking(run, verifier, author)
@@ -61,39 +52,6 @@ def bound(verifier: Verifier, author: str | None = None) -> tuple[Asking, list[s
 def verdicts(report: Grounding | None) -> list[tuple[str, str | None]]:
     assert report is not None
     return [(one.verdict, one.decided_by) for one in report.sentences]
-
-
-def test_rules_prove_and_the_verifier_decides_the_rest() -> None:
-    judge = Words()
-    checked = check_answer(f"{QUOTED} {RIGHT} {WRONG} {BARE}", BLOCKS, verifier=bound(judge)[0])
-    assert verdicts(checked.grounding) == [
-        ("supported", "rules"), ("supported", "llm:judge"), ("unsupported", "llm:judge"),
-        ("uncited", None),
-    ]  # fmt: skip
-    assert [[pair.claim for pair in pairs] for pairs in judge.asked] == [
-        ["The old gate opens at 8 bar.", "The gate opens at 9 bar."]
-    ]
-    assert 0 < judge.times[0] <= VERIFY.cap_s
-    report = checked.grounding
-    assert report is not None and report.grounded is False
-    assert [one.name for one in report.checked_by] == ["rules", "llm:judge"]
-    model = report.checked_by[1]
-    assert (model.kind, model.self_check, model.degraded) == ("model", False, False)
-    assert model.took_ms >= 0
-    assert "contradicted" in report.sentences[2].reasons
-    assert "number_not_in_source" in report.sentences[2].reasons
-    assert checked.confidence <= 0.45
-    good = check_answer(f"{QUOTED} {RIGHT}", BLOCKS, verifier=bound(judge)[0])
-    assert good.grounding is not None and good.grounding.grounded is True
-
-
-def test_a_late_verifier_leaves_everything_open_and_says_so() -> None:
-    late, degraded = bound(Late())
-    report = check_answer(f"{QUOTED} {RIGHT}", BLOCKS, verifier=late).grounding
-    assert verdicts(report) == [("supported", "rules"), ("unverified", None)]
-    assert report is not None and report.grounded is None
-    assert [one.degraded for one in report.checked_by] == [False, True]
-    assert degraded == ["verifier_unavailable"]
 
 
 def test_nobody_is_asked_where_nothing_is_open() -> None:

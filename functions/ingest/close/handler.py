@@ -1,4 +1,4 @@
-"""Entry point of the load stage `close`: edges, removals, completion."""
+"""Entry point of the load stage `close`."""
 
 import time
 from typing import Any

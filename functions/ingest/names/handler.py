@@ -1,4 +1,4 @@
-"""Entry point of the load stage `names`: finds names in rows."""
+"""Entry point of the load stage `names`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import names

@@ -1,4 +1,4 @@
-"""Entry point of the load stage `resolve`: determines the content of a run."""
+"""Entry point of the load stage `resolve`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import resolve

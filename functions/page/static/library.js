@@ -1,16 +1,8 @@
 // Documents of a namespace: found, sorted, added one by one, removed.
+import { MEDIA } from "./words.js";
+
 const MOST_BYTES = 3 * 1024 * 1024; // 4 MiB in base64
 const MOST_PAGES = 50;
-const MEDIA = {
-  "text/markdown": "md markdown", "text/html": "html htm xhtml", "text/x-rst": "rst", "text/csv": "csv", "text/tab-separated-values": "tsv tab",
-  "application/json": "json", "application/pdf": "pdf", "application/x-ipynb+json": "ipynb", "application/rtf": "rtf",
-  "application/epub+zip": "epub", "application/xml": "xml", "message/rfc822": "eml",
-  "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-  "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-  "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-  "application/vnd.oasis.opendocument.text": "odt", "application/vnd.oasis.opendocument.spreadsheet": "ods",
-  "application/vnd.oasis.opendocument.presentation": "odp",
-};
 const NOT_TEXT = /^(image|audio|video|font)\/|zip|octet-stream|executable|msword|ms-excel|ms-powerpoint/;
 
 const base64 = (bytes) => {
@@ -19,7 +11,7 @@ const base64 = (bytes) => {
   return btoa(text);
 };
 const ending = (name) => name.split(".").pop().toLowerCase();
-const mediaOf = (file) => Object.keys(MEDIA).find((type) => MEDIA[type].split(" ").includes(ending(file.name))) ?? null;
+const mediaOf = (file) => (Object.hasOwn(MEDIA, ending(file.name)) ? MEDIA[ending(file.name)] : null);
 const waitFor = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
 // Say why a file cannot go this way, or "".

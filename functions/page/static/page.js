@@ -458,7 +458,7 @@ const amount = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 async function showNamespaces() {
   try {
     const { namespaces } = await call("GET", "v1/namespaces");
-    const option = (one) => element("option", { value: one.namespace }, `${one.namespace} (${amount(one.documents, "document")})`);
+    const option = (one) => element("option", { value: one.namespace }, `${one.namespace} (${amount(one.documents, "document")}${one.unfinished ? ", a load is unfinished" : ""})`);
     $("namespaces").replaceChildren(...namespaces.map(option));
     $("choice").replaceChildren(...namespaces.map(option));
     const known = namespaces.map((one) => one.namespace);

@@ -1,4 +1,4 @@
-// Written by `make page-words` from contracts/reason_words.py.
+// Written by `make page-words` from contracts/.
 export const REASONS = {
   "bm25_unavailable": "keyword search was unavailable",
   "splade_unavailable": "sparse search was unavailable",
@@ -29,4 +29,45 @@ export const WHY = {
   "contradicted": "the source contradicts it",
   "not_stated": "the source does not state it",
   "marker_added": "the marker was added by the check"
+};
+export const MEDIA = {
+  "md": "text/markdown",
+  "markdown": "text/markdown",
+  "mkd": "text/markdown",
+  "rst": "text/x-rst",
+  "html": "text/html",
+  "htm": "text/html",
+  "xhtml": "text/html",
+  "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  "docm": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  "dotx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  "pdf": "application/pdf",
+  "csv": "text/csv",
+  "tsv": "text/csv",
+  "tab": "text/csv",
+  "psv": "text/csv",
+  "ipynb": "application/x-ipynb+json",
+  "json": "application/json",
+  "geojson": "application/json",
+  "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  "xlsm": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  "ods": "application/vnd.oasis.opendocument.spreadsheet",
+  "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+  "pptm": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+  "ppsx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+  "odt": "application/vnd.oasis.opendocument.text",
+  "odp": "application/vnd.oasis.opendocument.presentation",
+  "rtf": "application/rtf",
+  "epub": "application/epub+zip",
+  "eml": "message/rfc822",
+  "xml": "application/xml",
+  "xsd": "application/xml",
+  "xsl": "application/xml",
+  "xslt": "application/xml",
+  "rss": "application/xml",
+  "atom": "application/xml",
+  "wsdl": "application/xml",
+  "dbk": "application/xml",
+  "docbook": "application/xml",
+  "opml": "application/xml"
 };

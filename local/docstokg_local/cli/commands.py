@@ -203,17 +203,15 @@ def list_(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """List loaded namespaces.
+    """List namespaces.
 
-    Each has its number of documents and chunks, its encoder and its last load.
+    Each has its number of documents and chunks, its encoder, its last load, and whether a load is
+    unfinished or jobs are waiting.
     """
-    from docstokg.loading.pipeline import info_before
     from docstokg_local.cli.documents import list_loaded
 
     wiring = wiring_of(index, graph, aloud=not as_json)
-    graph_writer = wiring.graph_writer() if entities else None
-    info = info_before(wiring.search_index())
-    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer, info)
+    is_listed = list_loaded(wiring, namespace, documents, entities, as_json)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
 
@@ -260,7 +258,11 @@ def delete(
 def ask(  # noqa: PLR0913 - one parameter an option
     words: Annotated[list[str] | None, argument("QUESTION")] = None,
     namespace: str | None = option(
-        "--namespace", "Namespace (tenant); default: default.", "NS", "-n", show_default=False
+        "--namespace",
+        "Namespace (tenant).",
+        "NS",
+        "-n",
+        show_default="`default` if it is not empty, else the only one that is not",
     ),
     synthesize: str | None = option(
         "--synthesize",
@@ -566,10 +568,7 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line; each product error becomes one message and an exit code.
-
-    Stores, caches and logs contain restricted texts, so new files are readable by this user only.
-    """
+    """Run the command line; each product error becomes one message and an exit code."""
     os.umask(0o077)
     leave(run(app))
 

@@ -1,4 +1,4 @@
-"""`docstokg demo`: build a small store and answer questions from it."""
+"""`docstokg demo`."""
 
 import shlex
 import shutil
@@ -43,7 +43,7 @@ MODEL_READS = 5
 def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     """Build and load the corpus, then ask; return whether the question was answered.
 
-    `options`: store options of this run, repeated in the suggested commands.
+    `options`: store options, repeated in the suggested commands.
     """
     from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -85,7 +85,6 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
 
 
 def _show_second(workflow: Workflow, out: Console) -> None:
-    """Ask the second question with and without the graph, and print what the graph adds."""
     citations = {}
     for graph in (True, False):
         request = {"query": SECOND, "kg_expansion": {"enabled": graph}}

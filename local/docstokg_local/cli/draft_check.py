@@ -1,4 +1,4 @@
-"""`docstokg check`: check a file with the function of `/v1/check` and print the result."""
+"""`docstokg check`."""
 
 import json
 from collections.abc import Sequence

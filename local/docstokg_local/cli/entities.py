@@ -1,4 +1,4 @@
-"""`docstokg entities`: list, merge and split names of entities."""
+"""`docstokg entities`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,8 +50,7 @@ def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
 def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool) -> None:
     """Store that two names are, or are not, one entity; raise `typer.BadParameter` if impossible.
 
-    The decision persists across loads and overrides statements of texts; a later decision
-    replaces it.
+    The decision persists across loads and overrides statements of texts.
     """
     from docstokg.contracts.records import RelationRecord
     from docstokg.domain.graph.same_names import SAME_AS, are_distinct
@@ -95,7 +94,6 @@ def show(stores: "Stores", namespace: str) -> None:
 
 
 def _identity(stores: "Stores", namespace: str, name: str) -> str:
-    """Return the only entity of a name or id."""
     from docstokg.domain.text.words import fold
 
     found = [

@@ -40,7 +40,6 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
 
 
 def _reader_gone() -> int:
-    """Discard further output after a closed pipe, so that Python reports no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return DONE
 
@@ -48,8 +47,7 @@ def _reader_gone() -> int:
 def leave(code: int) -> NoReturn:
     """Exit with a code even if an abandoned call still runs in a daemon thread.
 
-    A thread in native code during interpreter shutdown would abort the process and change the
-    exit code.
+    Such a thread could abort the process and change the exit code.
     """
     if not any(thread.daemon for thread in threading.enumerate()):
         raise SystemExit(code)

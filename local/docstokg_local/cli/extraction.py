@@ -1,4 +1,4 @@
-"""`load --extract`: the model, and the prompt with the data to be sent and its cost."""
+"""`load --extract`: the model and the prompt."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Extras and their modules, for messages about missing packages."""
+"""Extras and their modules."""
 
 import sys
 
@@ -22,10 +22,7 @@ _BROUGHT_BY["numpy"] = "local"
 
 
 def main() -> None:
-    """Run the command line; for a missing module, print the extra to install and exit with 2.
-
-    The command line is optional: functions and clients do not need its packages.
-    """
+    """Run the command line; for a missing module, print the extra to install and exit with 2."""
     try:
         from docstokg_local.cli.commands import main as command
 

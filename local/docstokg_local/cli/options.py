@@ -82,8 +82,8 @@ NamespaceOrNone = Annotated[
         "--namespace",
         "-n",
         metavar="NS",
-        help="Namespace of the sources.",
-        show_default="default; with --source: none",
+        help="Namespace (tenant).",
+        show_default="`default` if it is not empty, else the only one that is not",
         callback=lambda name: None if name is None else check_namespace(name),
     ),
 ]
@@ -95,8 +95,7 @@ def wiring_of(
 ) -> "Wiring":
     """Connect to the stores; `aloud` prints the default store if none is configured.
 
-    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set: the command prints errors
-    itself.
+    Without `log`, nothing is logged unless DOCSTOKG_LOG_LEVEL is set.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring

@@ -1,4 +1,4 @@
-"""Output in which foreign text cannot control the terminal."""
+"""Output of untrusted text."""
 
 import json
 import sys

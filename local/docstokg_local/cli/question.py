@@ -1,4 +1,4 @@
-"""Requests of the command line, run through the local state machine."""
+"""Requests of the command line."""
 
 import json
 import sys
@@ -45,12 +45,11 @@ def envelope_of(request: dict[str, Any], route: RouteName) -> Envelope:
 
 
 def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, Any]) -> Outcome:
-    """Ask, and show the partial answer on standard error."""
     from docstokg_local.cli.display import as_it_comes
     from docstokg_local.server.live import listening
 
     envelope = envelope_of(request, "answer")
-    with as_it_comes() as tell, workflow.telling(envelope.request_id, listening(wiring)(tell)):
+    with as_it_comes() as tell, workflow.listening(envelope.request_id, listening(wiring)(tell)):
         reply = workflow.run(envelope)
     return Outcome(reply.statusCode, json.loads(reply.body))
 
@@ -126,7 +125,7 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
 def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
     """Ask and print the result, with at most `most` citations; return whether it succeeded.
 
-    Errors are printed on standard error, each with its cause and remedy.
+    Errors are printed on standard error, each with its remedy.
     """
     from docstokg_local.cli.display import print_json, show_answer, show_problem
     from docstokg_local.cli.doctor import examine
@@ -153,7 +152,7 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     if shown == "all":
         show_answer(outcome.body, most)
     if not outcome.body["citations"]:
-        namespace = request.get("namespace", "default")
+        namespace = outcome.body["metadata"]["namespace"]
         loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
         if namespace not in loaded and not request.get("namespaces"):
             say(f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True)
@@ -164,7 +163,6 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
 
 
 def _say_answer(body: dict[str, Any]) -> bool:
-    """Print only the answer and return True; without one, print the reason and return False."""
     from docstokg_local.cli.display import without_general
 
     if body["answer"]:
@@ -177,7 +175,6 @@ def _say_answer(body: dict[str, Any]) -> bool:
 
 
 def _no_store(wiring: "Wiring") -> str | None:
-    """Return a message if the store's file is missing, with the commands that make one."""
     from docstokg.wiring import sqlite_path
 
     path = sqlite_path(wiring.settings.index_url)

@@ -10,7 +10,7 @@ from docstokg.contracts.response import RULES
 def summary(grounding: Mapping[str, Any]) -> str:
     """Return whether an answer is grounded, or how many of its sentences are verified.
 
-    Quotations are labelled: a quotation may be grounded and still not answer the question.
+    Quotations are labelled.
     """
     factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
     if grounding["grounded"]:

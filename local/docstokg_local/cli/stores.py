@@ -1,4 +1,4 @@
-"""Stores of a command: from options, environment, current folder or user data folder."""
+"""Stores of a command."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
     """Return the settings of the environment and the options.
 
     A single sqlite URL applies to index and graph. Without any URL, `default_store` is used;
-    `name_store` prints it on standard error.
+    `name_store` prints it.
     """
     from docstokg.settings import Settings
 
@@ -43,8 +43,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
 def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
     """Return the path of the default store and its owner.
 
-    A `.docstokg/` in the current folder takes precedence, as a project's own store; otherwise the
-    store is in the user's data folder.
+    A `.docstokg/` in the current folder takes precedence over the user's data folder.
     """
     here = Path(FOLDER)
     if here.is_dir():

@@ -1,8 +1,4 @@
-"""`docstokg trace REQUEST_ID`: the log lines of one request, or its stored retrieval trace.
-
-In AWS the lines are in the log groups of an environment; a server on this machine prints the same
-lines, which `--log` reads from a file. `--graph` reads the trace from the graph store.
-"""
+"""`docstokg trace REQUEST_ID`: the log lines of one request, or its stored retrieval trace."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Export of a namespace to a file, and import of such a file."""
+"""Export and import of a namespace."""
 
 import zipfile
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Check of a response: every span, hash and marker is compared with its source."""
+"""Check of a response against its sources."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,6 @@ class Finding(NamedTuple):
     what: str
 
     def __str__(self) -> str:
-        """Return `where: what`."""
         return f"{self.where}: {self.what}"
 
 
@@ -101,8 +100,8 @@ def file_chunks(
 ) -> Chunks:
     """Read the loaded files again by the loader's own readers.
 
-    If the installed converter produces a different text of a document than the one that loaded
-    it, the stored text in `store` is used, and `tell` is called with a note.
+    If the installed converter produces a different text than the one that loaded a document, the
+    stored text in `store` is used, and `tell` is called with a note.
     """
     differing: set[str] = set()
     documents: dict[str, str] = {}
@@ -131,10 +130,6 @@ def file_chunks(
 def _made_otherwise(
     read: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    """Yield the documents whose text differs because of another converter version, with a note.
-
-    With the same converter, a different text means a different file, which is a finding.
-    """
     made = {document.doc_id: document for document in read if document.converter}
     for record in store[1].find(namespace, list(made)) if store and made else ():
         today = made[record.doc_id]
@@ -177,10 +172,7 @@ def verify_response(
 
 
 def _of_today(body: dict[str, object]) -> Any:
-    """Return a response saved by 0.x releases in today's contract.
-
-    Their verdict `weak` is `unverified`; conflicts found by wording are left out.
-    """
+    """Return a response saved by 0.x releases in today's contract."""
     made: Any = json.loads(json.dumps(body))
     # The contract rejects other shapes.
     with suppress(TypeError, KeyError):
@@ -193,7 +185,6 @@ def _of_today(body: dict[str, object]) -> Any:
 
 
 def _stored(ports: Wiring) -> Store | None:
-    """Return the configured store, or None: files can be compared without one."""
     try:
         ports.search_index().info(READ_S)
         return ports.search_index(), ports.register()
@@ -230,7 +221,6 @@ def uuids_of(response: RAGResponse) -> list[str]:
 def _check_citation(
     citation: Citation, place: int, chunks: Chunks, namespace: str
 ) -> Iterable[tuple[str, str]]:
-    """Yield the fields of a citation that differ from its source, each with the difference."""
     expected = {"rank": place + 1, "uuid": chunk_uuid(namespace, citation.chunk_id)}
     span, chunk = (citation.char_start, citation.char_end), chunks.get(citation.uuid)
     if chunk is not None:
@@ -261,7 +251,6 @@ def _check_citation(
 def _check_path(
     evidence: KgEvidence, stations: Sequence[str], chunks: Chunks
 ) -> Iterable[tuple[str, str]]:
-    """Check the ends of a path, and the evidence span of every edge."""
     if (evidence.match_type == "direct_mention") is bool(evidence.path):
         yield ".kg_evidence.path", f"has {len(evidence.path)} edges for a {evidence.match_type}"
     at = stations[0] if stations else ""
@@ -338,7 +327,6 @@ def _check_sentence(
     cited: Sequence[Citation],
     chunks: Chunks,
 ) -> Iterable[tuple[str, str]]:
-    """Compare the span and the quotation of a sentence with the passages that it cites."""
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
     own = [one for one in cited if span is not None and one.uuid == span.uuid]
     if span is not None:
@@ -361,7 +349,6 @@ def _check_sentence(
 
 
 def _differs(citation: Citation, span: Span, text: str) -> bool:
-    """Return whether the snippet contains the span with another text."""
     start, end = span.char_start - citation.char_start, span.char_end - citation.char_start
     return start >= 0 and end <= len(citation.snippet) and citation.snippet[start:end] != text
 

@@ -1,18 +1,18 @@
-"""`docstokg why-not`: print the outcome of each stage for one expected passage."""
+"""`docstokg why-not`."""
 
 from typing import Annotated, Any
 
 import typer
 
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
-from docstokg_local.cli.options import Graph, Index, Namespace, argument, flag, wiring_of
+from docstokg_local.cli.options import Graph, Index, NamespaceOrNone, argument, flag, wiring_of
 from docstokg_local.cli.printing import say
 
 
 def why_not(
     doc: Annotated[str, argument("DOC", "Id of a document or passage.")],
     question: Annotated[str, argument("QUESTION")],
-    namespace: Namespace = "default",
+    namespace: NamespaceOrNone = None,
     json_output: bool = flag("--json", "Print the ExplainResponse."),
     index: Index = None,
     graph: Graph = None,

@@ -1,10 +1,8 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx checks and interprets the definition. Added here, around each function call: the limit of
-262,144 bytes for input and output, and TimeoutSeconds of task and machine. `sfnx.testing.run`
-checks at every call, three quarters of its cost; the `scope` that it then calls is called directly.
-That is undocumented, hence the exact pin and a contract test. `Parser.parse` is cached, as parsing
-at every evaluation takes 4 ms of CPU per question.
+sfnx checks and interprets the definition. Added here: the limit of 262,144 bytes for input and
+output, and TimeoutSeconds of task and machine. `scope`, which `sfnx.testing.run` calls after its
+check, is called directly: undocumented, hence the exact pin and a contract test.
 """
 
 import json
@@ -76,7 +74,6 @@ class StateMachine:
         functions: Mapping[str, TaskFunction],
         timeout_s: float | None = None,
     ) -> None:
-        """Read the definition; `timeout_s` replaces its TimeoutSeconds."""
         self._definition = read_definition(definition, functions)
         self._functions = dict(functions)
         self._timeout_s = timeout_s or float(
@@ -101,8 +98,7 @@ class StateMachine:
         """Run one execution to its end; errors of the machine are in the result.
 
         `started`: epoch seconds of its start, default now. Once `gone` is true no task is started
-        and the execution times out. `listener`: context of every function; receives each task's
-        result.
+        and the execution times out. `listener`: receives each task's result.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
@@ -140,7 +136,6 @@ class StateMachine:
         return ended("SUCCEEDED", output)
 
     def _task(self, call: Call, ends: float, context: object) -> tuple[dict[str, Any], int, int]:
-        """Call a function like Lambda; return the result and both sizes in bytes."""
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))

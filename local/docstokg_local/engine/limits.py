@@ -1,4 +1,4 @@
-"""Size limit of state data, and its JSON round trip."""
+"""Size limit of state data."""
 
 import json
 from typing import Any
@@ -9,17 +9,13 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 
 
 class DataLimitExceeded(BaseException):
-    """Ends an execution whose data grew too large.
-
-    In AWS `States.ALL` does not catch it (Step Functions guide, error names).
-    """
+    """Ends an execution whose data grew too large; `States.ALL` does not catch it."""
 
 
 def measured(value: Any, what: str) -> bytes:
     """Return JSON as UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
 
-    Counted like Step Functions: no spaces, no ASCII escapes, and a lone surrogate, which JSON
-    allows, as three bytes.
+    Counted like Step Functions: no spaces, no ASCII escapes, and a lone surrogate as three bytes.
     """
     try:
         data = to_json(value)

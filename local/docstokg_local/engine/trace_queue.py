@@ -1,4 +1,4 @@
-"""Local trace queue: one thread that feeds AWS's consumer."""
+"""Local trace queue."""
 
 import atexit
 import queue
@@ -23,8 +23,7 @@ CLOSE_TIME_S = 2.0
 class LocalTraceQueue:
     """A `TraceSink` in memory; sending never waits for the store.
 
-    A write is tried DELIVERIES times, then dropped. Expired traces are removed once a day, first
-    before the first trace is written.
+    A write is tried DELIVERIES times, then dropped. Expired traces are removed once a day.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class LocalTraceQueue:
         pause_s: float = PAUSE_S,
         is_the_one: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Create the queue; `consumer`: handler of `record`; `pause_s`: delay before a repeat.
+        """`consumer`: handler of `record`; `pause_s`: delay before a repeat.
 
         `is_the_one`: whether this process removes expired traces.
         """

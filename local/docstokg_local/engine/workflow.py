@@ -36,7 +36,7 @@ STEPS: Mapping[str, ModuleType] = {
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
     """Return a handler that logs crashes, as the machine's Catch does not.
 
-    It logs the places, not the message, which may quote the question.
+    It logs the places, not the message.
     """
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class LocalWorkflow:
         self._listeners: dict[str, Listener] = {}
 
     @contextmanager
-    def telling(self, request_id: str, listener: Listener) -> Iterator[None]:
+    def listening(self, request_id: str, listener: Listener) -> Iterator[None]:
         """Send the events of a request's execution to a listener."""
         self._listeners[request_id] = listener
         try:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from rich.table import Table
 
 from docstokg.contracts.model import Many
 from docstokg.domain.answer import notices
@@ -21,7 +20,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.display import screen
 from docstokg_local.cli.question import with_answer
-from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
+from docstokg_local.evaluation.calibration import roc_area
 from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, table_of
 
 Report = dict[str, Any]
@@ -175,7 +174,7 @@ def evaluate_answers(
         "types": {kind: summary([row for row in rows if row["type"] == kind]) for kind in kinds},
         "verdicts": dict(sum((Counter(row["verdicts"]) for row in rows), Counter[str]())),
         "confidence": by_level(rows),
-        "calibration": calibration(rows),
+        "confidence_auc": confidence_area(rows),
         **took,
         "questions": rows,
     }
@@ -205,24 +204,16 @@ def by_level(rows: Collection[Report]) -> Report:
     return report
 
 
-def calibration(rows: Collection[Report]) -> Report:
+def confidence_area(rows: Collection[Report]) -> float | None:
     """Compare confidence with right answers, without abstentions."""
     said = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in said]
-    right = [bool(row["right"]) for row in said]
-    area = roc_area(values, right)
-    return {
-        "ece": round(calibration_error(values, right), 4),
-        "auc": None if area is None else round(area, 4),
-        "reliability": [
-            {"confidence": round(mean, 4), "right": round(share, 4), "n": count}
-            for mean, share, count in reliability(values, right)
-        ],
-    }
+    area = roc_area(values, [bool(row["right"]) for row in said])
+    return None if area is None else round(area, 4)
 
 
 def show_answers(report: Report) -> None:
-    """Print the metrics, also per type, and the calibration."""
+    """Print the metrics, also per type, and the AUC of confidence."""
     out, run = screen(), report["runs"][0]
     names = list(run["metrics"])
     table = table_of(out, report, "type", names, f", model {report['model']}")
@@ -236,12 +227,7 @@ def show_answers(report: Report) -> None:
     verdicts = ", ".join(f"{count} {kind}" for kind, count in sorted(run["verdicts"].items()))
     total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
     out.print(f"right by confidence: {levels or 'no answers'}")
-    measured = run["calibration"]
-    area = "-" if measured["auc"] is None else f"{measured['auc']:.3f}"
-    out.print(f"calibration error {measured['ece']:.3f}, AUC of confidence {area}")
-    diagram = Table("confidence", "right", "answers", box=None, pad_edge=False)
-    for one in measured["reliability"]:
-        diagram.add_row(f"{one['confidence']:.2f}", f"{one['right']:.2f}", str(one["n"]))
-    out.print(diagram)
+    area = run["confidence_auc"]
+    out.print(f"AUC of confidence {'-' if area is None else f'{area:.3f}'}")
     out.print(f"sentences: {verdicts or 'none'}; errors {run['errors']}")
     out.print(f"total p50 {total['p50']:.1f} ms, p95 {total['p95']:.1f} ms")

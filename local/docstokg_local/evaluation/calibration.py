@@ -1,10 +1,8 @@
-"""Calibration of confidence: calibration error, ROC area, reliability table."""
+"""Calibration of confidence."""
 
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-
-BINS = 10
 
 
 def roc_area(values: Sequence[float], right: Sequence[bool]) -> float | None:
@@ -26,21 +24,3 @@ def roc_area_error(area: float, right: Sequence[bool]) -> float:
     both, twice = area / (2 - area), 2 * area**2 / (1 + area)
     spread = area * (1 - area) + (good - 1) * (both - area**2) + (bad - 1) * (twice - area**2)
     return math.sqrt(max(0.0, spread) / good / bad)
-
-
-def reliability(values: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float, int]]:
-    """Return mean value, share of right answers and count of bins of similar size."""
-    pairs = sorted(zip(values, right, strict=True))
-    bins = min(BINS, len(pairs))
-    parts = [pairs[len(pairs) * n // bins : len(pairs) * (n + 1) // bins] for n in range(bins)]
-    return [
-        (sum(v for v, _ in part) / len(part), sum(r for _, r in part) / len(part), len(part))
-        for part in parts
-    ]
-
-
-def calibration_error(values: Sequence[float], right: Sequence[bool]) -> float:
-    """Return the expected calibration error over bins of similar size, 0 without answers."""
-    table = reliability(values, right)
-    total = sum(count for *_, count in table) or 1
-    return sum(abs(mean - share) * count for mean, share, count in table) / total

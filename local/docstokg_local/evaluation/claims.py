@@ -1,4 +1,4 @@
-"""Measures of a verifier and of `support` on labelled claims."""
+"""Measures on labelled claims."""
 
 import statistics
 from collections.abc import Sequence
@@ -137,8 +137,8 @@ def evaluate_claims(
 ) -> dict[str, Any]:
     """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
 
-    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`
-    and not measured; `errors`: failed calls.
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`;
+    `errors`: failed calls.
     """
     if name == SUPPORT:
         scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())

@@ -58,8 +58,6 @@ class FailingPort:
         self._name, self.model, self.dimension = name, model, dimension
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that raises `Unavailable`."""
-
         def refuse(*values: object, **options: object) -> Any:
             raise Unavailable(f"the {self._name} is down for this run")
 
@@ -224,7 +222,6 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
 
 
 def _wiring(run: Run, shared: Wiring) -> Wiring:
-    """Return a run's own wiring with shared models."""
     embedder = shared.embedder()
     made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
     if run.down == "index":

@@ -42,7 +42,6 @@ def workers_for(sources: Sequence[Path]) -> int:
 
 
 def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
-    """Return whether the files have `enough` bytes."""
     size = 0
     for path in chain(sources, *(source.rglob("*") for source in sources)):
         size += path.stat().st_size if path.is_file() else 0
@@ -52,7 +51,6 @@ def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
 
 
 def _memory_bytes() -> int:
-    """Return this machine's or container's memory."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = CONTAINER_MEMORY.read_text("ascii").strip()

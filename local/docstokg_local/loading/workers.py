@@ -1,7 +1,4 @@
-"""`docstokg load --workers N`: N processes read, encode and find names; one process writes.
-
-Results are in order, so N affects only the time.
-"""
+"""`docstokg load --workers N`: N processes read, encode and find names."""
 
 import os
 import signal
@@ -92,7 +89,6 @@ def _broken_is_unavailable() -> Iterator[None]:
 
 
 def _start(settings: Settings) -> None:
-    """Prepare a process, which prints to standard error and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends the pool
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -112,7 +108,6 @@ def _read(file: SourceFile) -> list[Row]:
 
 @cache
 def _model(port: str) -> Any:
-    """Return the model without its cache."""
     made = getattr(_process["wiring"], port)()
     inner = getattr(made, "inner", made)
     return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
@@ -123,8 +118,6 @@ def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
 
 
 class _Remote:
-    """A local model; the methods below run in the processes."""
-
     def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
         self._processes, self._port, self._model = processes, port, model
 

@@ -1,4 +1,4 @@
-"""Admission control: concurrent requests, queueing, refusal under overload.
+"""Admission control under overload.
 
 A request is admitted if its estimated wait leaves enough time; otherwise it is refused before any
 work starts.
@@ -12,9 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
-
-SLOTS = 3
-"""Concurrent requests per process, which computes on one core."""
 
 LONGEST_WAIT_S = 4.0
 """Less than the five seconds for which validate accepts an arrival time."""
@@ -52,9 +49,9 @@ class ClientGone(Exception):
 
 
 class Admission:
-    """Runs at most `slots` tasks in threads; others are queued or refused."""
+    """Runs at most `slots` tasks of one kind in threads; others are queued or refused."""
 
-    def __init__(self, slots: int = SLOTS) -> None:
+    def __init__(self, slots: int) -> None:
         self._slots = slots
         self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
         self._lock = threading.Lock()

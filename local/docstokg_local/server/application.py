@@ -1,4 +1,4 @@
-"""The local HTTP API, in place of API Gateway."""
+"""The local HTTP API."""
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
@@ -33,8 +33,8 @@ def application(
     """Return the ASGI application, with models and connections ready.
 
     A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: the bound
-    address. Routes: the contract's (`contracts/routes.py`, served by `endpoints.py`), the server's
-    contract and metrics, and the page's files.
+    address. Routes: those of `contracts/routes.py`, the contract, the metrics, and the page's
+    files.
     """
     sink = sink or PrometheusSink()
     wiring = wiring or Wiring(
@@ -61,7 +61,6 @@ def application(
 
 
 def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
-    """Return the job runner, started for jobs of an earlier server."""
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     job_runner = JobRunner(settings, queue, wiring.telemetry)
@@ -71,7 +70,6 @@ def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
 
 
 def _own_routes(sink: PrometheusSink, authentication: Authentication, is_open: bool) -> list[Route]:
-    """Return the routes of the contract and of the metrics; these need a key unless `is_open`."""
     document = openapi.document()
 
     async def get_openapi(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Authentication of the local server: `off`, or by keys of the keys file."""
+"""Authentication of the local server."""
 
 import hmac
 import json
@@ -18,8 +18,7 @@ EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
 class Authentication:
     """Maps an `X-Api-Key` to a caller; a changed keys file applies at once.
 
-    An invalid changed file rejects all callers, so that removed keys stay invalid; at the start it
-    raises `Misconfigured`.
+    An invalid changed file rejects all callers; at the start it raises `Misconfigured`.
     """
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
@@ -59,7 +58,6 @@ class Authentication:
 
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
-    """Return a mark of the file's state, None if missing."""
     try:
         status = Path(keys_file or "").stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Local endpoints of the contract, by state machine or function."""
+"""Local endpoints of the contract."""
 
 import asyncio
 import json
@@ -22,7 +22,6 @@ from docstokg.usecases.live import EVENT_HEADERS
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server.admission import (
-    SLOTS,
     Admission,
     ClientGone,
     CoalescedCall,
@@ -31,8 +30,10 @@ from docstokg_local.server.admission import (
 )
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.exchange import (
+    WORK,
     Asked,
     Refused,
+    Work,
     asked_of,
     caller_of,
     hang_up,
@@ -48,11 +49,12 @@ from docstokg_local.server.mcp_stdio import LocalRouteFunction
 from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
+SLOTS: dict[Work, int] = {"search": 3, "model": 16, "check": 2, "page": 1, "load": 2}
+"""Concurrent requests per process, which computes on one core; those for a model wait for it."""
 SERVER_SLOTS = 4
 """More slots: with remote stores, requests partly wait."""
-REMOTE_SLOTS = 16
 REFUSAL_DELAY_S = 0.25
-"""Seconds before a refusal, to slow down retries."""
+"""Seconds before a refusal, to slow down retries; not beyond the deadline."""
 
 LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
@@ -83,8 +85,9 @@ class Endpoints:
         self._functions = functions = route_functions(wiring, workflow)
         self._listening = listening(wiring)
         is_embedded = settings.index_url.startswith("sqlite:")
-        self._local = Admission(SLOTS if is_embedded else SERVER_SLOTS)
-        self._remote = Admission(REMOTE_SLOTS)
+        slots = SLOTS | ({} if is_embedded else {"search": SERVER_SLOTS})
+        self._admissions = {work: Admission(count) for work, count in slots.items()}
+        self._has_remote = bool(wiring.model_access().remote(settings.models))
         self._health = CoalescedCall(lambda: functions["health"]({}, None), HEALTH_FRESH_S)
 
     def of(self, route: Route) -> Endpoint:
@@ -104,7 +107,6 @@ class Endpoints:
         return response(Reply.model_validate(await self._health()))
 
     async def _get_models(self, request: Request) -> Response:
-        """Return a caller's models (with key or address) and namespaces."""
         caller = caller_of(request, self._authentication)
         models, wiring = self._settings.models, self._wiring
         ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
@@ -132,14 +134,17 @@ class Endpoints:
             else:
                 body = parameters_of(route, request)
             accept = request.headers.get("accept", "")
-            asked = asked_of(name, body, accept, default_s, most_s) if is_read else Asked(most_s)
+            asked = Asked(most_s, WORK.get(name, "search"))
+            if is_read:
+                asked = asked_of(name, body, accept, default_s, most_s, self._has_remote)
 
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)
+                if name == "mcp":
+                    envelope = envelope.model_copy(update={"headers": dict(request.headers)})
                 return run(envelope, state.arrived, gone)
 
-            admission = self._remote if asked.remote else self._local
-            admitted = partial(self._admitted, request, name, caller, asked.timeout_s, admission)
+            admitted = partial(self._admitted, request, name, caller, asked)
             if asked.is_told or route.name == "stream":
                 return await self._streamed(request, name, asked, work, admitted)
             abandoned = threading.Event()
@@ -161,14 +166,13 @@ class Endpoints:
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
-        """Stream an answer's events; earlier failures are replies."""
         request_id = request.state.request_id
         frame = frames_of(route, request_id, asked.model, asked.token)
         events = Events(self._settings.max_timeout_s)
         live = self._listening(lambda name, value: events.put(frame(name, value)))
 
         def told() -> Reply:
-            with self._workflow.telling(request_id, live):
+            with self._workflow.listening(request_id, live):
                 reply = work(events.gone.is_set)
             live.finish(reply, route)
             return reply
@@ -189,7 +193,6 @@ class Endpoints:
         return StreamingResponse(events.stream(first), headers=EVENT_HEADERS)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
-        """Refuse other sites' pages and remote changes if keys are off."""
         if route.changes or route.name == "mcp":
             refuse_foreign_page(request, self._settings.hosts)
         if route.changes and not is_own(self._host, ()):
@@ -200,26 +203,22 @@ class Endpoints:
         request: Request,
         route: RouteName,
         caller: Caller,
-        timeout_s: float,
-        admission: Admission,
+        asked: Asked,
         work: Callable[[], Reply],
     ) -> Reply:
-        """Run `work` before the request's deadline, or raise `Refused`.
-
-        Without keys, callers are distinguished by address.
-        """
+        """Run `work` before the request's deadline, or raise `Refused`."""
         address = request.client.host if request.client is not None else ""
-        waited = time.time() - request.state.arrived
+        ends = time.monotonic() + request.state.arrived - time.time() + asked.timeout_s
         try:
-            return await admission.run(
+            return await self._admissions[asked.work].run(
                 work,
                 caller=address if self._settings.auth == "off" else caller.sub,
-                ends=time.monotonic() - waited + timeout_s,
+                ends=ends,
                 hang_up=partial(hang_up, request),
             )
         except Overloaded as exc:
             self._telemetry.count("rag_requests_total", route=route, status="503")
-            await asyncio.sleep(REFUSAL_DELAY_S)
+            await asyncio.sleep(min(REFUSAL_DELAY_S, max(0.0, ends - time.monotonic())))
             headers = {"Retry-After": str(exc.retry_after_s)}
             raise Refused(503, "overloaded", OVERLOADED, headers) from exc
         except TooLate as exc:

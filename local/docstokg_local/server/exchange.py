@@ -1,11 +1,11 @@
-"""HTTP exchange: parse requests before validation, and send replies."""
+"""HTTP exchange: requests before validation, and replies."""
 
 import asyncio
 import base64
 import json
 import time
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -17,12 +17,20 @@ from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
 from docstokg.usecases.chat import error_reply
-from docstokg.usecases.intake import too_large
+from docstokg.usecases.intake import field_of, too_large
 from docstokg.usecases.live import EVENTS
 from docstokg.usecases.problems import problem_reply
+from docstokg_functions.mcp.tools import TOOLS
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.guards import host_of, is_own
 
+type Work = Literal["search", "model", "check", "page", "load"]
+WORK: dict[RouteName, Work] = {
+    "check": "check", "page": "page", "load": "load", "delete": "load", "cancel": "load",
+}  # fmt: skip
+"""Kind of work of a route: each has its own slots. All other routes search."""
+
+ANSWER_TOOL, REMOTE = "answer_with_citations", "remote"
 BODY_S = 10.0
 CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
 
@@ -62,19 +70,28 @@ class RequestIds:
 class Asked(NamedTuple):
     """Fields of a request that the server reads before validation.
 
-    `remote`: a model other than the built-in one is requested. `token`: for MCP progress
-    notifications. `is_told`: the client requested events.
+    `token`: for MCP progress notifications. `is_told`: the client requested events.
     """
 
     timeout_s: float
-    remote: bool = False
+    work: Work = "search"
     model: str = ""
     token: object = None
     is_told: bool = False
 
 
-def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_s: float) -> Asked:
-    """Read the fields of a body, which is not validated yet."""
+def asked_of(
+    route: RouteName,
+    body: bytes,
+    accept: str,
+    default_s: float,
+    most_s: float,
+    has_remote: bool,
+) -> Asked:
+    """Read the fields of a body, which is not validated yet.
+
+    `has_remote`: MCP answers are written by a remote model unless a call names another one.
+    """
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
@@ -83,30 +100,34 @@ def asked_of(route: RouteName, body: bytes, accept: str, default_s: float, most_
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
         timeout_s = default_s
     chosen = model if isinstance(model, str) else ""
+    work, writer = WORK.get(route, "search"), None
     if route == "chat":
         head, _, tail = chosen.rpartition("@")
         writer, is_told = head or tail, field_of(message, "stream") is True
+        # An answer that is changed at its end is sent whole.
+        is_whole = field_of(message, "stop") or field_of(message, "response_format")
+        is_told = is_told and not is_whole
     else:
-        is_on = field_of(message, "synthesis", "enabled") is True
-        writer = field_of(message, "synthesis", "model") if is_on else ""
+        arguments, is_default = message, False
+        if route == "mcp":
+            tool = field_of(message, "params", "name")
+            work = WORK.get(next((one.route for one in TOOLS if one.name == tool), route), work)
+            arguments, is_default = field_of(message, "params", "arguments"), tool == ANSWER_TOOL
+        is_on = field_of(arguments, "synthesis", "enabled")
+        if is_on is True or (is_on is None and is_default):
+            usual = EXTRACTIVE if is_default and not has_remote else REMOTE
+            writer = field_of(arguments, "synthesis", "model") or usual
         is_told = EVENTS in accept and route in ("answer", "mcp")
     token = field_of(message, "params", "_meta", "progressToken")
     if isinstance(token, str) and any("\ud800" <= character <= "\udfff" for character in token):
         token = None  # the route refuses it
     return Asked(
         min(max(1.0, timeout_s), most_s),
-        bool(writer) and writer != EXTRACTIVE,
+        "model" if writer and writer != EXTRACTIVE else work,
         chosen,
         token,
         is_told and (route != "mcp" or token is not None),
     )
-
-
-def field_of(message: object, *path: str) -> Any:
-    """Return a field of nested objects, or None if it is missing."""
-    for key in path:
-        message = message.get(key) if isinstance(message, dict) else None
-    return message
 
 
 async def hang_up(request: Request) -> None:

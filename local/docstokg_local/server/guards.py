@@ -1,7 +1,6 @@
 """Protection of a server without keys from pages of other sites.
 
-Such a page can send requests to a loopback port (its `Origin` is foreign), and by DNS rebinding
-become same-origin (the `Host` is still its name). A server with keys refuses it, as it has no key.
+Such a page can send requests to a loopback port, and by DNS rebinding become same-origin.
 """
 
 import ipaddress

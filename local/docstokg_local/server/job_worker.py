@@ -1,8 +1,7 @@
 """Background process that loads posted documents, round-robin by namespace.
 
-A turn is some documents of one job: first one, then four times as many while turns are short. The
-process belongs to the queue and survives a server restart; after a kill, the next one continues its
-job.
+A turn is some documents of one job. The process survives a server restart; after a kill, the next
+one continues its job.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Start the process that loads documents sent over HTTP; see `job_worker`."""
+"""Start of the process that loads posted documents."""
 
 import os
 import subprocess
@@ -64,10 +64,7 @@ class JobRunner:
 
 
 def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
-    """Start the process; its settings contain secrets, so a pipe carries them.
-
-    It has its own session, so that a closed terminal does not end a load.
-    """
+    """Start the process; its settings contain secrets, so a pipe carries them."""
     log = queue.with_name(f"{queue.name}.log")
     fresh = not log.exists() or log.stat().st_size > LONGEST_LOG
     with log.open("wb" if fresh else "ab") as output:

@@ -1,4 +1,4 @@
-"""A file lock for work that exactly one process of a server does."""
+"""File lock for work of one process."""
 
 import fcntl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Local MCP over this process's routes, by HTTP or pipe."""
+"""Local MCP, by HTTP or pipe."""
 
 import json
 import sys
@@ -13,6 +13,7 @@ from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
+from docstokg.usecases.intake import field_of
 from docstokg.usecases.live import Tell
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
@@ -20,7 +21,6 @@ from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
-from docstokg_local.server.exchange import field_of
 from docstokg_local.server.live import Progress, listening
 
 CALLS_AT_ONCE = 4
@@ -51,11 +51,11 @@ Listening = Callable[[str, Tell], AbstractContextManager[None]]
 
 
 def serve_stdio(  # noqa: C901 - what a line needs stands in it
-    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening | None = None
+    handler: Handler, source: IO[bytes], sink: IO[bytes], listening: Listening | None = None
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    The caller started this process, so everything is visible. `telling`: for calls that request
+    The caller started this process, so everything is visible. `listening`: for calls that request
     progress.
     """
     writing = threading.Lock()
@@ -70,7 +70,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
             token = field_of(json.loads(line), "params", "_meta", "progressToken")
         except (ValueError, RecursionError):  # the handler reports it
             token = None
-        if token is None or telling is None:
+        if token is None or listening is None:
             return nullcontext()
         progress = Progress(token)
 
@@ -79,7 +79,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
                 send(json.dumps(note))
             return True
 
-        return telling(request_id, tell)
+        return listening(request_id, tell)
 
     def answer(line: bytes) -> None:
         asked = Envelope.of("mcp", str(ULID()), EVERYBODY, line)
@@ -99,7 +99,6 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 
 
 def _message(reply: Reply) -> str:
-    """Return the message; a problem becomes a JSON-RPC error."""
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply.body
     return _error(None, -32600, json.loads(reply.body)["detail"])
@@ -124,7 +123,7 @@ def run(wiring: Wiring) -> None:
     sys.stdout = sys.stderr
     try:
         serve_stdio(
-            handler, source, sink, lambda name, tell: workflow.telling(name, listener(tell))
+            handler, source, sink, lambda name, tell: workflow.listening(name, listener(tell))
         )
     finally:
         wiring.close()

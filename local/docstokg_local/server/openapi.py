@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1, generated from its models."""
+"""The HTTP contract as OpenAPI 3.1."""
 
 import ast
 import json
@@ -117,7 +117,9 @@ def document() -> Json:
     models |= dict.fromkeys(taken, "validation")
     for route in ROUTES:
         if route.request:
-            models |= {_model(route.request): "validation", _model(route.reply): "serialization"}
+            models[_model(route.request)] = "validation"
+        if route.reply:
+            models[_model(route.reply)] = "serialization"
     _, schemas = models_json_schema(
         list(models.items()), ref_template="#/components/schemas/{model}"
     )
@@ -155,7 +157,6 @@ def document() -> Json:
 
 
 def _describe_fields(schemas: Json) -> None:
-    """Set field descriptions from the contracts' docstrings."""
     for path in Path(contracts.__path__[0]).glob("*.py"):
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef) or model.name not in schemas:
@@ -174,11 +175,12 @@ def _model(name: str) -> type[BaseModel]:
 
 
 def _operation(route: Route) -> Json:
-    """Return a route's operation from ROUTES or _DESCRIBED."""
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
-    row = _DESCRIBED.get(route.name) or Described(
-        200, reply, "Also when degraded; see diagnostics", every, body
+    row = _DESCRIBED.get(route.name) or (
+        Described(200, reply, "Also when degraded; see diagnostics", every, body)
+        if body
+        else Described(200, reply, "The reply", (429, 503, 504))
     )
     wrong: set[int] = set() if route.open else {401, 500, *row.problems}
     error = (

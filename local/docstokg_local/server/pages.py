@@ -15,7 +15,6 @@ def page_routes() -> list[Route]:
 
 
 async def _file(request: Request) -> Response:
-    """Send a file, or 404 if its package is missing."""
     try:
         file = await run_in_threadpool(static_file, request.url.path)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Metrics in memory, as Prometheus text, with the names used in AWS."""
+"""Metrics in memory, as Prometheus text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +17,9 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
 
 class PrometheusSink:
-    """The `MetricSink` of one process; `text` is the scraper's output.
+    """`MetricSink` of one process; `text` is the scraper's output.
 
-    `shared`: folder in which all processes of a server count (the library writes there with
-    PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
+    `shared`: folder in which all processes of a server count; then `text` is the sum of all.
     """
 
     def __init__(self, shared: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Local routes: their handlers, and request parameters as JSON bodies."""
+"""Local routes and their parameters."""
 
 import json
 import re
@@ -59,7 +59,6 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def _path_fields(request: Request, path: str) -> dict[str, str]:
-    """Return the ids in the path by name, decoding `%2F` to `/`."""
     segments = request.scope["raw_path"].partition(b"?")[0].split(b"/")
     names = path.split("/")
     if len(segments) != len(names) or not all(segments[1:]):

@@ -1,4 +1,4 @@
-"""`docstokg serve`: one or several processes on one port."""
+"""`docstokg serve`."""
 
 import ctypes
 import os
@@ -62,10 +62,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection with limits: connections, header size, unread bodies per address.
-
-    uvicorn's parser bounds headers that arrive in parts; headers in one packet are counted here.
-    """
+    """uvicorn's connection with limits: connections, header size, unread bodies per address."""
 
     unread: ClassVar[Counter[str]] = Counter()
     """Requests by client address whose bodies have not arrived completely."""
@@ -93,7 +90,6 @@ class Connection(H11Protocol):
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
     async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, counted as unread until its body is complete or it has ended."""
         left = int(any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"]))
         self.unread[address] += left
 
@@ -214,10 +210,7 @@ def announce(listener: socket.socket) -> None:
 
 
 class SharedPort(socket.socket):
-    """A bound port for which every worker process opens its own socket.
-
-    With a shared socket, one worker would accept most simultaneous connections.
-    """
+    """A bound port for which every worker opens its own socket."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         host, port = self.getsockname()[:2]

@@ -1,4 +1,4 @@
-"""Shared code of DocsToKG RAG: contracts, ports, domain rules, adapters, wiring."""
+"""Code shared by all functions."""
 
 import os
 

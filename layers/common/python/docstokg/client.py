@@ -58,7 +58,7 @@ class Client:
 
     `timeout_s` limits each call including retries; the remaining time becomes the server's deadline
     (`budget.timeout_s`) unless the request sets one. A call is retried at most `retries` times if
-    nothing was executed: the connection was refused, or the reply was 429, or 503 with Retry-After.
+    nothing was executed: connection refused, 429, or 503 with Retry-After.
     """
 
     def __init__(
@@ -236,7 +236,6 @@ class AsyncClient:
 
 
 def _target(route: Route, parameters: Mapping[str, str]) -> str:
-    """Return method, path and query; parameters outside the path go into the query."""
     quoted = {name: quote(value, safe="") for name, value in parameters.items()}
     rest = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}
     query = f"?{urlencode(rest)}" if rest else ""
@@ -246,7 +245,6 @@ def _target(route: Route, parameters: Mapping[str, str]) -> str:
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the body, validated as on the server, with the given fields only."""
     if isinstance(query, BaseModel):
         return _body(query)
     return _body(contract.model_validate({"query": query, **fields}))
@@ -257,7 +255,6 @@ def _body(request: BaseModel) -> dict[str, Any]:
 
 
 def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
-    """Return the body with the remaining time, unless it has its own."""
     budget = body.get("budget", {})
     if "timeout_s" in budget:
         return body

@@ -23,11 +23,7 @@ GARBAGE_AFTER = 20_000
 
 
 def freeze_garbage() -> None:
-    """Freeze start-up objects so that the garbage collector skips them.
-
-    Scanning them took 35 ms of every thirtieth question; the objects of a question contain no
-    cycles.
-    """
+    """Freeze start-up objects so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER, *gc.get_threshold()[1:])
@@ -37,8 +33,8 @@ class Entry:
     """A Lambda handler that renews its credentials and connections.
 
     After a snapshot's restore, models are kept and everything else is created again. Every
-    SECRETS_TIME_S, and at once after a refused credential, secrets are checked, and the event is
-    retried with the new value: a rotation needs no deployment.
+    SECRETS_TIME_S, and after a refused credential, secrets are checked, and the event is retried
+    with the new value.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
@@ -84,14 +80,12 @@ class Entry:
         self._refusal = self._refusal or isinstance(error, Refused)
 
     def _refreshed(self) -> bool:
-        """Read the secrets after a refusal; return whether there is a new one to try."""
         if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
             return False
         self._refused_at = time.monotonic()
         return self._look(READ_AGAIN_S)
 
     def _look(self, time_s: float | None = None) -> bool:
-        """Apply the current secrets; return whether they have changed."""
         current = self._current(time_s)
         if current == self._settings:
             return False
@@ -123,10 +117,7 @@ class Entry:
 def entry_point(
     build: Callable[[Wiring], Handler], module: dict[str, Any]
 ) -> Callable[[str], Handler]:
-    """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
-
-    It raises AttributeError for any other name.
-    """
+    """Return a module's `__getattr__`, which creates `handler` on first access, not on import."""
 
     def attribute(name: str) -> Handler:
         if name != "handler":

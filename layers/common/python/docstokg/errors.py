@@ -1,24 +1,4 @@
-"""Errors of the product; retryable errors have a common base class.
-
-DocsToKGError
-├── Retryable                 a later retry may succeed
-│   ├── Unavailable           a dependency refused, broke off or is unreachable
-│   │   ├── CircuitOpen       the circuit breaker is open, so it was not called
-│   │   ├── NotConfigured     no key, role or address is set for it
-│   │   ├── NotLoaded         the store is reachable but empty
-│   │   └── NotInstalled      its client package is not installed
-│   ├── Locked                another load holds the lease
-│   ├── Timeout               a dependency exceeded its time
-│   └── QuotaExceeded         a dependency refused because of too many calls
-└── Permanent                 a retry cannot succeed
-    ├── Misconfigured         a setting is wrong; the message names it
-    │   └── Refused           a dependency refused the credential, which may be outdated
-    ├── WrongAnswer           a dependency violated its own contract
-    ├── PlanRejected          the plan guard refused a query
-    ├── InvalidCursor         a cursor is forged or of another request
-    ├── NothingToCite         nothing could be hydrated: 503
-    └── LoadError             a file does not match the format of its name
-"""
+"""Errors of the product; `Retryable` and `Permanent` are the two base classes."""
 
 
 class DocsToKGError(Exception):
@@ -96,7 +76,7 @@ class LoadError(Permanent):
 def cause(error: DocsToKGError) -> dict[str, str]:
     """Return the log fields for the cause of a failure.
 
-    Of a vendor's error only the type is logged, because its message may contain the question.
+    Of a vendor's error only the type, because its message may contain the question.
     """
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:

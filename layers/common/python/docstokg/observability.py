@@ -1,4 +1,4 @@
-"""Observability: JSON log lines, metrics and spans with fixed names."""
+"""Observability: JSON log lines, metrics and spans."""
 
 import json
 import sys
@@ -85,7 +85,7 @@ class Telemetry:
         segments: Segments | None = None,
         log_line: Callable[[Line], object] | None = None,
     ) -> None:
-        """Create a telemetry object. `log_line` replaces `write` and gets unredacted lines."""
+        """`log_line` replaces `write` and gets unredacted lines."""
         self._sink = sink
         self._segments = segments
         self._log_line = log_line or (lambda line: write(text_of(line, reveal=reveal)))

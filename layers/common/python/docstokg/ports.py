@@ -1,7 +1,7 @@
 """Ports: Protocols of external dependencies; every call takes `timeout_s` and keeps it.
 
-Ports are synchronous and raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an
-unreachable dependency, `WrongAnswer` for an invalid response.
+Ports raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an unreachable dependency,
+`WrongAnswer` for an invalid response.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,10 +60,11 @@ class SearchIndex(Protocol):
         `anew`: skip the cache, whose entry may precede another load.
         """
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
-        Never cached. None before the first load ends, and while a load is open or unfinished.
+        Never cached. None before the first load ends, and while a load into one of the namespaces
+        is open or unfinished.
         """
 
 
@@ -95,7 +96,8 @@ class IndexWriter(Protocol):
     ) -> None:
         """Start a load; raise `Misconfigured` if the namespace was embedded by another model.
 
-        Without a namespace, or with a single vector space, the whole index is checked.
+        Without a namespace, or with a single vector space, the whole index is checked. The load is
+        unfinished until `close_load` of the same namespace, also if other loads end meanwhile.
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
@@ -119,16 +121,13 @@ class IndexWriter(Protocol):
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
 
-    def close_load(self) -> None:
-        """Make all writes durable and searchable on all channels."""
+    def close_load(self, namespace: str = "") -> None:
+        """Make all writes durable and searchable, and the load into a namespace finished."""
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace the vectors of all chunks of a namespace atomically.
-
-        Until then the old ones are used; the new ones are durable and searchable on return.
-        """
+        """Replace the vectors of all chunks of a namespace atomically and durably."""
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as written, with its fingerprint, by uuid."""
@@ -162,6 +161,15 @@ class DocumentRegister(Protocol):
         """Return the namespaces that contain documents."""
 
 
+def every_document(
+    register: DocumentRegister, namespace: str, after: str = ""
+) -> Iterator[DocumentRecord]:
+    """Yield every record of a namespace after the doc_id `after`, in order, without texts."""
+    while page := register.documents(namespace, after):
+        yield from page
+        after = page[-1].doc_id
+
+
 class JobQueue(Protocol):
     """Queue of loads and removals."""
 
@@ -173,6 +181,9 @@ class JobQueue(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """Cancel an unfinished job; documents loaded so far stay."""
+
+    def unfinished(self) -> Mapping[str, int]:
+        """Return the number of queued and running jobs of each namespace that has any."""
 
 
 class StoredObject(NamedTuple):
@@ -277,10 +288,7 @@ class GraphWriter(Protocol):
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names found in chunks, by chunk uuid; `put_chunks` clears them.
-
-        The format of values is internal to the loader (`loading.names.stored_names`).
-        """
+        """Store the names found in chunks, by chunk uuid; `put_chunks` clears them."""
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
         """Yield (uuid, stored names or "") of every chunk of a namespace.
@@ -303,8 +311,7 @@ class GraphWriter(Protocol):
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and relations, then unsupported entities.
 
-        Without `tidy`, unsupported entities may stay until `close_load`: another writer of the same
-        load may mention them.
+        Without `tidy`, unsupported entities may stay until `close_load`.
         """
 
     def close_load(self) -> None:
@@ -344,8 +351,7 @@ class Embedder(Protocol):
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Return each text's vector and the packed vectors of its parts, for loading.
 
-        `parts`: spans per text, in code points. A model may derive their vectors from a single pass
-        over the text. See `domain.vectors.packed`.
+        `parts`: spans per text, in code points. See `domain.vectors.packed`.
         """
 
 
@@ -486,8 +492,8 @@ class LanguageModel(Protocol):
         """Return one completion; raise `Timeout`, `QuotaExceeded` or `Unavailable`.
 
         `schema`: JSON Schema of the text, as far as the provider supports it. `told`: called with
-        the text so far during generation; False closes the call. If time runs out, the text
-        generated so far is a completion, too.
+        the text so far; False closes the call. If time runs out, the text so far is a completion,
+        too.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:
@@ -570,7 +576,7 @@ class Converter(Protocol):
         """Map each supported suffix to name and version of its reader."""
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Convert one file, usually to one document; raise `LoadError` with the reason on failure.
+        """Convert one file, usually to one document; raise `LoadError` on failure.
 
         The text of `.md`, `.txt` and `.rst` is the decoded file; that of others is generated.
         """

@@ -270,6 +270,9 @@ class AccessSettings(Contract):
 class OperationSettings(Contract):
     """Operation: logs, metrics, traces and AWS resources."""
 
+    public_url: str = Field(
+        "", description="address of the page for users, such as https://HOST; citations link to it"
+    )
     traces: str = Field("off", description="trace destination: off, local, or a queue URL")
     appconfig: str | None = Field(
         None, description="AppConfig APPLICATION/ENVIRONMENT/PROFILE of the flags"

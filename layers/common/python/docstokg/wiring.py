@@ -1,4 +1,4 @@
-"""Dependency injection: creates adapters for ports; imports vendors in factories only."""
+"""Dependency injection: creates adapters for ports."""
 
 import functools
 import hashlib
@@ -27,8 +27,8 @@ FIRST_FLAGS_TIME_S = 0.5
 """Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
-DRAW_S = 10
-"""Seconds of processor time to draw one page."""
+DRAW_S, DRAW_WALL_S = 10, 20.0
+"""Seconds of processor time, and in all, to draw one page."""
 
 OTHER_ENCODER = "encoder "
 """Prefix of the keys of further encoders in the port cache."""
@@ -53,7 +53,7 @@ class Wiring:
         telemetry: Telemetry | None = None,
         made: Mapping[str, object] | None = None,
     ) -> None:
-        """Create an empty wiring; `made`: ports of a test or other caller, by factory name."""
+        """`made`: ports of a test or other caller, by factory name."""
         self.settings = settings
         self.telemetry = telemetry or _telemetry(settings)
         self._made: dict[str, object] = dict(made or {})
@@ -62,7 +62,6 @@ class Wiring:
         self._flagged = settings
 
     def _once[Port](self, name: str, make: Callable[[], Port]) -> Port:
-        """Return the cached value of a name, created on first use."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
@@ -108,10 +107,7 @@ class Wiring:
 
     @once
     def job_queue(self) -> ports.JobQueue:
-        """Return the job queue: a file next to the embedded index, or in the cache folder.
-
-        Jobs of a server run on its own machine, whatever the store.
-        """
+        """Return the job queue: a file next to the embedded index, or in the cache folder."""
         from docstokg.adapters.sqlite.jobs import SqliteJobs
 
         if (path := sqlite_path(self.settings.index_url)) is not None:
@@ -121,10 +117,10 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError` on failure."""
+        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
-        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
+        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
         return drawer.draw(raw, number)
 
     def snapshots(self) -> "Snapshots":
@@ -214,7 +210,6 @@ class Wiring:
         return CachedEmbedder(remote, self.cache_folder())
 
     def _local_encoder(self, name: str) -> ports.Embedder | None:
-        """Return a local model by name; None if it is not installed."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
 
@@ -243,9 +238,9 @@ class Wiring:
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
-        """Create the further encoders of stored namespaces and load stop words, for `warm`.
+        """Create the further encoders of stored namespaces and load stop words.
 
-        Only for SQLite, which returns this information at once; a server's index has one encoder.
+        Only for SQLite; a server's index has one encoder.
         """
         if sqlite_path(self.settings.index_url) is not None:
             from docstokg.adapters.languages import analysis_of
@@ -377,27 +372,25 @@ class Wiring:
         return self._judge(rest) if kind == "llm" else None
 
     def _judge(self, model: str) -> ports.Verifier:
-        """Return a language model as verifier; in AWS the function with the keys calls it."""
         threshold = self.settings.verifier_threshold
         if arn := by_name(self.settings.route_functions).get("synthesize"):
             from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
 
             return LambdaVerifier(f"llm:{model}", threshold, arn, self._call_time_s())
-        from docstokg.adapters.http.chat import SERVED, HttpChat
         from docstokg.adapters.judge import Judge
 
-        access = self.model_access()
-        is_served = access.route(model).provider in SERVED
-        complete = HttpChat(access).complete if is_served else self.language_model().complete
-        return Judge(model, complete, threshold)
+        return Judge(model, self.language_model().complete, threshold)
 
     @once
     def language_model(self) -> ports.LanguageModel:
         """Return the remote language models; `extractive` needs none."""
         from docstokg.adapters.aws.credentials import RoleKeys
+        from docstokg.adapters.http.chat import HttpChat
+        from docstokg.adapters.language_models import LanguageModels
         from docstokg.adapters.litellm import LiteLlm
 
-        return LiteLlm(self.model_access(), RoleKeys())
+        access, others = self.model_access(), LiteLlm(RoleKeys())
+        return LanguageModels(access, HttpChat().ask, others.ask, others.warm, self.settings.models)
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""
@@ -524,8 +517,7 @@ class Wiring:
     def current_settings(self) -> Settings:
         """Return the settings with current flags, or the last known ones if the agent fails.
 
-        Until its first response everything with a switch is off, so that a kill switch works
-        without it.
+        Until its first response everything with a switch is off.
         """
         if self.settings.appconfig is None:
             return self.settings
@@ -580,8 +572,7 @@ class Wiring:
     def warm(self, time_s: float = WARM_TIME_S) -> None:
         """Load models and open connections in parallel; failed ones are retried on use.
 
-        A hanging graph must not use up Lambda's 10 s for INIT: after `time_s` it continues in the
-        background.
+        A hanging graph continues in the background after `time_s`.
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)

@@ -1,1 +1,1 @@
-"""Adapters, one file per vendor; the only vendor imports in the repository."""
+"""Adapters, one file per vendor."""

@@ -36,7 +36,7 @@ class SharedCircuit(Protocol):
 class Breaker:
     """A `Circuit` shared by threads, and optionally by processes.
 
-    `counts`: errors that count as failures; other errors count as successes. `probe`: called in the
+    `counts`: errors that count as failures; others count as successes. `probe`: called in the
     background while the circuit is open; only its success closes it. Without it, a request is the
     trial.
     """
@@ -129,7 +129,6 @@ class Breaker:
         self._closing.set()
 
     def _start_probing(self) -> None:
-        """Start probing unless it is running; the lock is held."""
         if self._prober is None or not self._prober.is_alive():
             self._prober = threading.Thread(
                 target=self._probing, name=f"probe {self._dependency}", daemon=True

@@ -1,22 +1,45 @@
-"""HTTP request with a byte limit and a total deadline, without redirects."""
+"""HTTP request with a byte limit and a total deadline."""
 
+import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import urllib3
 
 from docstokg.adapters.bounded import within
-from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.errors import (
+    DocsToKGError,
+    Misconfigured,
+    QuotaExceeded,
+    Refused,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
 
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
 """Options of a request whose response `exchanged` reads."""
 _BLOCK: Final = 1 << 16
+_MOST_IDLE: Final = 4
+_REFUSALS: Final = {
+    400: "400, the request or the model's name",
+    401: "401, the key",
+    403: "403, the rights of key or role",
+    404: "404, no such model there",
+}
 
 
 class NeverSent(Unavailable):
     """No connection, so nothing was executed."""
+
+
+class NotAccepted(Misconfigured):
+    """The server did not accept the request (400 or 422)."""
 
 
 def host_of(url: str) -> str:
@@ -27,32 +50,111 @@ def host_of(url: str) -> str:
     return parts.netloc.rpartition("@")[2]
 
 
-def exchanged(
-    ask: Callable[[], urllib3.BaseHTTPResponse], host: str, timeout_s: float, most: int
-) -> tuple[int, Mapping[str, str], bytes]:
-    """Return status, headers and at most `most` bytes of a response, within `timeout_s` in all.
+def refusal(whom: str, status: int) -> DocsToKGError:
+    """Return the error for a status other than 200; redirects are failures."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return QuotaExceeded(f"{whom} refused because of too many calls (429)")
+    if not 400 <= status < 500:
+        return Unavailable(f"{whom} failed ({status})")
+    is_unaccepted = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+    is_refused = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    kind = NotAccepted if is_unaccepted else Refused if is_refused else Misconfigured
+    return kind(f"{whom} refused the call ({_REFUSALS.get(status, status)})")
 
-    `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout` or `Unavailable`
-    (broken off). Reading also ends with the deadline. Messages never contain the request.
+
+@cache
+def _connections() -> urllib3.PoolManager:
+    """Return a connection pool; loads the certificates once, which takes milliseconds."""
+    context = ssl.create_default_context()
+    return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
+
+
+def send(
+    method: str,
+    url: str,
+    timeout_s: float,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> urllib3.BaseHTTPResponse:
+    """Send a request, and return its unread response."""
+    more = {"timeout": timeout_s, **UNREAD}
+    return _connections().request(method, url, headers=headers, body=body, **more)
+
+
+def exchanged(
+    ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, timeout_s: float, most: int
+) -> tuple[int, Mapping[str, str], bytes]:
+    """Return status, headers and body of a response; limits and errors as in `read_within`."""
+    return read_within(
+        ask,
+        whom,
+        timeout_s,
+        most,
+        lambda response, parts: (response.status, response.headers, b"".join(parts)),
+    )
+
+
+def read_within[Answer](
+    ask: Callable[[], urllib3.BaseHTTPResponse],
+    whom: str,
+    timeout_s: float,
+    most: int,
+    read: Callable[[urllib3.BaseHTTPResponse, Iterator[bytes]], Answer],
+) -> Answer:
+    """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
+
+    `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
+    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Reading also ends
+    with the deadline. Messages never contain the request.
     """
     until = time.monotonic() + timeout_s
+    opened: list[urllib3.BaseHTTPResponse] = []
 
-    def read() -> tuple[int, Mapping[str, str], bytes]:
-        response, body = ask(), bytearray()
-        try:
-            while len(body) < most and (block := response.read1(min(_BLOCK, most - len(body)))):
-                body += block
-                if time.monotonic() >= until:
-                    raise TimeoutError
-            return response.status, response.headers, bytes(body)
-        finally:
-            response.release_conn() if response.closed else response.close()
+    def ask_and_read() -> Answer:
+        with translated(whom, timeout_s):
+            response = ask()
+            opened.append(response)
+            try:
+                return read(response, blocks(response, whom, most, until))
+            finally:
+                response.release_conn() if response.closed else response.close()
 
     try:
-        return within(read, timeout_s, host)
+        return within(ask_and_read, timeout_s, whom)
+    except Timeout:
+        for response in opened:
+            wake(response)
+        raise
+
+
+@contextmanager
+def translated(whom: str, timeout_s: float) -> Iterator[None]:
+    """Raise our errors for those of a connection."""
+    try:
+        yield
     except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
-        raise NeverSent(f"{host} cannot be reached") from exc
+        raise NeverSent(f"{whom} could not be reached") from exc
     except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
-        raise Timeout(f"{host} did not answer in {timeout_s:.2f} s") from exc
+        raise Timeout(f"{whom} did not answer in {timeout_s:.2f} s") from exc
     except (OSError, urllib3.exceptions.HTTPError) as exc:
-        raise Unavailable(f"{host}: the connection broke off ({type(exc).__name__})") from exc
+        raise Unavailable(f"{whom} broke off ({type(exc).__name__})") from exc
+
+
+def blocks(
+    response: urllib3.BaseHTTPResponse, whom: str, most: int, until: float
+) -> Iterator[bytes]:
+    """Yield the blocks of a body; raise `WrongAnswer` after `most` bytes, or `TimeoutError`."""
+    left = most
+    while block := response.read1(min(_BLOCK, left + 1)):
+        left -= len(block)
+        if left < 0:
+            raise WrongAnswer(f"{whom} sent more than {most} bytes")
+        if time.monotonic() >= until:
+            raise TimeoutError
+        yield block
+
+
+def wake(response: urllib3.BaseHTTPResponse) -> None:
+    """End the read of another thread."""
+    with suppress(ValueError, RuntimeError, OSError):  # already closed
+        response.shutdown()

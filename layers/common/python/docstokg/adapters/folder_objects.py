@@ -1,4 +1,4 @@
-"""A folder as an object store: keys are relative paths, writes are atomic."""
+"""A folder as an object store."""
 
 import hashlib
 import heapq
@@ -16,14 +16,13 @@ UNFINISHED = ".unfinished"
 
 
 class FolderObjects:
-    """The ObjectStore port on a local folder.
+    """An `ObjectStore` on a local folder; writes are atomic.
 
     The ETag is the MD5 of the content. Unlike S3, a folder cannot contain both `a` and `a/b`: the
     second write raises OSError.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Create the folder if it is missing."""
         self._folder = folder
         self._etags: dict[tuple[str, int, int], str] = {}
         try:
@@ -62,14 +61,12 @@ class FolderObjects:
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        """Return the file of a key, which is never outside the folder."""
         parts = key.split("/")
         if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] == UNFINISHED:
             raise KeyError(key)
         return self._folder.joinpath(*parts)
 
     def _keys(self, prefix: str) -> Iterator[str]:
-        """Yield the keys below a prefix, unordered."""
         within, _, _ = prefix.rpartition("/")
         top = self._folder if not within else self._path(within)
         for folder, folders, files in os.walk(top):

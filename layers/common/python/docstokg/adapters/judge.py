@@ -1,4 +1,4 @@
-"""Language model as a verifier: one call for all claims, a quotation per decision."""
+"""Language model as a verifier."""
 
 from collections.abc import Callable, Sequence
 
@@ -37,7 +37,6 @@ class Judge:
 
 
 def _whole(sources: Sequence[str]) -> list[str]:
-    """Remove sources that another source contains, such as windows of the joined one."""
     return [one for one in sources if not any(one != other and one in other for other in sources)]
 
 

@@ -1,12 +1,15 @@
-"""Tokens of a trusted issuer, verified with its published keys."""
+"""Tokens of a trusted issuer."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import jwt
 
+from docstokg.adapters.exchange import exchanged, refusal, send
 from docstokg.contracts.envelope import Caller
-from docstokg.errors import Unavailable
+from docstokg.domain.foreign_json import parsed
+from docstokg.errors import DocsToKGError, Unavailable
 
 # Asymmetric only: with HMAC in the list, the public key itself could sign a forgery.
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
@@ -27,6 +30,21 @@ class Claims:
 
 
 KEYS_TIME_S = 2.0
+MOST_BYTES = 1 << 20
+
+
+class _PublishedKeys(jwt.PyJWKClient):
+    """Keys read by our client: within a total time and a size, without redirects."""
+
+    def fetch_data(self) -> Any:
+        """Return the JSON of the issuer; raise our errors."""
+        whom = "the issuer"
+        status, _, body = exchanged(
+            lambda: send("GET", self.uri, KEYS_TIME_S), whom, KEYS_TIME_S, MOST_BYTES
+        )
+        if status != HTTPStatus.OK:
+            raise refusal(whom, status)
+        return parsed(body, whom)
 
 
 class JwksTokens:
@@ -38,11 +56,10 @@ class JwksTokens:
         self._issuer = issuer
         self._audience = audience
         self._claims = claims or Claims()
-        self._keys = jwt.PyJWKClient(
+        self._keys = _PublishedKeys(
             jwks_url,
             cache_keys=True,
             lifespan=KEYS_LIFESPAN_S,
-            timeout=KEYS_TIME_S,
             cooldown_duration=UNKNOWN_LIFESPAN_S,
         )
 
@@ -60,7 +77,7 @@ class JwksTokens:
                     "verify_aud": False,
                 },
             )
-        except jwt.PyJWKClientConnectionError as exc:
+        except DocsToKGError as exc:
             raise Unavailable("the issuer's keys cannot be fetched") from exc
         except (jwt.PyJWTError, ValueError):
             return None
@@ -76,10 +93,7 @@ class JwksTokens:
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Return a list claim, () if absent, None if it is neither a string nor a list of strings.
-
-    A string is split at spaces, as the claim `scope`.
-    """
+    """Return a list claim, () if absent, None if it is neither a string nor a list of strings."""
     value = claims.get(claim, [])
     if isinstance(value, str):
         return tuple(value.split())

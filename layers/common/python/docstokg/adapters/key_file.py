@@ -1,4 +1,4 @@
-"""Secret key shared by the processes of a machine, created on first use."""
+"""Secret key of a machine's processes."""
 
 import os
 import secrets

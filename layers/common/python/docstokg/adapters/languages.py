@@ -1,13 +1,13 @@
-"""Stemmers, stop words and language identification, for stores and loads."""
+"""Stemmers, stop words and language identification."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-from docstokg.domain.text import other_words
-from docstokg.domain.text.other_words import Analysis
+from docstokg.domain.text import index_terms
+from docstokg.domain.text.index_terms import Analysis
+from docstokg.domain.text.language_weights import ENGLISH
 from docstokg.domain.text.query_terms import content_words, option_words
-from docstokg.domain.text.spoken import ENGLISH
 from docstokg.domain.text.words import WORD, english_share, stemmer
 
 ENGLISH_SHARE = 0.1
@@ -73,7 +73,7 @@ def analysis_of(language: str) -> Analysis:
     stops = frozenset(
         word
         for line in stopwordsiso.stopwords(language)
-        for word in other_words.folded_words(line, language)
+        for word in index_terms.folded_words(line, language)
     )
     name = STEMMERS.get(language)
     if name is None:
@@ -83,11 +83,11 @@ def analysis_of(language: str) -> Analysis:
 
 def indexed(text: str, language: str) -> str:
     """Return the index terms of a text."""
-    return other_words.indexed_words(text, analysis_of(language))
+    return index_terms.indexed_words(text, analysis_of(language))
 
 
 def searched(text: str, languages: Iterable[str]) -> tuple[str, ...]:
     """Return the search terms and options of a question; `languages`: other than English."""
     analyses = [analysis_of(language) for language in languages]
-    words = other_words.searched(text, analyses) if analyses else content_words(text)
+    words = index_terms.searched(text, analyses) if analyses else content_words(text)
     return (*words, *option_words(text))

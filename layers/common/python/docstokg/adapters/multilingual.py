@@ -1,4 +1,4 @@
-"""Dense vectors of sixteen languages in one space: Google's multilingual sentence encoder 3."""
+"""Multilingual dense vectors: Google's multilingual sentence encoder 3."""
 
 import importlib.util
 import time
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from docstokg.domain.text.spoken import reads_many
+from docstokg.domain.text.language_weights import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Timeout
 from docstokg.ports import Parts, Spans
@@ -61,5 +61,5 @@ class MultilingualEncoder:
         return model
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and spans separately: encodings are not kept."""
+        """Embed texts and spans separately."""
         return embedded_apart(self.embed, texts, parts)

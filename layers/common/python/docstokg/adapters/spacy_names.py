@@ -1,4 +1,4 @@
-"""Named entities by spaCy's small English pipeline, for loads only."""
+"""Named entities by spaCy's small English pipeline."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -42,7 +42,7 @@ RULES = 7
 class SpacyNames:
     """A `NameFinder`; the pipeline is loaded by the first call.
 
-    It is for English: texts that `languages` assigns to another language have no names.
+    Texts that `languages` assigns to another language than English have no names.
     """
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
@@ -62,7 +62,6 @@ class SpacyNames:
 
 
 def _names(document: Any) -> Iterator[FoundName]:
-    """Yield the recognised entities, then other runs of proper nouns."""
     found = [(entity, KINDS.get(entity.label_)) for entity in document.ents]
     found = [(entity, kind) for entity, kind in found if kind and "\n\n" not in entity.text]
     for entity, kind in found:
@@ -80,10 +79,7 @@ def _names(document: Any) -> Iterator[FoundName]:
 
 
 def _is_doubted(place: Any) -> bool:
-    """Return whether a one-word place is followed by a finite verb, without a preposition before.
-
-    Of 23 such names in two data sets, two are places.
-    """
+    """Return whether a finite verb follows a one-word place without a preposition before it."""
     words = [token for token in place if token.tag_ != "DT"]
     before = [token.tag_ for token in place.doc[max(0, place.start - 2) : place.start]]
     after = place.doc[place.end : place.end + 1]

@@ -1,1 +1,1 @@
-"""Frozen models of requests, responses, step messages and stored records."""
+"""Frozen models of requests, responses, messages and records."""

@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/chat/completions`: a subset of OpenAI's chat API."""
+"""Contract of `POST /v1/chat/completions`."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -17,17 +17,20 @@ CHAT_ROUTES: Final = ("chat", "models")
 """Routes that return OpenAI's error object instead of a problem."""
 
 
+FinishReason = Literal["stop", "length"]
+
+
 class LenientContract(BaseModel):
     """A frozen request model that ignores unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
 
 
-class TextPart(LenientContract):
-    """A text part of a message; images and audio are not supported."""
+class Part(LenientContract):
+    """A part of a message; images and audio are not read."""
 
-    type: Literal["text"] = Field(description="only text is supported")
-    text: str = Field(description="text of the part")
+    type: str = Field(description="`text`; other parts become a mark such as `[image]`")
+    text: str = Field("", description="text of the part")
 
 
 class ChatMessage(LenientContract):
@@ -37,7 +40,7 @@ class ChatMessage(LenientContract):
         description="the last `user` message is the question; earlier `user` and `assistant` "
         "messages are its history; `system` and `developer` messages are style hints"
     )
-    content: str | Many[TextPart] | None = Field(
+    content: str | Many[Part] | None = Field(
         None, description="text of the message, as a string or in parts"
     )
 
@@ -48,10 +51,23 @@ class StreamOptions(LenientContract):
     include_usage: bool | None = Field(None, description="include token usage")
 
 
+class JsonSchema(LenientContract):
+    """A named JSON schema."""
+
+    schema_: dict[str, Any] = Field(
+        {},
+        alias="schema",
+        description="schema of an object; may require answer, citations, confidence",
+    )
+
+
 class ResponseFormat(LenientContract):
     """Format of the answer."""
 
-    type: Literal["text"] = Field(description="only text is supported")
+    type: Literal["text", "json_object", "json_schema"] = Field(
+        description="json_object: an object with answer and citations"
+    )
+    json_schema: JsonSchema | None = Field(None, description="schema, for json_schema")
 
 
 class ChatRequest(LenientContract):
@@ -82,18 +98,29 @@ class ChatRequest(LenientContract):
         None, ge=1, description="newer name of `max_tokens`; takes precedence"
     )
     n: Literal[1] | None = Field(None, description="number of answers; only 1 is supported")
-    tools: Annotated[Many[Any], Field(max_length=0)] | None = Field(
-        None, description="not supported; must be empty"
+    stop: str | Annotated[Many[str], Field(max_length=4)] | None = Field(
+        None, description="the answer ends before the first of these texts"
     )
-    response_format: ResponseFormat | None = Field(None, description="only text is supported")
+    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
+    tool_choice: str | dict[str, Any] | None = Field(
+        None, description="none or auto; a required tool is refused"
+    )
+    response_format: ResponseFormat | None = Field(None, description="text or JSON")
 
 
 class ChatPlan(Contract):
-    """Format of the reply: requested model name, and whether to stream."""
+    """Format of the reply: requested model name, and whether to stream.
+
+    `stop`: texts that end the answer. `fields`: of a JSON object, with the types of their items;
+    empty for text. `warnings`: parts of the request that were changed.
+    """
 
     model: str
     stream: bool = False
     include_usage: bool = True
+    stop: tuple[str, ...] = ()
+    fields: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
 
 class UrlCitation(Contract):
@@ -105,7 +132,10 @@ class UrlCitation(Contract):
     """end of the marker in the answer, exclusive"""
     title: str
     """title or name of the document"""
-    url: str = Field(description="URI of the source, or `urn:uuid:` and the uuid of the passage")
+    url: str = Field(
+        description="address of the passage on the page (DOCSTOKG_PUBLIC_URL), else URI of the "
+        "source, else `urn:uuid:` and the uuid of the passage"
+    )
     rank: int
     """citation number"""
     uuid: str
@@ -145,8 +175,8 @@ class ChatChoice(Contract):
     """always 0"""
     message: AnswerMessage
     """message with the answer"""
-    finish_reason: Literal["stop"] = "stop"
-    """always `stop`"""
+    finish_reason: FinishReason = "stop"
+    """length: the answer was truncated"""
     logprobs: None = None
     """always null"""
 

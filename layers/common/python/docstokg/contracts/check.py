@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/check`: verification of a draft against sources and the graph."""
+"""Contract of `POST /v1/check`."""
 
 from typing import Annotated, LiteralString, Self
 
@@ -11,7 +11,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import Namespace, Query, _no_nul, _no_surrogates
+from docstokg.contracts.request import ANY_NAMESPACE, Namespace, Query, _no_nul, _no_surrogates
 from docstokg.contracts.response import DegradedReason, Grounding
 
 TEXT_CHARACTERS = (1, 32_000)
@@ -69,7 +69,7 @@ class CheckRequest(StrictContract):
         description="draft, 1 to 32000 characters; [n] refers to the citation of rank n"
     )
     namespace: Namespace | None = Field(
-        None, description="namespace of the sources and the ontology; null: default"
+        None, description=f"namespace of the sources and the ontology; {ANY_NAMESPACE}"
     )
     query: Query | None = Field(
         None, description="question that the draft answers; improves the retrieval of sources"

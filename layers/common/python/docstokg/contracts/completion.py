@@ -1,15 +1,46 @@
-"""Completion of a language model and its cost."""
+"""Call of a language model, its reply, and the completion with its cost."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from docstokg.contracts.model import Contract
 
+type Cut = Literal["length", "time"] | None
+"""Reason of a truncated reply: token limit or time limit."""
+
+
+class ModelCall(NamedTuple):
+    """One call of a model; None: the provider's default."""
+
+    messages: list[dict[str, str]]
+    max_tokens: int
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+
+    def arguments(self, *, limit: str = "max_tokens", is_streamed: bool) -> dict[str, Any]:
+        """Return the call in OpenAI's format, without the model; `limit`: name of the limit."""
+        made: dict[str, Any] = {"messages": self.messages, limit: self.max_tokens}
+        if self.temperature is not None:
+            made["temperature"] = self.temperature
+        if self.schema is not None:
+            json_schema = {"name": "reply", "strict": True, "schema": dict(self.schema)}
+            made["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+        if is_streamed:
+            made |= {"stream": True, "stream_options": {"include_usage": True}}
+        return made
+
+
+class ModelReply(NamedTuple):
+    """Text of a model and the provider's token counts, unchecked."""
+
+    text: str
+    tokens_in: object = 0
+    tokens_out: object = 0
+    cut: Cut = None
+
 
 class Completion(Contract):
-    """Raw completion, token counts of the provider, and cost (None: unknown).
-
-    `cut`: reason of a truncated completion: token limit or time limit.
-    """
+    """Raw completion, token counts of the provider, and cost (None: unknown)."""
 
     text: str
     model: str
@@ -17,4 +48,4 @@ class Completion(Contract):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
-    cut: Literal["length", "time"] | None = None
+    cut: Cut = None

@@ -1,4 +1,4 @@
-"""Contracts of the document routes: loading, jobs, lists and passages."""
+"""Contracts of the document routes."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import Name, Namespace
+from docstokg.contracts.request import ANY_NAMESPACE, Name, Namespace
 
 MAX_DOCUMENTS = 100
 MAX_ID_BYTES = 512
@@ -140,10 +140,14 @@ class DocumentsRequest(StrictContract):
 class DocumentsQuery(StrictContract):
     """Query of `GET /v1/documents`."""
 
-    namespace: Namespace = Field("default", description="namespace of the documents")
+    namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
     cursor: str | None = Field(
         None, max_length=2048, description="`cursor` of the previous page; null: first page"
     )
+
+
+class NamespacesQuery(StrictContract):
+    """Query of `GET /v1/namespaces`; it has no parameters."""
 
 
 class DocumentName(StrictContract):
@@ -153,9 +157,11 @@ class DocumentName(StrictContract):
     doc_id: DocId
 
 
-class PageName(DocumentName):
+class PageName(StrictContract):
     """Number of a page of a document; `n` is 1-based."""
 
+    namespace: Namespace | None = None
+    doc_id: DocId
     n: str = Field(pattern="^[1-9][0-9]{0,4}$")
 
 
@@ -168,7 +174,7 @@ class JobName(StrictContract):
 class PassageRequest(StrictContract):
     """Request for a passage and its surrounding text."""
 
-    namespace: Namespace = Field("default", description="namespace of the citation")
+    namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
     uuid: Uuid = Field(description="`uuid` of the citation")
     char_start: int | None = Field(
         None, ge=0, description="`char_start` of the citation, to highlight the snippet"
@@ -285,14 +291,18 @@ class ListedNamespace(Contract):
     """number of documents that the caller may read"""
     chunks: int
     """number of passages that the caller may read"""
-    last_load: LastLoad
-    """last load that changed a document"""
+    last_load: LastLoad | None
+    """last load that changed a document; null: no load has ended"""
     may_load: bool = False
     """whether the caller may load and remove documents"""
+    unfinished: bool = False
+    """whether a load is running or was interrupted; repeat an interrupted load"""
+    jobs: int = 0
+    """number of queued and running jobs"""
 
 
 class NamespaceList(Contract):
-    """Namespaces with documents that the caller may read."""
+    """Namespaces that the caller may read, without those of which all documents are hidden."""
 
     namespaces: tuple[ListedNamespace, ...]
     """namespaces by name"""

@@ -6,6 +6,7 @@ from typing import Self
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
+from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.routes import RouteName
 
 
@@ -24,6 +25,12 @@ class Caller(Contract):
         """Return whether the caller may read a namespace."""
         return bool({"*", namespace} & set(self.namespaces))
 
+    @property
+    def sole_namespace(self) -> str:
+        """Return the only granted namespace; `default`, which is refused, without any; else ""."""
+        names = set(self.namespaces) or {DEFAULT_NAMESPACE}
+        return names.pop() if len(names) == 1 and "*" not in names else ""
+
     def may_load(self, namespace: str) -> bool:
         """Return whether the caller may read a namespace and change its documents."""
         return self.may_read(namespace) and bool({"*", namespace} & set(self.load))
@@ -40,12 +47,16 @@ class Caller(Contract):
 
 
 class Envelope(Contract):
-    """Input of a route's function or the state machine; the body is base64."""
+    """Input of a route's function or the state machine; the body is base64.
+
+    `headers`: the HTTP headers that the route `mcp` reads; null without HTTP.
+    """
 
     route: RouteName
     request_id: str
     caller: Caller
     body_b64: str
+    headers: dict[str, str] | None = None
 
     @classmethod
     def of(cls, route: RouteName, request_id: str, caller: Caller, body: bytes) -> Self:

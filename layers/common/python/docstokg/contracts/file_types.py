@@ -1,4 +1,4 @@
-"""File formats by name, and files that are not loaded."""
+"""File formats by name."""
 
 import mimetypes
 import re
@@ -61,10 +61,7 @@ _MEDIA: Final = frozenset(("image", "audio", "video", "font"))
 
 
 def format_of(path: PurePath) -> str:
-    """Return the format of a file, with `.gz` appended if packed; "" if unknown.
-
-    Files of unknown format are loaded if their content is text.
-    """
+    """Return the format of a file, with `.gz` appended if packed; "" if unknown."""
     if path.suffix.lower() == ".gz":
         inner = format_of(PurePath(path.stem)) or ".txt"
         return inner if inner.endswith(".gz") else f"{inner}.gz"

@@ -1,8 +1,4 @@
-"""Queries and results of the knowledge graph.
-
-A slice has about 2,000 parts. They are named tuples, which take a third of the time of validated
-models and suffice because slices are not passed between steps.
-"""
+"""Queries and results of the knowledge graph, as named tuples: slices have about 2,000 parts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,17 +14,16 @@ DOCUMENT, TOPIC = "doc:", "topic:"
 class SliceRequest(Contract):
     """Start nodes and limits of a graph slice.
 
-    Start entities: those of `alias_keys` (folded n-grams of the question, looked up in the alias
-    index) and `entity_ids` (seeds, endpoints of facts; CURIEs in any case). Start chunks: those of
-    `groups` (documents `doc:ID`, then topics `topic:NAME`; `chunks_per_group` each, preferred
-    chunks first), then `chunk_uuids`, best first.
+    Start entities: those of `alias_keys` (folded n-grams of the question) and `entity_ids` (CURIEs
+    in any case). Start chunks: those of `groups` (documents `doc:ID`, then topics `topic:NAME`;
+    `chunks_per_group` each), then `chunk_uuids`, best first.
 
     A start entity is expanded to its chunks and related entities, a start chunk to its entities,
-    and each reached entity to the chunks about it, `preferred_uuids` first. `known_ids`: entities
-    fetched before; edges to them are included. `entity_types`, `relations` (lower case): allowed
-    types, None for all. `direction`: direction in which relations are followed.
+    and each reached entity to the chunks about it; `preferred_uuids` come first. `known_ids`:
+    entities fetched before; edges to them are included. `entity_types`, `relations` (lower case):
+    allowed types, None for all.
 
-    Limits: `max_nodes` chunks and entities in total; per entity `chunks_per_entity` by rank,
+    Limits: `max_nodes` chunks and entities in total; per entity `chunks_per_entity`,
     `about_per_entity`, and `neighbours_per_entity` in each direction.
     """
 
@@ -59,8 +54,7 @@ class AliasMatch(NamedTuple):
 class SliceEntity(NamedTuple):
     """An entity of a slice.
 
-    `mentions`, `heads`: number of visible chunks that mention it or are about it, counted up to
-    1,000.
+    `mentions`, `heads`: number of visible chunks that mention it or are about it, up to 1,000.
     """
 
     id: str
@@ -83,7 +77,7 @@ class SliceChunk(NamedTuple):
 class SliceMention(NamedTuple):
     """An edge chunk -> entity, with the span in the chunk's text if known.
 
-    `about`: whether the entity is the title of the document or the heading of the section.
+    `about`: whether the entity is the title or the heading.
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""Contract of `GET /v1/health`: state of the service and its dependencies."""
+"""Contract of `GET /v1/health`."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Messages of the load state machine: the run and its tasks."""
+"""Messages of the load state machine."""
 
 from typing import Any, Literal
 
@@ -18,9 +18,9 @@ class IngestMessage(Contract):
 class IngestRun(IngestMessage):
     """A run that loads the objects below `prefix` into `namespace`.
 
-    `sync`: also remove documents deleted from the prefix; at most `max_removed` if the command line
-    would ask for confirmation. `remove`: further documents to remove. `replace`: replace whole
-    documents, even if another source loaded them. `groups`: groups of the sender, None for all.
+    `sync`: also remove documents deleted from the prefix; at most `max_removed`. `remove`: further
+    documents to remove. `replace`: replace whole documents, even if another source loaded them.
+    `groups`: groups of the sender, None for all.
     """
 
     run_id: str = Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9_-]+$")
@@ -62,7 +62,7 @@ class IngestObject(IngestMessage):
 
 
 class IngestCursor(IngestMessage):
-    """Position at which `close` stopped (see `pipeline.finishing`), and its counts so far."""
+    """Position at which `close` stopped (see `pipeline.finishing`), and its counts."""
 
     step: str
     after: str
@@ -73,8 +73,7 @@ class IngestCursor(IngestMessage):
 class IngestTask(IngestMessage):
     """A task. `crashed`: error of reading its only object, which is not retried.
 
-    `failed` with `error`: the run is aborted. `cursor`: position at which the previous task ran out
-    of time.
+    `failed` with `error`: the run is aborted. `cursor`: position at which the previous task ended.
     """
 
     run: IngestRun

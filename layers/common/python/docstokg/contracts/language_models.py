@@ -13,6 +13,9 @@ from docstokg.contracts.model import Contract
 
 Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
 
+SERVED: tuple[Provider, ...] = ("openai", "gateway")
+"""Providers with OpenAI's format."""
+
 EXTRACTIVE = "extractive"
 """Built-in model that quotes sentences of the sources and needs no network."""
 
@@ -49,10 +52,7 @@ class ModelRoute(Contract):
 
     @property
     def missing(self) -> str | None:
-        """Return the required setting that is missing, or None.
-
-        A gateway may need no key, and Bedrock uses the IAM role of the process.
-        """
+        """Return the required setting that is missing, or None."""
         if self.provider == "gateway":
             return None if self.base_url else "DOCSTOKG_LLM_BASE_URL"
         if self.provider == "bedrock" or self.api_key:
@@ -64,7 +64,7 @@ class ModelAccess(Contract):
     """Configuration of all providers.
 
     `base_url`: OpenAI-compatible API of the gateway. `api_key`: its key; without `base_url`, the
-    key of providers that have none. `facts`: model table of the operator; takes precedence.
+    key of providers that have none. `facts`: the operator's model table.
     """
 
     base_url: str | None = None
@@ -75,7 +75,7 @@ class ModelAccess(Contract):
     facts: Mapping[str, ModelFacts] = {}
 
     def route(self, model: str) -> ModelRoute:
-        """Return the route of a model, even if a setting is missing (`ModelRoute.missing`)."""
+        """Return the route of a model, even if a setting is missing."""
         provider, name = self._provider(model)
         name = _DATED.get(name, name) if provider == "anthropic" else name
         if provider == "gateway":

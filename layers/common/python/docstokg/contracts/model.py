@@ -1,4 +1,4 @@
-"""Base classes: `StrictContract` for client input, `Contract` for internal messages."""
+"""Base classes of messages."""
 
 import re
 from typing import Annotated, Any, Final, TypeVar

@@ -1,4 +1,4 @@
-"""Converter output: text of a document and positions of its parts."""
+"""Converter output: text and positions of its parts."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -50,11 +50,11 @@ class Place(NamedTuple):
 class Outline:
     """Text of a document with its top-level blocks, ordered and non-overlapping.
 
-    Text between blocks belongs to the previous block. `title`, `doc_id`, `acl`, `metadata`: values
-    from the document. `encoding`: text encoding other than UTF-8. `member`: name in the archive;
-    `refused`: reason if that member was not read. `places`: positions of the words of a PDF, in
-    text order. `scanned`: PDF pages that are images and were not read. `notes`: parts that were
-    omitted or read differently, with kind and number.
+    Text between blocks belongs to the previous block. `title`, `doc_id`, `acl`, `metadata`: from
+    the document. `encoding`: other than UTF-8. `member`: name in the archive; `refused`: reason if
+    that member was not read. `places`: positions of the words of a PDF, in text order. `scanned`:
+    image pages that were not read. `notes`: parts that were omitted or read differently, with kind
+    and number.
     """
 
     text: str

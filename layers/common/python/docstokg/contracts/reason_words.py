@@ -1,4 +1,4 @@
-"""Texts of degraded reasons and verdict reasons, for the CLI and the page."""
+"""Texts of degraded reasons and verdict reasons."""
 
 from collections.abc import Mapping
 

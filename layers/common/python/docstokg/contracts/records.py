@@ -1,4 +1,4 @@
-"""Records in the stores, written by the loader and read by the steps."""
+"""Records in the stores."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class Scope(Contract):
 
     `groups`: None for all; otherwise a chunk is visible iff its `acl` is empty or shares a group.
     `filter`: values of one key are ORed, different keys are ANDed. `doc_ids`: if not None, only
-    these documents. `others`: namespaces to query together with `namespace`.
+    these documents. `others`: namespaces to query too.
     """
 
     namespace: str
@@ -39,9 +39,9 @@ class ChunkText(Contract):
     """Text and location of a chunk.
 
     `run_id`: load that wrote the chunk. `sentences`: ordered, non-overlapping code-point spans of
-    `text`. `char_start`: offset in the source document, or None if unknown. `headings`: enclosing
-    headings, searched with the title. `language`: ISO 639-1, or "" for English or unknown.
-    `layout`: positions of the words on the page, see `domain.layout`.
+    `text`. `char_start`: offset in the source document, or None. `headings`: enclosing headings.
+    `language`: ISO 639-1, or "" for English or unknown. `layout`: positions of the words on the
+    page, see `domain.layout`.
     """
 
     uuid: str
@@ -70,8 +70,8 @@ class ChunkRecord(ChunkText):
     """A chunk in the search index.
 
     `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
-    `sentence_vectors`: unit vectors of the sentences, in order, packed by
-    `domain.vectors.packed`; empty without an embedder.
+    `sentence_vectors`: unit vectors of the sentences, packed by `domain.vectors.packed`; empty
+    without an embedder.
     """
 
     namespace: str
@@ -92,9 +92,9 @@ class VectorRow(NamedTuple):
 class DocumentChange(NamedTuple):
     """Changes of a load to an indexed document.
 
-    `chunks`: new or changed chunks with their fingerprints. `unchanged_uuids`: unchanged chunks.
-    `fallen`: stored chunks with outdated statements. `gone`: deleted chunks. `generation`: a ULID,
-    later than those of all previous loads.
+    `chunks`: new or changed chunks with their fingerprints. `fallen`: stored chunks with outdated
+    statements. `gone`: deleted chunks. `generation`: a ULID, later than those of all previous
+    loads.
     """
 
     namespace: str
@@ -112,7 +112,7 @@ class DocumentRecord(Contract):
     `root`: keyed hash of the source folder; `path`: path in it; neither is shown to users. `named`:
     whether the id was set by the owner instead of derived from the path. `sha256`: hash of the
     text. `converter`: name of the converter, or "" if the text is the decoded file; then `text` is
-    None. `original`: file content of a PDF. `note`: parts that were not read or read differently.
+    None. `original`: file content of a PDF. `note`: parts not read or read differently.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -151,8 +151,7 @@ class FactRecord(Contract):
 class StoredChunk(ChunkText):
     """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding.
 
-    `generation`: generation of the load that last changed the document, if the store uses it; see
-    `domain.generations`.
+    `generation`: of the load that last changed the document; see `domain.generations`.
     """
 
     vector: bytes | None = None
@@ -162,9 +161,10 @@ class StoredChunk(ChunkText):
 class IndexInfo(Contract):
     """Properties of an index.
 
-    `open_run`: run_id of the running or unfinished load. `languages`: share of passages per
-    language, for namespaces that are not only English. `spaces`: model and dimension of namespaces
-    with a model other than `embedding_model`; impossible if `is_one_space`.
+    `unfinished`: run_id of the running or unfinished load of each namespace; "" stands for all, in
+    stores of earlier versions. `languages`: share of passages per language, for namespaces that are
+    not only English. `spaces`: model and dimension of namespaces with a model other than
+    `embedding_model`; impossible if `is_one_space`.
     """
 
     embedding_model: str | None = None
@@ -172,12 +172,23 @@ class IndexInfo(Contract):
     sparse_model: str | None = None
     chunks: int = 0
     facts: int = 0
-    unfinished_load: bool = False
-    open_run: str = ""
+    unfinished: dict[str, str] = {}
     namespaces: tuple[str, ...] = ()
     languages: dict[str, dict[str, float]] = {}
     spaces: dict[str, tuple[str, int]] = {}
     is_one_space: bool = False
+
+    def open_run(self, namespace: str) -> str:
+        """Return the run_id of a namespace's running or unfinished load, or ""."""
+        return self.unfinished.get(namespace) or self.unfinished.get("", "")
+
+    def warnings_of(self, namespaces: Sequence[str]) -> list[str]:
+        """Return a warning per namespace whose load is running or unfinished."""
+        return [
+            f"A load into namespace {name!r} is unfinished; run it again to complete it."
+            for name in namespaces
+            if self.open_run(name)
+        ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
         """Return embedding model and dimension of a namespace."""
@@ -224,7 +235,7 @@ class RelationRecord(Contract):
 class MentionRecord(Contract):
     """A mention of an entity at `text[start:end]` of a chunk; None if the span is unknown.
 
-    `about`: whether the entity is the title of the document or the heading of the section.
+    `about`: whether the entity is the title or the heading.
     """
 
     uuid: str

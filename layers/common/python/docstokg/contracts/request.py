@@ -1,4 +1,4 @@
-"""Request models, with every validation rule that needs no server setting."""
+"""Request models and their validation."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -34,6 +34,8 @@ MIN_QUERY_BYTES = 3
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
+ANY_NAMESPACE = "null: `default`, or the only one in use if that is empty"
+MAX_STYLE_CHARACTERS = 2000
 MAX_TURNS = 20
 MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20
@@ -66,7 +68,6 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 
 def _long_enough(query: str) -> str:
-    """Reject a question of fewer than MIN_QUERY_BYTES bytes."""
     if len(query.encode()) < MIN_QUERY_BYTES:
         message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
         raise PydanticCustomError("string_too_short", message)
@@ -74,7 +75,6 @@ def _long_enough(query: str) -> str:
 
 
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """Reject an empty list of filter values."""
     if not values:
         raise PydanticCustomError("too_short", "must contain at least one value")
     return values
@@ -202,7 +202,9 @@ class SynthesisRequest(StrictContract):
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the model")
     system_prompt: str | None = Field(
-        None, max_length=2000, description="style hint; the server's own rules take precedence"
+        None,
+        max_length=MAX_STYLE_CHARACTERS,
+        description="style hint; the server's own rules take precedence",
     )
 
 
@@ -254,7 +256,7 @@ class SearchRequest(StrictContract):
         examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace = Field("default", description="namespace to search")
+    namespace: Namespace | None = Field(None, description=f"namespace to search; {ANY_NAMESPACE}")
     namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
         None,
         description="several namespaces, instead of `namespace`; the caller needs access to all",
@@ -282,8 +284,9 @@ class SearchRequest(StrictContract):
 
     @property
     def asked_namespaces(self) -> tuple[str, ...]:
-        """Return the requested namespaces without duplicates."""
-        return tuple(dict.fromkeys(self.namespaces or (self.namespace,)))
+        """Return the requested namespaces without duplicates; () if the request names none."""
+        own = (self.namespace,) if self.namespace is not None else ()
+        return tuple(dict.fromkeys(self.namespaces or own))
 
 
 class RAGRequest(SearchRequest):
@@ -296,7 +299,6 @@ class RAGRequest(SearchRequest):
     @model_validator(mode="wrap")
     @classmethod
     def _synthesis_needs_tokens(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Report a violation of the cross-field rule together with all other errors."""
         errors: list[InitErrorDetails] = []
         value: Self | None = None
         try:

@@ -25,10 +25,7 @@ class ChannelQuery(Contract):
 
 
 class Hit(NamedTuple):
-    """A chunk found by a channel; `vector`: its int8-quantised vector or None.
-
-    A tuple for speed: a question has 220 hits.
-    """
+    """A chunk found by a channel; `vector`: its int8-quantised vector or None."""
 
     uuid: str
     score: float
@@ -50,7 +47,7 @@ class ChannelResult(Contract):
     """Result of one channel; a failure does not affect other channels.
 
     Hits are ordered by descending score, ties by uuid. `cause`: reason of a failed or partial
-    result, for the log.
+    result.
     """
 
     channel: Channel
@@ -65,8 +62,8 @@ class ChannelResult(Contract):
 class Hydrated(Contract):
     """Chunks by uuid, in any order.
 
-    `missing`: invisible or nonexistent uuids. `failed`: uuids that could not be read. `cause`:
-    reason of the failure, for the log.
+    `missing`: invisible or nonexistent uuids. `failed`: unreadable ones; `cause`: the reason, for
+    the log.
     """
 
     chunks: dict[str, StoredChunk] = {}

@@ -1,4 +1,4 @@
-"""Table of all routes, used by the server, the published contract, the client and AWS."""
+"""Table of all routes."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -17,11 +17,10 @@ RouteName = Literal[
 class Route(NamedTuple):
     """A route: path, method, implementation and description.
 
-    `function`: folder of the function, or "" for the state machine; the local server uses the state
-    machine for `stream`, too. `request`, `reply`: models, as `MODULE.CLASS` in `contracts`, or ""
-    if `local/.../openapi.py` describes them. `parameters`: path and query parameters, passed as the
-    body. `changes`: changes stored documents. `open`: needs no credentials. `loads`: in AWS, needs
-    the load state machine.
+    `function`: folder of the function, or "" for the state machine. `request`, `reply`: models, as
+    `MODULE.CLASS` in `contracts`, or "" if `local/.../openapi.py` describes them. `parameters`:
+    path and query parameters, passed as the body. `changes`: changes stored documents. `open`:
+    needs no credentials. `loads`: in AWS, needs the load state machine.
     """
 
     name: RouteName

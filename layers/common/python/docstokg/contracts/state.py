@@ -1,7 +1,7 @@
-"""Messages between the steps. Texts are included only after the passages are selected.
+"""Messages between the steps; texts are included only after the passages are selected.
 
-Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand ->
-Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
+Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand -> Expansion
+-> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -36,8 +36,7 @@ from docstokg.contracts.routes import RouteName
 class RetrievalPlan(Contract):
     """Plan of the retrieve step: channels with their sizes, fusion and MMR.
 
-    `embed`: false if the requested embedder is not configured or is disabled. `time_s`: time limit
-    in seconds.
+    `embed`: false if the requested embedder is not configured or is disabled. `time_s`: time limit.
     """
 
     channels: dict[Channel, int]
@@ -52,8 +51,8 @@ class ExpansionPlan(Contract):
 
     `restrict`: restrict retrieval to documents near the seeds. `max_hops`: None to choose by the
     question. `boost`: added to the score, in [0, 1], of pool chunks that mention an entity of the
-    question. `limit`: maximum number of added chunks. `seeds`, `concept_types`, `relations`,
-    `direction`, `max_nodes`: from the request. `time_s`: time limit in seconds.
+    question. `limit`: maximum number of added chunks. `time_s`: time limit in seconds. The others
+    are the request's.
     """
 
     enabled: bool
@@ -90,20 +89,17 @@ class CachePlan(Contract):
 
     key: str
     request_hash: str
-    ttl_s: int
 
 
 class Plan(Contract):
     """Plan of all later steps, with one absolute deadline (epoch ms).
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
-    how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns of
-    the conversation, for the prompt of a remote model. `groups`: None for all passages.
-    `snippet_chars`: snippet length in code points. `graph_limits`: limits of the graph view.
-    `max_blocks`: number of passages given to the model, if the best one reaches `min_score`; see
-    `functions/ground/ground.py` for additional ones. `rerank`: "lost" if the requested reranker is
-    not configured or is disabled. `told`: whether progress is published through the response store.
-    `verifies`: whether respond calls a verifier, so that synthesize reserves time.
+    how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
+    for the prompt of a remote model. `groups`: None for all passages. `snippet_chars`: in code
+    points. `rerank`: "lost" if the requested reranker is not configured or is disabled. `told`:
+    whether progress is published. `verifies`: whether respond calls a verifier, so that synthesize
+    reserves time.
     """
 
     request_id: str
@@ -111,6 +107,7 @@ class Plan(Contract):
     caller_sub: str
     namespace: str
     others: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
@@ -132,8 +129,6 @@ class Plan(Contract):
     rerank: Literal["yes", "no", "lost"] = "yes"
     budget_limits: BudgetLimits
     min_score: float = 0.3
-    max_blocks: int = 5
-    full_text_bytes: int = 16384
     repair: Literal["attribute", "drop", "report"] = "report"
     cache: CachePlan | None = None
     chat: ChatPlan | None = None
@@ -162,10 +157,23 @@ class Validated(Contract):
     reply: Reply | None = None
 
 
-class Recalled(Contract):
-    """A cached response or a refusal; otherwise the cache entry to write (None: none)."""
+class Failure(Contract):
+    """Problem to return for an execution without citations."""
 
+    status: int
+    code: str
+    detail: str
+
+
+class Recalled(Contract):
+    """The searched namespace, and a cached response or a refusal, if any.
+
+    `cache`: otherwise the cache entry to write (None: none).
+    """
+
+    namespace: str
     reply: Reply | None = None
+    failure: Failure | None = None
     cache: CachePlan | None = None
 
 
@@ -202,9 +210,9 @@ class Retrieval(StepResult):
     """Result of the retrieve step.
 
     `selected`: uuids after MMR, at most top_k. `pool`: fused candidates, best first, at most 220.
-    `ranks`: channel results as plain tuples, since only one in ten is cited. `query_vector`: base64
-    of the float32 unit vector, or None without an embedder. `absent`: words of the question that
-    are in no passage of the namespace.
+    `ranks`: channel results as plain tuples. `query_vector`: base64 of the float32 unit vector, or
+    None without an embedder. `absent`: words of the question that are in no passage of the
+    namespace.
     """
 
     selected: tuple[str, ...] = ()
@@ -230,7 +238,7 @@ class EntityRef(Contract):
 
 
 class SeedRef(EntityRef):
-    """A seed of the graph walk; `share`: its part of the restart vector, which sums to 1."""
+    """A seed of the graph walk; `share`: its part of the restart vector."""
 
     share: float = 0.0
 
@@ -238,8 +246,8 @@ class SeedRef(EntityRef):
 class RelatedEntity(Contract):
     """A relation of a chunk's entity to another one, an index into Expansion.entities.
 
-    `incoming`: whether the chunk's entity is the target. `evidence`: uuid of the chunk that states
-    the relation, if known.
+    `incoming`: whether the chunk's entity is the target. `evidence`: uuid of the stating chunk, if
+    known.
     """
 
     entity: int
@@ -328,10 +336,10 @@ class Block(Contract):
 
     `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
-    similarity of each sentence to the question, only for the extractive model. `other_names`: names
-    of the same entities in question and passage. `superseded_by`: rank of the block whose document
-    supersedes this one. `steps`: place in the graph's path between two names of the question, and
-    the span of `text` that states that edge; `joined`: those names, as in the question.
+    similarity of each sentence to the question, only for the extractive model. `superseded_by`:
+    rank of the block whose document supersedes this one. `steps`: place in the graph's path
+    between two names of the question, and the span of `text` that states that edge; `joined`: those
+    names, as in the question.
     """
 
     rank: int
@@ -375,7 +383,7 @@ class StepReport(Contract):
 class Grounded(Contract):
     """Result of the ground step: citations, blocks for the model, and diagnostics.
 
-    `relevant`: whether a citation reaches the minimum score; otherwise an answer has a warning.
+    `relevant`: whether a citation reaches the minimum score.
     """
 
     citations: Packed[tuple[Citation, ...]] = ()
@@ -396,8 +404,8 @@ class Synthesis(StepResult):
 
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
     no_room: no sentence fits into the token budget. `block_count`: number of leading blocks given
-    to the answering model; None for all. `probability`: probability that the choice of the built-in
-    model is correct; None for other models.
+    to the model; None for all. `probability`: that the built-in model's choice is correct; None for
+    other models.
     """
 
     outcome: Literal["answered", "abstained", "failed", "no_room"]
@@ -409,14 +417,6 @@ class Synthesis(StepResult):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0
-
-
-class Failure(Contract):
-    """Problem to return for an execution without citations."""
-
-    status: int
-    code: str
-    detail: str
 
 
 class RespondInput(Contract):

@@ -1,4 +1,4 @@
-"""Events of a streamed answer: `sentence`, `repair` and `verdicts`."""
+"""Events of a streamed answer."""
 
 from typing import Literal
 

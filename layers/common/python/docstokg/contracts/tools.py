@@ -1,6 +1,8 @@
 """Paging arguments and compact results of the MCP tools."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -17,20 +19,19 @@ class Paging(StrictContract):
         int | None,
         Field(
             ge=MIN_RESPONSE_TOKENS,
-            description="maximum tokens of the result, estimated as ceil(UTF-8 bytes / 4); the "
-            "rest is on the next pages; null: no limit",
+            description="maximum tokens; null: no limit",
         ),
     ] = DEFAULT_RESPONSE_TOKENS
     response_cursor: Annotated[
         str | None,
         Field(
             max_length=128,
-            description="`next_cursor` of the previous page; the other arguments must be the same",
+            description="`next_cursor` of the previous page",
         ),
     ] = None
     numbers: bool = Field(
         False,
-        description="true: full response of the route, with scores, offsets, hashes and times",
+        description="true: with scores, offsets and hashes",
     )
 
 
@@ -151,6 +152,21 @@ class DocumentsResult(Contract):
     cursor: str | None = Field(None, description="`cursor` for the next documents")
 
 
+class ToolNamespace(Contract):
+    """A namespace and its state."""
+
+    namespace: str = Field(description="name")
+    documents: int = Field(description="number of documents that the caller may read")
+    unfinished: bool = Field(description="true: a load is running or was interrupted")
+    jobs: int = Field(description="number of queued and running jobs")
+
+
+class NamespacesResult(Contract):
+    """Result of list_namespaces."""
+
+    namespaces: tuple[ToolNamespace, ...] = Field((), description="namespaces by name")
+
+
 class PassageResult(Contract):
     """Result of read_passage."""
 
@@ -163,47 +179,143 @@ class PassageResult(Contract):
     lit: tuple[int, int] | None = Field(None, description="range of `text` to highlight")
 
 
+class FoundItem(Contract):
+    """A result of search, in the form of ChatGPT's connectors."""
+
+    id: str = Field(description="id for fetch")
+    title: str = Field(description="document and section")
+    url: str = Field(description="address of the passage or its source")
+
+
+class FoundResult(Troubled):
+    """Result of search."""
+
+    results: tuple[FoundItem, ...] = Field((), description="passages, best first")
+
+
+class FetchRequest(StrictContract):
+    """Arguments of fetch."""
+
+    id: str = Field(min_length=1, max_length=128, description="`id` of a result of search")
+
+
+class FetchResult(Contract):
+    """Result of fetch."""
+
+    id: str = Field("", description="id of the passage")
+    title: str = Field("", description="document and section")
+    text: str = Field("", description="passage with the text around it")
+    url: str = Field("", description="address of the passage or its source")
+    metadata: dict[str, str] = Field({}, description="doc_id of the document")
+
+
 class _Page(Contract):
     truncated: bool = Field(description="true: there is a next page")
     next_cursor: str | None = Field(description="`response_cursor` for the next page")
-    continues_at: str = Field("", description="position of this page in the whole result")
+
+
+def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
+
+    A tool also accepts the request's other fields; listing them all costs agents many tokens.
+    """
+    whole = request.model_json_schema(mode="validation")
+    fields = {name: whole["properties"][name] for name in shown}
+    required = [name for name in whole.get("required", ()) if name in shown]
+    schema = {"type": "object", "properties": fields, "required": required}
+    return _plain(schema, whole.get("$defs", {}))
 
 
 def output_schema(result: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's pages.
+    """Return the JSON schema of a tool's pages: the type of each part.
 
     Only paging fields are required, because any part can be on another page. Additional fields are
     allowed, because `numbers` adds them.
     """
-    schema, page = result.model_json_schema(mode="serialization"), _Page.model_json_schema()
-    _open(schema)
-    schema["properties"] = {**page["properties"], **schema["properties"]}
-    made: dict[str, Any] = without_titles({**schema, "required": ["truncated", "next_cursor"]})
+    whole = result.model_json_schema(mode="serialization")
+    parts = {**_Page.model_json_schema()["properties"], **whole["properties"]}
+    for name in Troubled.model_fields:  # the same in all results
+        parts.pop(name, None)
+    shown = {name: _part(schema, whole.get("$defs", {})) for name, schema in parts.items()}
+    return {"type": "object", "properties": shown, "required": ["truncated", "next_cursor"]}
+
+
+def _part(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    meant = _resolved(schema, definitions)
+    made = {"type": [meant["type"], "null"] if _accepts_null(schema) else meant["type"]}
+    if "items" in meant:
+        made["items"] = {"type": _resolved(meant["items"], definitions)["type"]}
     return made
 
 
-def without_titles(schema: Any) -> Any:
-    """Return a schema without generated titles, which only repeat names and cost tokens."""
-    if isinstance(schema, list):
-        return [without_titles(below) for below in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: {name: without_titles(below) for name, below in value.items()}
-        if key in ("properties", "$defs")
-        else without_titles(value)
-        for key, value in schema.items()
-        if key != "title" or not isinstance(value, str)
+_UNUSED: Final = frozenset(
+    {
+        "title", "examples", "pattern", "minLength", "maxLength", "minItems", "maxItems",
+        "maxProperties", "propertyNames", "additionalProperties",
     }
+)  # fmt: skip
+"""Keywords that published arguments lack: the route checks them and names what is wrong."""
 
 
-def _open(schema: Any) -> None:
-    if isinstance(schema, dict):
-        if "properties" in schema:
-            schema.pop("required", None)
-            schema.pop("additionalProperties", None)
-        for below in schema.values():
-            _open(below)
-    elif isinstance(schema, list):
-        for below in schema:
-            _open(below)
+def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without references, and without null as an alternative.
+
+    Some clients read neither; `lenient` reads null.
+    """
+    made: dict[str, Any] = {}
+    for key, value in _resolved(schema, definitions).items():
+        if key == "properties":
+            made[key] = {name: _plain(one, definitions) for name, one in value.items()}
+        elif key == "items":
+            item = _plain(value, definitions)
+            made[key] = {name: part for name, part in item.items() if name != "description"}
+        elif key not in _UNUSED and not (key == "default" and value in (None, "", [], {})):
+            made[key] = value
+    return made
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with its reference, or its only alternative to null, in its place."""
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        rest.pop("default", None)
+        return _resolved({**target, **rest}, definitions)
+    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if len(choices) == 1:
+        return _resolved({**choices[0], **rest}, definitions)
+    return {**rest, **({"anyOf": choices} if choices else {})}
+
+
+def lenient(value: Any, model: type[BaseModel]) -> Any:
+    """Return arguments of a call as `model` reads them, where an agent wrote them differently.
+
+    A number in a string becomes the number; a null becomes the default, where a field has one and
+    null is no value of it. All else is unchanged, for the route to refuse.
+    """
+    schema = model.model_json_schema(mode="validation")
+    return _lenient(value, schema, schema.get("$defs", {}))
+
+
+def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    meant = _resolved(schema, definitions)
+    kind = meant.get("type")
+    if isinstance(value, dict):
+        fields = meant.get("properties", {})
+        return {
+            name: _lenient(one, fields.get(name, {}), definitions)
+            for name, one in value.items()
+            if one is not None
+            or "default" not in fields.get(name, {})
+            or _accepts_null(fields[name])
+        }
+    if isinstance(value, list) and "items" in meant:
+        return [_lenient(one, meant["items"], definitions) for one in value]
+    if isinstance(value, str) and kind in ("integer", "number"):
+        with suppress(ValueError):
+            return int(value) if kind == "integer" else float(value)
+    return value
+
+
+def _accepts_null(schema: Mapping[str, Any]) -> bool:
+    return any(one.get("type") == "null" for one in schema.get("anyOf", ()))

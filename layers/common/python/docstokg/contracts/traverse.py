@@ -1,11 +1,11 @@
-"""Contract of `POST /v1/traverse`: a graph walk from given nodes."""
+"""Contract of `POST /v1/traverse`."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import Direction, Name, Namespace, NodeId, Query
+from docstokg.contracts.request import ANY_NAMESPACE, Direction, Name, Namespace, NodeId, Query
 from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 
 
@@ -51,7 +51,7 @@ class TraverseRequest(StrictContract):
     query: Query | None = Field(
         None, description="question that scores the nodes; null: scored by edge weights"
     )
-    namespace: Namespace = Field("default", description="namespace of the graph")
+    namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
     direction: Direction = Field("both", description="direction in which edges are followed")
     max_depth: int = Field(3, ge=1, description="maximum number of edges from a seed")
     max_nodes: int = Field(150, ge=1, description="maximum number of nodes")

@@ -1,1 +1,1 @@
-"""Domain rules: pure functions without clock, network or vendor code."""
+"""Domain rules: pure functions."""

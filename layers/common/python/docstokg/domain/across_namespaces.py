@@ -1,4 +1,4 @@
-"""Queries over several namespaces: one query per namespace, results joined."""
+"""Queries over several namespaces."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Me
     """Run a port method once per namespace of its scope and join the results.
 
     The method's last arguments are a scope and a timeout in seconds for all namespaces. An error in
-    one fails the call. `join` gets the results and the other arguments.
+    one fails the call.
     """
 
     def decorated(method: Method) -> Method:

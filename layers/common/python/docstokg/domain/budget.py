@@ -1,4 +1,4 @@
-"""Size budgets: token estimates and bytes of JSON messages."""
+"""Size budgets in tokens and bytes."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ class Circuit:
     """An immutable circuit breaker; every event returns the next state (Nygard, Release It!, 2007).
 
     Closed until `failures` consecutive failures; open for `recovery_s` seconds; then half open: one
-    trial call closes or reopens it. Times are seconds of a monotonic clock.
+    trial call closes or reopens it. Times are monotonic seconds.
     """
 
     failures: int = 5

@@ -1,4 +1,4 @@
-"""Fusion of ranked lists by min-max scores (default) or reciprocal ranks."""
+"""Fusion of ranked lists by scores or ranks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +14,8 @@ def minmax[Name: str](
     """Sum each channel's scores scaled to [0, 1] over its own list.
 
     score(d) = sum over channels c of w_c * (s_c(d) - min s_c) / (max s_c - min s_c); equal scores
-    all scale to 1, a missing id counts 0 (Lee 1997, CombSUM with min-max normalisation). Best
-    first, ties by id; scores are divided by the sum of the weights.
+    scale to 1, a missing id counts 0 (Lee 1997, CombSUM with min-max normalisation). Best first,
+    ties by id; scores are divided by the sum of the weights.
     """
     return _fused(channels, weights, _scaled)
 
@@ -46,7 +46,6 @@ def _fused[Name: str](
     shares: Callable[[Ranked], list[float]],
     best: float = 1.0,
 ) -> Ranked:
-    """Sum the weighted shares per id; `best` is the maximum share of one channel."""
     own = {name: (weights or {}).get(name, 1.0) for name in channels}
     total: dict[str, float] = defaultdict(float)
     for name in sorted(channels):

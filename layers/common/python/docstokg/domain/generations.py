@@ -1,7 +1,7 @@
 """Generations: old and new text of a document never appear in the same answer.
 
-A store without atomic replacement writes a generation to all chunks of a document. During these
-writes a reader may see two generations and ignores the older one.
+A store without atomic replacement writes a generation to all chunks of a document; a reader that
+sees two ignores the older one.
 """
 
 from collections.abc import Iterable

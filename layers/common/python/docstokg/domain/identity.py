@@ -1,4 +1,4 @@
-"""Identifiers of chunks, entities and relations, equal in both stores."""
+"""Identifiers of chunks, entities and relations."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def namespaced(namespace: str, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def chunk_key(uuid: str) -> int:
-    """Return the integer key of a chunk: the first 63 bits of its uuid, which keeps their order."""
+    """Return the integer key of a chunk: the first 63 bits of its uuid."""
     try:
         if _UUID.fullmatch(uuid):  # ten times faster than the UUID class
             return int(uuid[:8] + uuid[9:13] + uuid[14:18], 16) >> 1

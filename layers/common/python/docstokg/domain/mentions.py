@@ -1,4 +1,4 @@
-"""Selection among several mentions of an entity in one chunk, for both graphs."""
+"""Selection among mentions of an entity."""
 
 from collections.abc import Iterable
 

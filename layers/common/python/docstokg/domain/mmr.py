@@ -1,4 +1,4 @@
-"""Greedy maximal marginal relevance that removes repetition but not evidence."""
+"""Greedy maximal marginal relevance."""
 
 from collections.abc import Sequence
 

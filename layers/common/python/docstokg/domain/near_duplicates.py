@@ -13,7 +13,7 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list
     """Return the positions of the first chunk of each group of equal or nearly equal chunks.
 
     `items`: (uuid, text hash, int8 vector or None, text) in rank order. Near-equal: cosine >= NEAR
-    with a kept chunk, and the same numbers and negations, so that they cannot disagree.
+    with a kept chunk, and the same numbers and negations.
     """
     positions: list[int] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Superseded documents: only an explicit `supersedes` in their metadata counts."""
+"""Superseded documents, declared by `supersedes` in their metadata."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -36,7 +36,7 @@ def declared(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
     """Resolve each declared name among `documents`: as an id, else a file name, else a title.
 
-    A title shared by several documents refers to all of them. Links of a cycle are dropped.
+    A shared title refers to all its documents. Links of a cycle are dropped.
     """
     known = list(documents)
     tables: list[dict[str, set[Key]]] = [{}, {}, {}]
@@ -93,7 +93,7 @@ def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
     """Reorder passages so that a superseded one directly follows its replacement.
 
     Both take the better of their two places. If a passage replaces several, only the best ranked
-    follows it; the others keep their places.
+    follows it.
     """
     position = {passage: place for place, passage in enumerate(order)}
     older: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Time limits: one table for validate, the steps and infra; a test compares it with the ASL.
+"""Time limits: one table for validate, the steps and infra.
 
 They fire in this order: a call's share of the deadline, the deadline, the state (whole seconds),
 the function, the execution, the route.
@@ -54,6 +54,8 @@ EXTRACT_S: Final = 0.2
 WALK_QUERY_S: Final = 0.5
 """For the question vector of a walk; without it, words are used for scoring."""
 CACHE_S: Final = 0.25
+NAMESPACE_S: Final = 1.0
+"""For listing the namespaces, if a request names none."""
 TRACE_S: Final = 0.05
 COUNTER_S: Final = 0.05
 
@@ -77,7 +79,7 @@ ROUTE_S: Final = 29
 
 NETS: Final[dict[str, Timeouts]] = {
     "validate": Timeouts(3, 4),
-    "recall": Timeouts(2, 6),
+    "recall": Timeouts(4, 6),
     "condense": Timeouts(2, 28),
     "route": Timeouts(2, 4),
     "retrieve": Timeouts(4, 6),

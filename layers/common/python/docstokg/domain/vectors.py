@@ -62,10 +62,7 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of equal length at 4 bits per component, two per byte.
-
-    Components of a unit vector of n have a deviation of 1/sqrt(n); levels are even around 0.
-    """
+    """Join float32 unit vectors of equal length at 4 bits per component, two per byte."""
     if not vectors:
         return b""
     rows = np.stack([unpack(vector) for vector in vectors])

@@ -1,4 +1,4 @@
-"""Visibility and filtering of chunks, equal in both stores."""
+"""Visibility and filtering of chunks."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ MAX_FACET_CHARACTERS = 256
 def facet(key: str, value: object) -> str:
     """Return a filterable value as `key=json`; equal values have equal facets (1 is 1.0, not true).
 
-    Long values are hashed to fit into a keyword field or index key.
+    Long values are hashed.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -1,1 +1,1 @@
-"""Load files as chunks, entities and relations into both stores, repeatably."""
+"""Loading of files into both stores, repeatably."""

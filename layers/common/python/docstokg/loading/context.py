@@ -1,4 +1,4 @@
-"""Ports, staging area and progress that all steps of a load share."""
+"""Ports, staging area and progress of a load."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -38,13 +38,12 @@ class NullProgress:
 class LoadOptions:
     """Options of a load.
 
-    `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: prefix of every
-    doc_id made from a path. `sync`: remove documents that were deleted from these folders; `agree`
-    is called with their ids before many are removed. `extract`: stages the triples that a language
-    model finds (`loading.names.extraction`). `run_id`: ULID of the load, new by default. `rebuild`:
-    compute names and mentions of all stored chunks again. `remove`: ids of documents to remove;
-    those not visible to `groups` (None: all) are rejected, and missing ones too unless `again`
-    repeats an earlier attempt.
+    `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: of every doc_id
+    made from a path. `sync`: remove documents that were deleted from these folders; `agree` is
+    called with their ids before many are removed. `extract`: stages the triples that a language
+    model finds. `run_id`: ULID of the load. `rebuild`: compute names and mentions of all stored
+    chunks again. `remove`: ids of documents to remove; those not visible to `groups` (None: all)
+    are rejected, and missing ones too unless `again` repeats an earlier attempt.
     """
 
     namespace: str = "default"
@@ -134,7 +133,6 @@ class Stores:
     """The ports of a load.
 
     Without `names`, a rule finds names; without `languages`, every text counts as English.
-    `multilingual` raises `Misconfigured` with the package to install.
     """
 
     search_index: ports.SearchIndex

@@ -1,8 +1,8 @@
 """A load: read, check, name, link, encode and write; repeatable after any interruption.
 
-Every decision that depends on the store uses the union of store and load, which an interrupted load
-does not change. A chunk's stored fingerprint is its commit mark, so entries that a changed chunk
-invalidates are removed first. The index is closed last and counts as unfinished until then.
+Every decision that depends on the store uses the union of store and load. A chunk's stored
+fingerprint is its commit mark, so entries that a changed chunk invalidates are removed first. The
+index is closed last and counts as unfinished until then.
 """
 
 import time
@@ -75,8 +75,7 @@ def load(
 ) -> LoadReport:
     """Load files, folders and posted documents into both stores.
 
-    A repeated load, also after a kill, leads to the same content. Raises `LoadError` if a source
-    cannot be read.
+    A repeated load leads to the same content. Raises `LoadError` if a source cannot be read.
     """
     started = time.monotonic()
     paths = [source for source in sources if isinstance(source, Path)]
@@ -99,7 +98,8 @@ def load(
         if options.sync:
             gone += _gone(paths, files, options, context, registry)
         if gone or not options.remove:
-            load_plan = plan(context, options.rebuild or before.unfinished_load, gone)
+            everything = options.rebuild or bool(before.open_run(options.namespace))
+            load_plan = plan(context, everything, gone)
             write_chunks(load_plan.resolver, load_plan.finder)
             for _ in finishing(context, load_plan, registry):
                 pass
@@ -114,8 +114,6 @@ def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
 
 
 class _Timed:
-    """Records the seconds of each stage, in order."""
-
     def __init__(self, inner: Progress, seconds: dict[str, float]) -> None:
         self._inner, self._seconds = inner, seconds
 
@@ -173,7 +171,7 @@ def begin(
         replace_docs=options.replace_docs,
         # The register lacks documents of an unfinished load.
         earlier=None
-        if before.unfinished_load or (before.chunks and not registry.stored)
+        if before.open_run(options.namespace) or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
         generation=str(ULID()),
         is_new=options.namespace not in before.namespaces
@@ -216,7 +214,6 @@ def read_files(
 
 
 def _cycles(staging: Staging) -> list[str]:
-    """Return a note about documents that supersede each other."""
     found = supersedes.links(
         supersedes.Document(
             chunk.doc_id,
@@ -252,7 +249,6 @@ def choose_encoder(context: Context) -> Context:
 def _rows(
     files: Sequence[SourceFile], readers: Readers
 ) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    """Read the files in order; documents in parallel if possible."""
     for documents, some in groupby(files, key=lambda file: file.kind == "document"):
         if documents and readers.several is not None:
             yield from readers.several(tuple(some))
@@ -264,7 +260,6 @@ def _rows(
 def _rows_twice(
     files: Sequence[SourceFile], readers: Readers, registry: SourceRegistry, rejects: RejectLog
 ) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    """Read the files, and postponed ones a second time."""
     waiting = registry.postponed = []
     yield from _rows(files, readers)
     rejects.notes += registry.settle()
@@ -278,7 +273,6 @@ def _gone(
     context: Context,
     registry: SourceRegistry,
 ) -> list[str]:
-    """Return deleted documents; none if a folder cannot be listed."""
     rejected = {
         (registry.root(file.root), file.inner)
         for file in files
@@ -349,8 +343,8 @@ class LoadPlan:
 def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
     """Open the load, compute its names, and write lists, ontologies and changed entities.
 
-    `everything`: compute the names and mentions of all stored chunks again, as after an interrupted
-    load or with another recogniser. `gone`: documents that are removed at the end.
+    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents that
+    are removed at the end.
     """
     stores, namespace = context.stores, context.namespace
     graph = stores.graph_writer
@@ -409,7 +403,7 @@ def finishing(
 ) -> Iterator[Mark]:
     """Remove documents, write edges, relink stored chunks, and close both stores.
 
-    Yields a mark after each batch; another process can resume from it with `begun`.
+    Yields a mark after each batch, from which another process can resume (`begun`).
     """
     steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()
@@ -446,5 +440,5 @@ def _steps(
         "earlier": relinked,
         "graph": closed,
         "register": lambda after: registry.write(context.staging, context.report.run_id, after),
-        "index": lambda _: stores.index_writer.close_load(),
+        "index": lambda _: stores.index_writer.close_load(context.namespace),
     }

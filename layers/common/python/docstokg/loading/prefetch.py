@@ -8,10 +8,7 @@ from concurrent.futures import Executor, Future
 def prefetched[Key, Value](
     pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], most: int
 ) -> Iterator[tuple[Key, Value]]:
-    """Yield keys with fetched values in order, with up to `most` fetches in flight.
-
-    A bucket request takes about 20 ms, too slow for sequential use.
-    """
+    """Yield keys with fetched values in order, with up to `most` fetches in flight."""
     waiting: deque[tuple[Key, Future[Value]]] = deque()
     for key in keys:
         waiting.append((key, pool.submit(fetch, key)))

@@ -1,4 +1,4 @@
-"""Ports of a load, from the wiring of a command or of a function."""
+"""Ports of a load."""
 
 from typing import Any
 
@@ -6,10 +6,7 @@ from docstokg.loading.context import Readers, Stores
 
 
 def stores_of(ports: Any, embed: bool = True) -> Stores:
-    """Return all ports of a load, without encoders if `embed` is false.
-
-    `ports`: the wiring, which this package does not import.
-    """
+    """Return all ports of a load, without encoders if `embed` is false."""
     return Stores(
         search_index=ports.search_index(),
         index_writer=ports.index_writer(),

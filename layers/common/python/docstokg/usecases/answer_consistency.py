@@ -1,8 +1,4 @@
-"""Comparison of a generated answer with the subject domains, as `/v1/check` does for a draft.
-
-Domains have facts that no passage contains, such as obsolete ids. Their findings are warnings, not
-verdicts.
-"""
+"""Comparison of a generated answer with the subject domains."""
 
 from typing import Final
 
@@ -50,7 +46,6 @@ def with_domain_findings(
 
 
 def _is_own(sentence: SentenceVerdict, issue: ConsistencyIssue) -> bool:
-    """Return whether an issue is in a sentence and does not come from its cited passages."""
     if sentence.end <= issue.start or issue.end <= sentence.start:
         return False
     if issue.code in ("id_label_mismatch", "unknown_id", "obsolete_id") and sentence.citations:
@@ -59,7 +54,6 @@ def _is_own(sentence: SentenceVerdict, issue: ConsistencyIssue) -> bool:
 
 
 def _seconds(run: Run) -> float:
-    """Return the seconds for the graph: 0 if it is off or failed earlier in the request."""
     lost = any(reason.startswith("kg_") for reason in run.degraded)
     left_s = run.left_s(*time_budget.CONSISTENCY)
     off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S

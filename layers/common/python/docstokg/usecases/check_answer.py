@@ -1,7 +1,7 @@
-"""Check of an answer against its passages, for respond and `/v1/check`."""
+"""Check of an answer against its passages."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -56,8 +56,6 @@ class CheckedAnswer(Contract):
 
 
 class _Judged(NamedTuple):
-    """A statement with its verdict; `support`: per cited rank, in [0, 1]."""
-
     statement: Statement
     verdict: SentenceVerdict
     support: Mapping[int, float]
@@ -102,7 +100,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         warnings += [notices.DROPPED] * (text != whole)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
-    report = check.report([one.verdict for one in judged], checked.invalid)
+    report = check.report(judged, checked.invalid)
     cited = markers.check_markers(text, check.by_rank).cited
     if cited:
         kinds = Counter(kind for one in report.sentences for kind in (one.verdict, *one.reasons))
@@ -150,7 +148,7 @@ def ground_text(
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
     judged = check.verified(check.judged(statements(text)))
     invalid = markers.check_markers(text, check.by_rank).invalid
-    return check.report([one.verdict for one in judged], invalid)
+    return check.report(judged, invalid)
 
 
 def ground_sentences(
@@ -172,11 +170,12 @@ def ground_sentences(
         ranks = tuple(block.rank for block in own or ())
         given.append(replace(statement, ranks=ranks, unchecked=unchecked))
     check = _Check({block.rank: block for own in sources for block in own}, compare, verifier)
-    verdicts = []
+    made = []
     for judged in check.verified(check.judged(given)):
         best = sorted(judged.support, key=lambda rank: -judged.support[rank])[:1]
-        verdicts.append(judged.verdict.model_copy(update={"citations": tuple(best)}))
-    return check.report(verdicts, ())
+        verdict = judged.verdict.model_copy(update={"citations": tuple(best)})
+        made.append(judged._replace(verdict=verdict))
+    return check.report(made, ())
 
 
 @dataclass(slots=True)
@@ -192,15 +191,11 @@ class _Check:
     decisions: dict[tuple[str, tuple[int, ...]], Decision] = field(default_factory=dict)
     checked_by: tuple[CheckedBy, ...] = BY_RULES
 
-    def report(self, verdicts: Sequence[SentenceVerdict], invalid: Sequence[str]) -> Grounding:
-        """Return the report on judged statements."""
-        cited = {rank for verdict in verdicts for rank in verdict.citations}
-        return grounding.report(
-            verdicts, cited=cited, ranks=self.by_rank, invalid=invalid, checked_by=self.checked_by
-        )
+    def report(self, judged: Iterable[_Judged], invalid: Sequence[str]) -> Grounding:
+        verdicts = [one.verdict for one in judged]
+        return grounding.report(verdicts, len(self.by_rank), invalid, self.checked_by)
 
     def judged(self, given: Sequence[Statement]) -> list[_Judged]:
-        """Judge each statement by its cited passages."""
         made = []
         for statement in given:
             is_late = self.compare is not None and self.compare.is_late and statement.factual
@@ -209,7 +204,6 @@ class _Check:
         return made
 
     def verified(self, judged: list[_Judged]) -> list[_Judged]:
-        """Return the statements with the verifier's decisions on unverified ones, in one batch."""
         undecided = [one for one in judged if one.verdict.verdict == "unverified"]
         if self.verifier is None or not undecided:
             return judged
@@ -228,7 +222,6 @@ class _Check:
         return [self._decided(one) for one in judged]
 
     def _decided(self, judged: _Judged) -> _Judged:
-        """Return a statement with the verifier's decision, if any."""
         own, decision = judged.verdict, self.decisions.get(_key(judged))
         if self.verifier is None or decision is None or own.verdict != "unverified":
             return judged
@@ -279,8 +272,7 @@ class _Check:
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
         """Add a marker to each unmarked sentence that clearly has one passage as its source.
 
-        All sentences are judged again with new offsets; changed ones have the reason
-        `marker_added`.
+        Changed ones have the reason `marker_added`.
         """
         added = {
             one.verdict.end: rank
@@ -302,7 +294,6 @@ class _Check:
         return written, again
 
     def _source_of(self, statement: Statement) -> int | None:
-        """Return the rank that a statement quotes, else the one with clearly most support."""
         judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
         ranked = sorted(judged.support.items(), key=lambda one: -one[1])
         if not ranked or ranked[0][1] < _LEAST_SUPPORT:
@@ -312,7 +303,6 @@ class _Check:
         return ranked[0][0] if is_quoted or is_clear else None
 
     def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Drop uncited and unsupported sentences and judge the rest again with new offsets."""
         for _ in range(_MOST_REPAIRS):
             bad = [
                 one.statement.span
@@ -328,7 +318,6 @@ class _Check:
 
 
 def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
-    """Return rank, span and text of the first passage that a statement quotes."""
     for block in blocks:
         found = find_statement(statement, block.text, block.sentences)
         if found is not None:
@@ -347,6 +336,5 @@ def _key(judged: _Judged) -> tuple[str, tuple[int, ...]]:
 
 
 def _with_header(block: Block) -> str:
-    """Return a passage with the header and graph lines that the model also received."""
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
     return "\n".join([*lines, *(fact.text for fact in block.related), block.text])

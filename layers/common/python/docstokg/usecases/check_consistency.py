@@ -1,4 +1,4 @@
-"""Check of a draft against the ontology in the graph: ids, labels, is-a and part-of."""
+"""Check of a draft against the ontology in the graph."""
 
 import time
 from collections import defaultdict
@@ -27,7 +27,7 @@ _MOST_LEVELS = 16
 def check_consistency(
     draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
 ) -> Consistency:
-    """Check a draft; propagate errors of the graph. A draft without ids needs no graph call."""
+    """Check a draft; propagate errors of the graph."""
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)
@@ -66,7 +66,6 @@ def relations_from(
 
 
 def _countdown(timeout_s: float) -> Callable[[], float]:
-    """Return a function that returns the seconds left of `timeout_s`, or raises Timeout."""
     until = time.monotonic() + timeout_s
 
     def left() -> float:
@@ -81,7 +80,6 @@ def _countdown(timeout_s: float) -> Callable[[], float]:
 def _reached_from(
     start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
 ) -> dict[str, set[str]]:
-    """Return the ancestors by relation; a part-of path may contain is-a steps."""
     reached: dict[str, set[str]] = {"is_a": set(), "part_of": set()}
     frontier = {("is_a", start)}
     seen = set(frontier)

@@ -1,4 +1,4 @@
-"""Cosines of texts for support and confidence, within a time limit."""
+"""Cosines of texts, within a time limit."""
 
 import base64
 import math
@@ -24,10 +24,7 @@ class Comparison:
     def __init__(
         self, call: Call, embedder: Embedder | None, time_s: float, words_s: float = math.inf
     ) -> None:
-        """Create a comparison.
-
-        `time_s`: seconds for all embedding; `words_s`: seconds for the whole check.
-        """
+        """`time_s`: seconds for all embedding; `words_s`: seconds for the whole check."""
         self._call, self._embedder = call, embedder
         now = time.monotonic()
         self._until, self._words_until = now + time_s, now + words_s

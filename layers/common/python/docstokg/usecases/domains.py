@@ -1,4 +1,4 @@
-"""Subject domains: plug-ins that add seeds, filters, checks and notes to the graph."""
+"""Subject domains: plug-ins for the graph."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -80,7 +80,7 @@ class OntologyDomain:
 
 
 class Together:
-    """Several domains combined: all seeds, filters and findings, in configured order.
+    """Several domains combined, in configured order.
 
     For the same filter key, the earlier domain wins.
     """

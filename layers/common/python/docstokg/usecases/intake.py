@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -10,7 +11,12 @@ from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import wrong_in_words
 from docstokg.contracts.response import FieldProblem
 from docstokg.contracts.routes import MAX_BODY_BYTES, MAX_DOCUMENTS_BYTES
+from docstokg.contracts.state import Failure
+from docstokg.ports import SearchIndex
 from docstokg.usecases.problems import problem_reply
+
+if TYPE_CHECKING:
+    from docstokg.usecases.run import Begin  # functions without calls do not load it
 
 MAX_ERRORS = 200
 
@@ -53,23 +59,29 @@ def parse[Message: BaseModel](
 def parse_body[Message: BaseModel](
     envelope: Envelope, model: type[Message], most: int = MAX_BODY_BYTES
 ) -> Message | Reply:
-    """Parse an envelope's body as `model`, or return the reply that refuses it.
-
-    A namespace in the message that the caller may not read is refused (403).
-    """
+    """Parse an envelope's body as `model`, or return the reply that refuses it."""
     body = decode_body(envelope.body_b64, envelope.request_id, most)
     if isinstance(body, Reply):
         return body
     message, errors = parse(body, model)
-    if message is None:
-        return invalid(errors, envelope.request_id)
-    return not_granted(envelope, getattr(message, "namespace", None)) or message
+    return invalid(errors, envelope.request_id) if message is None else message
 
 
-def not_granted(envelope: Envelope, *namespaces: str | None) -> Reply | None:
+def namespace_of(
+    envelope: Envelope, named: str | None, index: SearchIndex, begin: "Begin"
+) -> str | Reply:
+    """Return the namespace of a request, or the reply that refuses it (400, 403)."""
+    caller = envelope.caller
+    chosen = named or begin(envelope.request_id, caller.scope("")).chosen_namespace(caller, index)
+    if isinstance(chosen, Failure):
+        return problem_reply(chosen.status, chosen.code, chosen.detail, envelope.request_id)
+    return not_granted(envelope, chosen) or chosen
+
+
+def not_granted(envelope: Envelope, *namespaces: str) -> Reply | None:
     """Return a 403 reply if the caller may not read one of the namespaces, else None."""
     for name in namespaces:
-        if name is not None and not envelope.caller.may_read(name):
+        if not envelope.caller.may_read(name):
             detail = f"Namespace {name!r} is not granted to this caller."
             return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     return None
@@ -96,3 +108,10 @@ def json_path(location: tuple[int | str, ...]) -> str:
             readable = part.encode("utf-8", "replace").decode("utf-8")
             parts.append(f"[{json.dumps(readable, ensure_ascii=False)}]")
     return "$" + "".join(parts)
+
+
+def field_of(message: object, *path: str) -> Any:
+    """Return a field of nested objects, or None if it is missing."""
+    for key in path:
+        message = message.get(key) if isinstance(message, dict) else None
+    return message

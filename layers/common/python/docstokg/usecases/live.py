@@ -1,4 +1,4 @@
-"""Streaming of an answer in progress: citations, checked sentences, repairs."""
+"""Streaming of an answer in progress."""
 
 import json
 import threading
@@ -20,9 +20,9 @@ from docstokg.domain.answer.live import LiveAnswer, changes
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
+from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.run import Run
-from docstokg.usecases.telling import GROUND, WRITTEN, told_key
-from docstokg.usecases.written import Checks, check_written
+from docstokg.usecases.stream_events import GROUND, WRITTEN, event_key
 
 EVENTS = "text/event-stream"
 POLL_S = 0.1
@@ -54,7 +54,7 @@ class LiveReply:
 
         def check(text: str) -> tuple[str, Grounding | None]:
             written = Synthesis(outcome="answered", answer=text)
-            checked = check_written(run, grounded, written, self._checks, comparison)
+            checked = check_generated(run, grounded, written, self._checks, comparison)
             return checked.answer, checked.grounding
 
         self._answer = LiveAnswer(check)
@@ -77,7 +77,7 @@ class LiveReply:
         what, longest, is_heard = GROUND, 0, True
         while is_heard and not ended(POLL_S):
             try:
-                found = store.get(told_key(request_id, what), time_budget.CACHE_S)
+                found = store.get(event_key(request_id, what), time_budget.CACHE_S)
             except DocsToKGError as error:
                 self._telemetry.log("WARNING", "not_heard", request_id=request_id, **cause(error))
                 return

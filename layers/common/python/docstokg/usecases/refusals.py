@@ -21,8 +21,7 @@ def caller_hash(caller: str) -> str:
 def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None:
     """Count and log a reply that refuses a request; ignore other replies.
 
-    The request's content is not logged. A 403 is audited with the caller's hash instead of the
-    name.
+    The request's content is not logged; a 403 is audited with the caller's hash.
     """
     if reply.statusCode not in REFUSED:
         return
@@ -44,7 +43,6 @@ def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None
 
 
 def _codes(body: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the problem's code and the codes of its errors; chat errors have no list."""
     if "error" in body:
         return str(body["error"].get("code")), []
     return str(body["code"]), [str(error["code"]) for error in body["errors"]]

@@ -6,12 +6,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.records import Scope
+from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.response import DegradedReason
-from docstokg.contracts.state import Plan
+from docstokg.contracts.state import Failure, Plan
+from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, PlanRejected, Timeout, cause
 from docstokg.observability import Telemetry
+from docstokg.ports import SearchIndex
 from docstokg.usecases.refusals import caller_hash
+
+MOST_LISTED = 20
+"""Maximum namespaces in a message."""
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
 Begin = Callable[[str, Scope], "Call"]
@@ -72,6 +79,26 @@ class Call:
             self.log(name, error, lost, **fields)
             return None
 
+    def chosen_namespace(self, caller: Caller, index: SearchIndex) -> str | Failure:
+        """Return the namespace of a request that names none, or a 400 that lists the possible ones.
+
+        It is `default` if the caller may read it and it has chunks, else the only one of those. If
+        the index cannot be read, every granted namespace counts as one with chunks.
+        """
+        if caller.sole_namespace:
+            return caller.sole_namespace
+        time_s, granted = self.left_s(time_budget.NAMESPACE_S), set(caller.namespaces) - {"*"}
+        filled = self.attempt("namespaces", lambda: index.info(time_s).namespaces, None)
+        names = sorted(filter(caller.may_read, granted if filled is None else filled))
+        if DEFAULT_NAMESPACE in names or (not names and caller.may_read(DEFAULT_NAMESPACE)):
+            return DEFAULT_NAMESPACE
+        if len(names) <= 1:
+            return min(names or granted)
+        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        listed = ", ".join(names[:MOST_LISTED])
+        detail = f"Name a namespace; those with documents that you may read: {listed}{more}."
+        return Failure(status=400, code="namespace_required", detail=detail)
+
     def log(
         self,
         name: str,
@@ -82,7 +109,7 @@ class Call:
     ) -> None:
         """Log a failure that is not raised, and record its reason.
 
-        Of a vendor's error only the type is logged, because its message may contain the prompt.
+        Of a vendor's error only the type, because its message may contain the prompt.
         """
         reason = lost(error) if callable(lost) else lost
         if reason is not None:

@@ -1,4 +1,4 @@
-"""Support score of a claim, with an embedder's cosines while there is time."""
+"""Support score of a claim."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Decisions of the verifier on sentences that rules leave open, for respond and check."""
+"""Decisions of the verifier."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -141,7 +141,6 @@ def _decision(opinion: Opinion | None, pair: Pair, threshold: float) -> Decision
 
 
 def _contains(source: str, quote: str) -> bool:
-    """Return whether a source contains a quote, ignoring white space and `defused` changes."""
     return " ".join(defused(quote).split()) in " ".join(defused(source).split())
 
 

@@ -1,8 +1,4 @@
-"""Feature flags from the AppConfig agent, changed without a deployment.
-
-The agent, an extension on loopback, caches the flags: a read takes about a millisecond and works
-while AppConfig is down.
-"""
+"""Feature flags from the AppConfig agent on loopback."""
 
 import http.client
 import math

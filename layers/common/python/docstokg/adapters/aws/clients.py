@@ -1,4 +1,4 @@
-"""AWS clients with deadlines and the product's errors, which botocore lacks."""
+"""AWS clients with deadlines and the product's errors."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -64,11 +64,7 @@ class AwsService:
         endpoint: str | None = None,
         read_timeout_s: float | None = None,
     ) -> None:
-        """Create a service without connecting.
-
-        `endpoint`: address other than Amazon's. `read_timeout_s`: for responses that may take
-        longer than SOCKET allows.
-        """
+        """`endpoint`: address other than Amazon's. `read_timeout_s`: for slow responses."""
         self.name = name
         # Set only to disable it: true would override the environment.
         self._config = SOCKET.merge(Config(inject_host_prefix=False)) if endpoint else SOCKET
@@ -111,7 +107,6 @@ class AwsService:
 
 
 def _error_of(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
-    """Return the most specific product error; the message has service and code, no content."""
     if isinstance(exc, ClientError):
         code = str(exc.response.get("Error", {}).get("Code", ""))
         if code in THROTTLED:

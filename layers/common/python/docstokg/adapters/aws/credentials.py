@@ -1,4 +1,4 @@
-"""The process's AWS role as plain keys, for libraries that sign requests."""
+"""The process's AWS role as plain keys."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,7 +8,7 @@ from docstokg.errors import NotConfigured, NotInstalled
 
 
 class RoleKeys:
-    """Credentials and region of this process's role, found and renewed by botocore."""
+    """Credentials and region of this process's role, renewed by botocore."""
 
     @cached_property
     def _session(self) -> Any:

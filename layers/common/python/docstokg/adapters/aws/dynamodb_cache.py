@@ -1,4 +1,4 @@
-"""Response cache in a DynamoDB table, shared by all sandboxes of a deployment."""
+"""Response cache in a DynamoDB table."""
 
 import time
 
@@ -6,13 +6,10 @@ from docstokg.adapters.aws.clients import DynamoDbTable
 
 
 class DynamoDbCache(DynamoDbTable):
-    """The ResponseCache port on a table with the key `key` and the time to live `expires_at`."""
+    """A `ResponseCache` on a table with the key `key` and the time to live `expires_at`."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
-        """Return (request hash, body) of an entry that has not expired, or None.
-
-        The time is compared here, because DynamoDB removes expired items only within days.
-        """
+        """Return (request hash, body) of an entry that has not expired, or None."""
         item = self._ask("get_item", timeout_s, Key={"key": {"S": key}}).get("Item")
         if item is None or int(item["expires_at"]["N"]) <= time.time():
             return None

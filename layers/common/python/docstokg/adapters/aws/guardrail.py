@@ -16,10 +16,7 @@ AT_ONCE: Final = 6
 
 
 class BedrockGuardrail(Warmed):
-    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score.
-
-    The required query is the claim; the RELEVANCE score is ignored.
-    """
+    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score."""
 
     name = "bedrock-guardrail"
 

@@ -1,4 +1,4 @@
-"""Route functions in AWS, called by another function instead of API Gateway."""
+"""Route functions in AWS, called by another function."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of, reply_of
@@ -10,7 +10,7 @@ class LambdaRouteFunction:
     """The Workflow port on a synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """Create a client. `arn`: of the function's alias or version."""
+        """`arn`: of the function's alias or version."""
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
@@ -34,6 +34,5 @@ def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> by
 
 
 def _read(answer: dict[str, object]) -> tuple[dict[str, object], bytes]:
-    """Read the body inside the deadline's thread."""
     stream = answer["Payload"]
     return answer, stream.read()  # type: ignore[attr-defined]

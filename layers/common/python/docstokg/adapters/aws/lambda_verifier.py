@@ -1,4 +1,4 @@
-"""Verifier in the synthesize function, the only bundle with language model clients."""
+"""Verifier in the synthesize function."""
 
 import json
 from collections.abc import Sequence

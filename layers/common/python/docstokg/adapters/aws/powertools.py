@@ -1,7 +1,4 @@
-"""Metrics and log lines of a Lambda function, written by Powertools for AWS.
-
-Metrics are CloudWatch embedded metric format lines, one flush per invocation.
-"""
+"""Metrics (embedded metric format) and log lines of a Lambda function."""
 
 import itertools
 import logging
@@ -31,8 +28,7 @@ class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
     Other labels are properties of the line; of repeated ones the last is kept. A counter with a
-    dimension is also counted without it, because an alarm cannot sum over all reasons; steps are
-    not.
+    dimension is also counted without it, because an alarm cannot sum over all reasons.
     """
 
     def __init__(self, environment: str) -> None:

@@ -1,4 +1,4 @@
-"""Object store in an S3 bucket: strongly consistent, listed in byte order of keys."""
+"""Object store in an S3 bucket."""
 
 from collections.abc import Sequence
 from typing import Any

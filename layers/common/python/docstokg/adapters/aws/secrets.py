@@ -1,4 +1,4 @@
-"""Credentials from Secrets Manager, read once at INIT; the environment has their names."""
+"""Credentials from Secrets Manager, read once at INIT."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
-"""Circuit breaker state shared by sandboxes through a DynamoDB table.
+"""Circuit breaker state shared through a DynamoDB table.
 
-The table is accessed in the background; the last known state counts, and without the table each
-sandbox has its own circuit.
+Accessed in the background: the last known state counts; without the table each process has its own
+circuit.
 """
 
 import threading
@@ -18,10 +18,7 @@ RECOVERY_S = 30
 
 
 class CircuitTable(DynamoDbTable):
-    """A `SharedCircuit`: time (epoch seconds) until which a dependency is known to be down.
-
-    Key `name`, TTL `expires_at`.
-    """
+    """A `SharedCircuit`: time (epoch seconds) until which a dependency is known to be down."""
 
     def __init__(
         self,

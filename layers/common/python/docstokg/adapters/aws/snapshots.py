@@ -1,10 +1,10 @@
-"""Lambda's hooks for snapshots of an initialised process; without effect elsewhere."""
+"""Lambda's hooks for snapshots of an initialised process."""
 
 from collections.abc import Callable
 
 
 def around_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Register `before` for the time of the snapshot, and `after` for every restored copy."""
+    """Register `before` for the snapshot, and `after` for every restored copy."""
     try:
         import snapshot_restore_py  # type: ignore[import-untyped] # it ships no types
     except ImportError:

@@ -1,11 +1,11 @@
-"""Retrieval traces through an SQS queue: a request waits at most 50 ms."""
+"""Retrieval traces through an SQS queue."""
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage
 
 
 class SqsTrace(Warmed):
-    """The TraceSink port on an SQS queue; the region is in the queue's URL."""
+    """A `TraceSink` on an SQS queue; its URL has the region."""
 
     def __init__(self, queue_url: str) -> None:
         self._queue_url = queue_url
@@ -18,6 +18,5 @@ class SqsTrace(Warmed):
 
 
 def _region(queue_url: str) -> str | None:
-    """Return the region of `https://sqs.REGION.amazonaws.com/...`; None for other addresses."""
     parts = queue_url.partition("://")[2].split(".")
     return parts[1] if parts[0] == "sqs" and len(parts) > 2 else None

@@ -1,4 +1,4 @@
-"""The state machine in AWS, started by a function instead of API Gateway."""
+"""The state machine in AWS."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply
@@ -9,10 +9,7 @@ class StepFunctionsWorkflow:
     """The Workflow port on a synchronous Express execution."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        """Create a client.
-
-        `arn`: of the state machine or its alias; `timeout_s`: more than the machine's own.
-        """
+        """`arn`: of the state machine; `timeout_s`: more than the machine's own."""
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService(
             "stepfunctions", region_of(arn), read_timeout_s=timeout_s

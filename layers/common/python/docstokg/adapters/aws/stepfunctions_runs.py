@@ -1,4 +1,4 @@
-"""Executions of the load state machine in AWS: standard executions, which run for hours."""
+"""Executions of the load state machine."""
 
 import json
 import re
@@ -20,7 +20,7 @@ class StepFunctionsRuns(Warmed):
     """The LoadRuns port on one state machine."""
 
     def __init__(self, arn: str) -> None:
-        """Create a client. `arn`: of the machine itself, so that its latest definition runs."""
+        """`arn`: of the machine itself, so that its latest definition runs."""
         self._arn = arn
         self._executions = arn.replace(":stateMachine:", ":execution:", 1)
         self._service = AwsService("stepfunctions", region_of(arn))
@@ -49,7 +49,7 @@ class StepFunctionsRuns(Warmed):
         self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
 
     def unfinished(self) -> Mapping[str, float]:
-        """Return the start times of running executions; those pending redrive are excluded."""
+        """Return the start times of running executions, without those pending redrive."""
         which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
         page = self._service.ask("list_executions", TIME_S, stateMachineArn=self._arn, **which)
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}

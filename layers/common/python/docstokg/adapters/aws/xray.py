@@ -1,7 +1,6 @@
 """X-Ray segments: one datagram each to the daemon of the Lambda environment.
 
-Lambda sets the daemon's address and the current trace in the environment; for the format see
-"Sending trace data" in the X-Ray guide. The vendor's SDK is larger than the functions' own code.
+For the format see "Sending trace data" in the X-Ray guide.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Document converters, one per format, run in a child process."""
+"""Document converters, one per format."""

@@ -2,7 +2,7 @@
 
 A fork cannot open files or sockets; its CPU time and memory are limited. Requests on standard
 input: `{"task", "suffix", "size"}` plus `size` bytes; replies have the same format. Tasks:
-`convert`, and `draw` and `read` for one `page` of a PDF.
+`convert`; `draw` and `read` for one `page` of a PDF.
 """
 
 import base64
@@ -73,19 +73,18 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)
-        limits = cpu_s, MEMORY_BYTES
+        limits = cpu_s, _available(MEMORY_BYTES)
         if request["task"] == "read":
             from docstokg.adapters.conversion.pdf_scan import reader
 
             reader()
-            limits = READ_CPU_S, READ_BYTES
+            limits = READ_CPU_S, _available(READ_BYTES)
         answer = _forked(partial(_done, request, raw), *limits, requests)
         answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)
         answers.flush()
 
 
 def _prepare(suffix: str) -> None:
-    """Import all modules of a format: a fork cannot open files."""
     kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
     holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
     for known in (
@@ -103,7 +102,6 @@ def _prepare(suffix: str) -> None:
 
 
 def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: BinaryIO) -> bytes:
-    """Convert in a fork; report a crash by its exit status."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -130,7 +128,6 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
 
 
 def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
-    """Read a fork's output; kill the fork if the requester has disconnected."""
     watch = select.poll()
     watch.register(reader, select.POLLIN)
     watch.register(requests, 0)  # a closed pipe is reported without a flag
@@ -145,10 +142,22 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
             parts.append(part)
 
 
+def _available(most: int) -> int:
+    """Return `most`, or the memory that the limit of the whole process leaves."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or sys.platform != "linux":
+        return most
+    return max(0, min(most, hard - _used()))
+
+
+def _used() -> int:
+    pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+    return pages * resource.getpagesize()
+
+
 def _limit(cpu_s: int, memory_bytes: int) -> None:
     if sys.platform == "linux":  # macOS cannot limit the address space
-        pages = int(Path("/proc/self/statm").read_bytes().split()[0])  # pages in use
-        size = pages * resource.getpagesize() + memory_bytes
+        size = _used() + memory_bytes
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))

@@ -1,4 +1,4 @@
-"""Containers of documents: compressed texts, zip files, e-books, mail."""
+"""Compressed texts, zip files, e-books and mail."""
 
 import email
 import email.policy
@@ -133,7 +133,6 @@ def _text(content: bytes, charset: str) -> tuple[str, str]:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """Return a header on one line, "" if missing or malformed."""
     try:
         return one_line(str(message.get(name, "")))[:1000]
     except (ValueError, IndexError, AttributeError, TypeError):

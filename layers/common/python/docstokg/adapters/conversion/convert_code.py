@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org: unchanged text, structure found by patterns."""
+"""Code, settings, TeX and Org: structure found by patterns."""
 
 import re
 from collections.abc import Callable
@@ -97,7 +97,6 @@ def _read(raw: bytes) -> tuple[str, str]:
 def _headings(
     text: str, pattern: re.Pattern[str], about: Callable[[re.Match[str]], tuple[int, str]]
 ) -> tuple[Block, ...]:
-    """Return a heading per match; its anchor is its line."""
     blocks, line, before = [], 1, 0
     for found in pattern.finditer(text):
         line, before = line + text.count("\n", before, found.start()), found.start()
@@ -106,7 +105,6 @@ def _headings(
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Return the start of the comments and decorators directly above."""
     while start:
         above = text.rfind("\n", 0, start - 1) + 1
         if not _BEFORE.match(text, above, start):

@@ -49,7 +49,6 @@ def decode(raw: bytes) -> tuple[str, str]:
 
 
 def _likely(raw: bytes) -> str:
-    """Guess the encoding: cp1252 if high bytes are mostly isolated."""
     sample = raw[:SAMPLE]
     high = len(_HIGH.findall(sample))
     # charset-normalizer needs longer texts and confuses Latin code pages.
@@ -72,7 +71,6 @@ def _checked(raw: bytes, name: str) -> tuple[str, str]:
 
 
 def _check_controls(count: int, length: int) -> None:
-    """Raise `LoadError` for too many control characters in the first `SAMPLE`."""
     if count * MOST_CONTROLS > min(length, SAMPLE):
         raise LoadError("not a text file: too many control characters")
 

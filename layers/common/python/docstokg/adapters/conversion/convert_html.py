@@ -1,4 +1,4 @@
-"""HTML by selectolax: main text, headings, lists, tables and code."""
+"""HTML by selectolax."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.package import check_depth
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import BlockKind, Outline
 from docstokg.errors import LoadError
 
-DEEPEST = 200
 _LEFT_OUT = (
     "script style noscript template nav aside header footer form button select option iframe"
     " object embed svg canvas math head link meta dialog"
@@ -69,13 +69,11 @@ def _main(body: LexborNode) -> LexborNode:
 
 
 def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write the blocks below a node; loose text becomes paragraphs."""
     _walk_all(node.iter(include_text=True), maker, depth)
 
 
 def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     loose: list[str] = []
     for child in nodes:
         tag = child.tag or ""
@@ -94,7 +92,6 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
 
 
 def _is_left_out(node: LexborNode) -> bool:
-    """Return whether a node is script, comment or navigation."""
     tag = node.tag or ""
     if tag == "-text":
         return False
@@ -154,7 +151,6 @@ def _follows_term(node: LexborNode) -> bool:
 
 
 def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
-    """Write a term with its description, then nested blocks."""
     children = list(node.iter(include_text=True))
     structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
     plain = next(structured, len(children))
@@ -164,9 +160,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
-    """Yield a list's lines and the code between them."""
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
     for number, item in enumerate(items, 1):
         children = list(item.iter(include_text=True))
@@ -184,9 +178,7 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[Blo
 
 
 def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
-    """Yield text and code in order."""
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     words: list[str] = []
     for node in nodes:
         if _is_left_out(node):
@@ -206,12 +198,10 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    """Return code indented by four spaces, or ""."""
     return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
-    """Return whether a node is or contains a tag."""
     if node.tag == "-text":
         return False
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
@@ -240,9 +230,7 @@ def _holds_blocks(node: LexborNode) -> bool:
 
 
 def _inline(node: LexborNode, depth: int) -> str:
-    """Return a node's visible text; blocks and breaks become spaces."""
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     if node.tag == "-text":
         return node.text(deep=False) or ""
     if _is_left_out(node):

@@ -8,10 +8,10 @@ from typing import Any
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
+from docstokg.adapters.conversion.package import check_depth
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
-DEEPEST = 200
 LONGEST_OUTPUT = 2000
 """Maximum characters of a cell's output."""
 
@@ -109,8 +109,7 @@ def _document(value: dict[str, Any], encoding: str) -> Outline:
 
 
 def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    if depth > DEEPEST:
-        raise LoadError(f"nested deeper than {DEEPEST} levels")
+    check_depth(depth)
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _values(item, f"{path}.{key}" if path else str(key), depth + 1)

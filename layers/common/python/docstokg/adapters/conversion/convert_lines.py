@@ -70,10 +70,9 @@ class TextMaker:
     ) -> list[str]:
         """Write a document table, one self-contained line per row; return its column names.
 
-        A line reads `Model: City; Weight: 21 kg.` if the columns have names, and `Weight: 21 kg.`
-        for two columns without names. `may_name`: a first row without header marks may name the
-        columns. `above`: column names of the table that this one continues; its repeated header is
-        dropped.
+        A line reads `Model: City; Weight: 21 kg.`, or `Weight: 21 kg.` for two columns without
+        names. `may_name`: a first row without header marks may name the columns. `above`: column
+        names of the table that this one continues; its repeated header is dropped.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
@@ -106,7 +105,7 @@ class TextMaker:
     ) -> None:
         """Write a paragraph of words, each with its box (as in `Place`).
 
-        `rest`: words of the next page that complete its last sentence; they have no box.
+        `rest`: words of the next page that complete its last sentence.
         """
         text, start = "", self._length
         for line in lines:
@@ -143,7 +142,6 @@ class TextMaker:
 
 
 def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
-    """Yield one cell per column; copies of a spanning cell have `columns` 0."""
     below: dict[int, tuple[int, Cell]] = {}
     above: list[Cell] = []
     for row in rows:
@@ -165,13 +163,11 @@ def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
 
 
 def _copied(cell: Cell) -> str:
-    """Return a cell's text, shortened to whole words."""
     text = cell.text or ""
     return text if len(text) <= LONGEST_COPY else text[:LONGEST_COPY].rpartition(" ")[0]
 
 
 def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
-    """Append the cells that reach down from rows above."""
     while (reaching := below.pop(len(made), None)) is not None:
         rows, cell = reaching
         if rows > 1:

@@ -1,4 +1,4 @@
-"""Manual pages in troff: the words without formatting commands."""
+"""Manual pages in troff."""
 
 import re
 
@@ -42,8 +42,6 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 class _Page:
-    """A page during parsing."""
-
     def __init__(self) -> None:
         self.maker = TextMaker()
         self.title = ""
@@ -53,7 +51,6 @@ class _Page:
         self._name = ""
 
     def read(self, line: str) -> None:
-        """Read one line: a command or text."""
         if self._is_left_out:  # definition of a macro
             self._is_left_out = line.rstrip() != ".."
             return
@@ -79,7 +76,6 @@ class _Page:
             self._take(self._described(name, values))
 
     def _begin(self, name: str, values: list[str]) -> None:
-        """Start the block that a paragraph command opens."""
         if name in ("nf", "EX", "Bd"):
             self._is_code = True
         elif name in ("fi", "EE", "Ed"):
@@ -90,7 +86,6 @@ class _Page:
             self._term = values[0] if name == "IP" else self._described(values[0], values[1:])
 
     def _described(self, name: str, values: list[str]) -> str:
-        """Return the text that an mdoc word command represents."""
         if name == "Fl":
             values = [value for value in values if value not in _BARE]
             return " ".join(f"-{v}" if not n else v for n, v in enumerate(values)) or "-"
@@ -112,7 +107,6 @@ class _Page:
             self.flush()
 
     def flush(self) -> None:
-        """End the paragraph."""
         words, self._words = self._words, []
         term, self._term = self._term, ""
         if self._is_code:

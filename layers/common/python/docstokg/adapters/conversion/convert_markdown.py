@@ -74,7 +74,6 @@ class MarkdownConverter:
         return Block(kind, start, end, level, label, children=children)
 
     def _plain(self, marked: str) -> str:
-        """Return a heading's words without markup and link targets."""
         (inline,) = self._inline.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
         words = [
             token.content

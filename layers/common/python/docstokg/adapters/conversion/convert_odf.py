@@ -1,4 +1,4 @@
-"""ODT, ODP and ODS: headings, lists, tables, slides, sheets; values, not formulas."""
+"""ODT, ODP and ODS."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -51,7 +51,6 @@ def _walk(parts: Iterable[Element], maker: TextMaker, sheets: bool = False) -> N
 
 
 def _notes(part: Element) -> Iterator[Element]:
-    """Yield the paragraphs of a block's footnotes and endnotes."""
     if part.tag in ("h", "p", "list", "table"):
         for note in part.iter("note-body"):
             yield from note

@@ -1,4 +1,4 @@
-"""DOCX and PPTX: paragraphs, lists, tables, slides; links and macros are ignored."""
+"""DOCX and PPTX."""
 
 import re
 from collections import Counter
@@ -96,15 +96,12 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
 
 
 class _Body:
-    """Writes the parts of a Word document."""
-
     def __init__(self, styles: dict[str, str], notes: dict[tuple[str, str], Element]) -> None:
         self.maker, self.words, self.title = TextMaker(), Words(), ""
         self._styles, self._notes = styles, notes
         self._items: list[str] = []
 
     def write(self, holder: Element | None) -> None:
-        """Write paragraphs and tables, each followed by its text boxes and notes."""
         for part in _parts(holder):
             if part.tag == "tbl":
                 self._flush()
@@ -187,7 +184,6 @@ def write_chart(maker: TextMaker, chart: Element) -> None:
 
 
 def _points(holder: Element | None) -> dict[int, str]:
-    """Map the indexes of stored points to values."""
     if holder is None:
         return {}
     code = next(holder.iter("formatCode"), Element("none")).text or ""
@@ -199,7 +195,6 @@ def _points(holder: Element | None) -> dict[int, str]:
 
 
 def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False) -> None:
-    """Write a slide's shapes; `notes`: only the speaker notes."""
     for shape in slide.iter():
         if shape.tag == "tbl":
             marked = _is_on(shape.find("tblPr"), "firstRow")
@@ -223,7 +218,6 @@ def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False)
 
 
 def _parts(body: Element | None) -> Iterator[Element]:
-    """Yield paragraphs and tables, also inside wrapper elements."""
     for part in body if body is not None else ():
         if part.tag in ("p", "tbl"):
             yield part
@@ -232,7 +226,6 @@ def _parts(body: Element | None) -> Iterator[Element]:
 
 
 def _boxes(part: Element) -> Iterator[Element]:
-    """Yield text boxes; of alternative drawings only the first."""
     for inner in part:
         if inner.tag == "txbxContent":
             yield inner
@@ -243,7 +236,6 @@ def _boxes(part: Element) -> Iterator[Element]:
 
 
 def _named(element: Element, tag: str) -> Iterator[Element]:
-    """Yield rows or cells, without nested tables."""
     for part in element:
         if part.tag == tag:
             yield part
@@ -272,7 +264,6 @@ def _has_text(part: Element) -> bool:
 
 
 def _is_on(element: Element | None, name: str = "val") -> bool:
-    """Return whether a switch of Office XML is on; `val` defaults to on."""
     default = "1" if name == "val" else "0"
     return element is not None and element.get(name, default) in ("1", "true", "on")
 

@@ -1,4 +1,4 @@
-"""PDF by PDFium: words with places; actions, links and scripts are ignored."""
+"""PDF by PDFium: words with places."""
 
 import struct
 import zlib
@@ -69,14 +69,11 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
 
 
 class _Pages:
-    """Reads the pages of a document, each once."""
-
     def __init__(self, document: pdfium.PdfDocument, readings: Mapping[str, Reading]) -> None:
         self._document, self._readings = document, readings
         self.unread: set[int] = set()
 
     def page(self, at: int) -> PageParts:
-        """Read a page, counted from 0."""
         page = self._document[at]
         view = PageView(page)
         number = str(at + 1)
@@ -91,14 +88,11 @@ class _Pages:
 
 
 class _Writer:
-    """Writes pages; a table may continue over several."""
-
     def __init__(self) -> None:
         self.maker = TextMaker()
         self._names: list[str] = []
 
     def write(self, page: PageParts) -> None:
-        """Write a page."""
         maker = self.maker
         maker.page(str(page.number))
         done = len(maker.places)
@@ -115,7 +109,6 @@ class _Writer:
 
 
 def _read(place: Place, reading: Reading) -> Place:
-    """Return the place with the lowest confidence of its words."""
     x0, y0, x1, y1 = place[2:6]
     inside = [
         sure

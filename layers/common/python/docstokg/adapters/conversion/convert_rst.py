@@ -1,4 +1,4 @@
-"""reStructuredText: unchanged text; headings found by underlines and overlines."""
+"""reStructuredText: headings found by underlines and overlines."""
 
 import re
 

@@ -1,10 +1,16 @@
-"""RTF: its paragraphs; a table row is one paragraph with separated cells."""
+"""RTF: paragraphs and table rows."""
+
+import re
 
 from striprtf.striprtf import rtf_to_text
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
+
+_CHARACTER = re.compile(r"\\u(-?\d+)")
+"""Escape of a UTF-16 unit, which is a signed number."""
+_UNKNOWN = r"\u65533"
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
@@ -13,6 +19,13 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         raise LoadError("not an RTF file")
     maker = TextMaker()
     # Non-ASCII bytes are escapes in the encoding that the file declares.
-    for line in rtf_to_text(raw.decode("latin-1"), errors="replace").split("\n"):
+    text = _CHARACTER.sub(_unit, raw.decode("latin-1"))
+    for line in rtf_to_text(text, errors="replace").split("\n"):
         maker.add("text", one_line(line.removesuffix("|").replace("|", " | ")))
     return (maker.outline(),)
+
+
+def _unit(escape: re.Match[str]) -> str:
+    number = escape[1]
+    is_unit = len(number) <= 6 and -0x8000 <= int(number) <= 0xFFFF
+    return escape[0] if is_unit else _UNKNOWN

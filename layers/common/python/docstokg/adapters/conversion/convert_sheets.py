@@ -1,4 +1,4 @@
-"""Data tables (CSV, XLSX, ODS): one passage per row."""
+"""CSV and XLSX: one passage per row."""
 
 import csv
 import datetime
@@ -45,7 +45,6 @@ def convert_csv(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _records(text: str) -> Iterator[list[str]]:
-    """Yield CSV records; an unclosed quote affects only its line."""
     csv.field_size_limit(10_000_000)
     dialect: type[csv.Dialect] | str
     if named := _SEPARATOR.match(text):
@@ -125,7 +124,6 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
 
 
 def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Write rows as passages under the header rows' names."""
     width = max((len(values) for _, values in table[:FIRST_ROWS]), default=0)
     first = [
         [*map(Cell, values), *[Cell("")] * (width - len(values))]
@@ -163,7 +161,6 @@ def _rows(
 
 
 def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """Map a row to its merged cells: column and source cell."""
     merged: dict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
     left = MOST_MERGED
     for one in sheet.iter("mergeCell"):
@@ -203,7 +200,6 @@ def _value(
 
 
 def _formats(styles: Element) -> list[str]:
-    """Return the number format code of each cell style."""
     own = {form.get("numFmtId"): form.get("formatCode", "") for form in styles.iter("numFmt")}
     used = styles.find("cellXfs")
     numbers = [style.get("numFmtId", "0") for style in used] if used is not None else []
@@ -214,7 +210,6 @@ def _formats(styles: Element) -> list[str]:
 
 
 def _text(item: Element) -> str:
-    """Return a string's text without phonetic guides."""
     return "".join(
         part.text or ""
         for run in item.iter()

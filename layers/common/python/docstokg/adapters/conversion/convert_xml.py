@@ -1,4 +1,4 @@
-"""Generic XML: paragraphs, headings, and records of `name: value` lines."""
+"""Generic XML."""
 
 from xml.etree.ElementTree import Element
 
@@ -26,7 +26,6 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _walk(element: Element, maker: TextMaker, depth: int) -> None:
-    """Write an element as paragraph, record or nested parts."""
     anchor = element.get("id", "")
     if element.tag in HEADINGS and len(element) == 0:
         words = one_line(element.text or "")
@@ -43,13 +42,11 @@ def _walk(element: Element, maker: TextMaker, depth: int) -> None:
 
 
 def _is_prose(element: Element) -> bool:
-    """Return whether an element is prose: text with children or without attributes."""
     own = (element.text or "") + "".join(child.tail or "" for child in element)
     return bool(own.strip()) and (len(element) > 0 or not element.attrib)
 
 
 def _line(element: Element) -> str:
-    """Return `name: value`, preceded by the attributes."""
     values = [f"{key}={value}" for key, value in element.attrib.items() if value.strip()]
     text = one_line(element.text or "") if len(element) == 0 else ""
     told = [one_line(", ".join(values)), text]

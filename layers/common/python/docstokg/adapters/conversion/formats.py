@@ -1,4 +1,4 @@
-"""Converter of each format, imported only in the child process."""
+"""Converter of each format."""
 
 import contextlib
 import importlib

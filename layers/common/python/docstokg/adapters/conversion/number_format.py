@@ -1,4 +1,4 @@
-"""Spreadsheet numbers as displayed: percent, durations, dates, fixed digits."""
+"""Spreadsheet numbers as displayed."""
 
 import datetime
 import re
@@ -61,7 +61,6 @@ def _elapsed(number: Decimal, unit: str, section: str) -> str:
 
 
 def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
-    """Return date, time or both; raise `OverflowError` if out of range."""
     moment = epoch + datetime.timedelta(seconds=round(float(number) * 86400))
     hours, seconds = "h" in code, "s" in code
     parts = [] if (hours or seconds) and not re.search(r"[yd]", code) else ["%Y-%m-%d"]
@@ -71,7 +70,6 @@ def _moment(number: Decimal, code: str, epoch: datetime.datetime) -> str:
 
 
 def _written(number: Decimal, section: str) -> str | None:
-    """Format a number by a section's digits; None without digits."""
     text = _TOKEN.sub(_literal, section)
     digits = _DIGITS.search(text)
     if digits is None or "/" in text or re.search(r"e[+-]", text, re.IGNORECASE):
@@ -101,5 +99,4 @@ def _grouped(digits: str) -> str:
 
 
 def _literal(token: re.Match[str]) -> str:
-    """Return the literal text of a token."""
     return next((group for group in token.groups() if group is not None), "")

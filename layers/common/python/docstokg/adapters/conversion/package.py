@@ -91,6 +91,12 @@ def unpacked(raw: bytes) -> bytes:
     return inner
 
 
+def check_depth(depth: int) -> None:
+    """Raise `LoadError` for nesting deeper than `DEEPEST`."""
+    if depth > DEEPEST:
+        raise LoadError(f"nested deeper than {DEEPEST} levels")
+
+
 def parse(raw: bytes) -> Element:
     """Parse XML into elements with local names; Office link attributes become `rel:id`.
 
@@ -102,8 +108,7 @@ def parse(raw: bytes) -> Element:
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
-        if depth > DEEPEST:
-            raise LoadError(f"nested deeper than {DEEPEST} levels")
+        check_depth(depth)
         named = {
             f"rel:{key.removeprefix(_LINKS)}" if key.startswith(_LINKS) else _local(key): value
             for key, value in attributes.items()

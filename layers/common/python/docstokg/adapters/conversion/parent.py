@@ -17,7 +17,7 @@ from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
 WALL_S = 600.0
-"""Time limit of a conversion, above its CPU limit for busy machines."""
+"""Default time limit of a conversion, above its CPU limit for busy machines."""
 
 MOST_SCANNED = 500
 """Maximum scanned pages per file: 40 minutes on one core."""
@@ -31,12 +31,14 @@ KINDS = frozenset(get_args(BlockKind))
 class ChildConverter:
     """A `Converter` whose process runs from the first use until `close()`.
 
-    `cpu_s`: CPU limit of a conversion in seconds. `scanned`: maximum scanned pages read per file,
-    each in its own conversion.
+    `cpu_s`, `wall_s`: limits of a conversion in seconds. `scanned`: maximum scanned pages read per
+    file, each in its own conversion.
     """
 
-    def __init__(self, cpu_s: int = 60, scanned: int = MOST_SCANNED) -> None:
-        self._cpu_s = cpu_s
+    def __init__(
+        self, cpu_s: int = 60, scanned: int = MOST_SCANNED, wall_s: float = WALL_S
+    ) -> None:
+        self._cpu_s, self._wall_s = cpu_s, wall_s
         self._scanned = scanned if find_spec("rapidocr") else 0
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -48,7 +50,7 @@ class ChildConverter:
         return self._versions
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Read one file; raise `LoadError` with the reason, or `Timeout` after `WALL_S`."""
+        """Read one file; raise `LoadError` with the reason, or `Timeout` after `wall_s`."""
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:
             if readings := self._readings(made[0]["scanned"], raw):
@@ -58,7 +60,6 @@ class ChildConverter:
         return tuple(_outline(document) for document in made)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
-        """Read scanned pages until one fails."""
         readings: dict[int, list[Any]] = {}
         with contextlib.suppress(LoadError):
             for page in pages[: self._scanned]:
@@ -87,7 +88,7 @@ class ChildConverter:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         # Pipe reads have no timeout; killing the process ends them.
-        alarm = threading.Timer(WALL_S, process.kill)
+        alarm = threading.Timer(self._wall_s, process.kill)
         alarm.start()
         try:
             process.stdin.write(json.dumps(head).encode() + b"\n" + raw)
@@ -98,7 +99,7 @@ class ChildConverter:
             process.kill()
             self.close()
             if not alarm.is_alive():
-                raise Timeout(f"conversion took longer than {WALL_S:.0f} s") from broken
+                raise Timeout(f"conversion took longer than {self._wall_s:.0f} s") from broken
             raise Unavailable("the document converter process ended") from broken
         finally:
             alarm.cancel()
@@ -118,7 +119,6 @@ class ChildConverter:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the process's input, which ends it."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()

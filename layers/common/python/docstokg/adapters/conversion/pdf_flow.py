@@ -1,4 +1,4 @@
-"""Text flow over PDF pages: paragraphs, headers and footers, split sentences."""
+"""Text flow over PDF pages."""
 
 import re
 from collections import defaultdict
@@ -70,7 +70,6 @@ def parts_of(
 
 
 def _begins(above: Sequence[Line], line: Line) -> bool:
-    """Return whether a line starts a paragraph, by distance or size."""
     last, here = above[-1][0].box, line[0].box
     high, before = here[3] - here[1], last[3] - last[1]
     return not 0 <= here[1] - last[1] <= 1.7 * high or not 0.8 < high / max(before, 1) < 1.25
@@ -79,8 +78,7 @@ def _begins(above: Sequence[Line], line: Line) -> bool:
 class Furniture:
     """Headers, footers and page numbers: lines repeated at the same place.
 
-    Repeated lines are equal, or equal but for one number that counts the pages: a line with
-    another number, such as a total, is content.
+    Repeated lines are equal, or equal but for one number that counts the pages.
     """
 
     def __init__(self, pages: Collection[PageParts]) -> None:
@@ -118,7 +116,6 @@ class Furniture:
 
 
 def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
-    """Yield the lines in the margins, each with all its marks."""
     top, bottom = page.height * MARGIN, page.height * (1 - MARGIN)
     for part in page.parts:
         for line in () if isinstance(part, Table) else part:

@@ -1,4 +1,4 @@
-"""PDF page content: words, drawn lines and form values."""
+"""Words, drawn lines and form values of a PDF page."""
 
 import ctypes
 import itertools
@@ -159,7 +159,6 @@ def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageVi
 
 
 def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
-    """Read a form field's string as one line."""
     size = min(ask(form, field, None, 0), LONGEST_FIELD)
     room = ctypes.create_string_buffer(size)
     ask(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
@@ -167,10 +166,7 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Append form values to the lines left of them, or as own lines.
-
-    A value ends with a stop: a line without one looks like a heading.
-    """
+    """Append form values, each with a stop, to the lines left of them, or as own lines."""
     for value in values:
         if value.text[-1] not in ".!?":
             value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value

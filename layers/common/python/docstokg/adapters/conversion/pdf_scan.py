@@ -1,4 +1,4 @@
-"""OCR of scanned pages by RapidOCR: words, boxes, confidence."""
+"""OCR of scanned pages by RapidOCR."""
 
 import re
 from collections.abc import Sequence
@@ -79,7 +79,6 @@ def read(page: pdfium.PdfPage) -> Reading:
 
 
 def _part(corners: Sequence[Sequence[float]], start: float, end: float) -> Box:
-    """Return the box of a part of a line, assuming equal letter widths."""
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = corners
     tops = [ay + (by - ay) * share for share in (start, end)]
     bottoms = [dy + (cy - dy) * share for share in (start, end)]

@@ -1,4 +1,4 @@
-"""PDF tables: cells between drawn lines, or aligned columns."""
+"""PDF tables."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -45,7 +45,6 @@ def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box
 
 
 def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[Box], list[Box]]]:
-    """Group the lines that touch each other."""
     groups: list[tuple[Box, list[Box], list[Box]]] = []
     if len(level) + len(upright) > MOST_RULES:
         return []
@@ -70,7 +69,6 @@ def _touch(one: Box, other: Box) -> bool:
 def _ruled(
     words: Sequence[Word], left: set[int], level: Sequence[Box], upright: Sequence[Box]
 ) -> Table | None:
-    """Read the cells between drawn lines; None without a table."""
     ys = _lines(level, upright, 1)
     xs = _lines(upright, level, 0)
     if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
@@ -104,13 +102,11 @@ def _ruled(
 
 
 def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
-    """Return cell borders: lines, and ends of crossing lines."""
     ends = [end for rule in others for end in (rule[way], rule[way + 2])]
     return _apart([*(rule[way] for rule in rules), *([min(ends), max(ends)] if ends else ())])
 
 
 def _apart(places: Iterable[int]) -> list[int]:
-    """Return the sorted places without near duplicates."""
     kept: list[int] = []
     for place in sorted(places):
         if not kept or place - kept[-1] > 2 * THIN:
@@ -119,7 +115,6 @@ def _apart(places: Iterable[int]) -> list[int]:
 
 
 def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
-    """Return whether a line at `at` extends to `across`."""
     return any(
         abs(rule[way] - at) <= 2 * THIN and rule[1 - way] <= across <= rule[3 - way]
         for rule in rules
@@ -127,7 +122,6 @@ def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
 
 
 def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[int]]:
-    """Group columns that no line separates."""
     cells = [[0]]
     for column, x in enumerate(xs[1:-1], 1):
         if _parted(upright, 0, x, y):
@@ -138,7 +132,6 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
 
 
 def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
-    """Split a row at lines of words starting in its first column."""
     lines = rows_of(words, [at for some in cells for at in some])
     starts = [line for line in lines if line[0] in cells[0]]
     filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
@@ -166,7 +159,6 @@ def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
 
 
 def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
-    """Return a cell with the words in reading order."""
     if not some:
         return Cell("")
     ordered = [at for line in rows_of(words, some) for at in line]
@@ -175,7 +167,6 @@ def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
 
 
 def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
-    """Find tables without drawn lines by aligned parts."""
     tables: list[Table] = []
     region: list[list[list[int]]] = []
     for parts in [*(_parts(words, line) for line in rows_of(words, left)), []]:
@@ -189,7 +180,6 @@ def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
 
 
 def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
-    """Split a line of words at wide gaps."""
     parts = [[line[0]]]
     for before, at in pairwise(line):
         high = words[at].box[3] - words[at].box[1]
@@ -202,7 +192,6 @@ def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
 def _belongs(
     words: Sequence[Word], region: Sequence[Sequence[list[int]]], parts: Sequence[list[int]]
 ) -> bool:
-    """Return whether a line continues the region."""
     if not region or not parts:
         return len(parts) > 1
     here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
@@ -212,7 +201,6 @@ def _belongs(
 
 
 def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
-    """Read rows by the gaps between columns; None without a table."""
     several = [parts for parts in region if len(parts) > 1]
     if len(several) < FEWEST_ROWS:
         return None
@@ -262,7 +250,6 @@ def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
 
 
 def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
-    """Return column extents, between gaps of nearly all rows."""
     few = len(rows) // 8
     boxes = [box for row in rows for box in row]
     edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])

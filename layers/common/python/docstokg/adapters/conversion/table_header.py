@@ -1,4 +1,4 @@
-"""Detection of a table's header rows, for every format."""
+"""Detection of a table's header rows."""
 
 import re
 from collections.abc import Sequence
@@ -92,7 +92,6 @@ def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
 
 
 def _spans(first: Sequence[Cell], second: Sequence[Cell]) -> bool:
-    """Return whether the first row groups the second row's names."""
     if len(first) != len(second) or not all(cell.text for cell in second[1:]):
         return False
     grouped = filled_right((first, second))[0]
@@ -119,7 +118,6 @@ def _names_columns(first: Sequence[Cell], below: Sequence[Sequence[Cell]]) -> bo
 
 
 def _differs(name: str, values: Sequence[str]) -> bool:
-    """Return whether a name is of another kind than its column's values."""
     kinds = [_kind(value) for value in values if value]
     return bool(kinds) and kinds.count(_kind(name)) * 2 < len(kinds) and _kind(name) != "amount"
 

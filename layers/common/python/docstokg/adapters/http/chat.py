@@ -1,25 +1,30 @@
-"""Chat completions from servers with OpenAI's format, with a byte and a time limit."""
+"""Chat completions from servers with OpenAI's format, whole or streamed."""
 
-import time
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from docstokg.adapters.http.json_post import Endpoint, NotAccepted, checked
-from docstokg.contracts.completion import Completion
-from docstokg.contracts.language_models import ModelAccess, ModelRoute
-from docstokg.errors import NotConfigured, WrongAnswer
+from docstokg.adapters.http.json_post import Endpoint, checked
+from docstokg.contracts.completion import Cut, ModelCall, ModelReply
+from docstokg.contracts.language_models import ModelRoute
+from docstokg.domain.foreign_json import parsed
+from docstokg.errors import Unavailable, WrongAnswer
 
 OPENAI = "https://api.openai.com/v1"
-MOST_BYTES = 1 << 20
-SERVED = ("openai", "gateway")
-"""Providers with this format."""
+MOST_BYTES = 16 << 20
+"""Maximum bytes of a reply; an event per token has up to 600."""
+LONGEST_EVENT = 1 << 20
 
 
 class _Message(BaseModel):
     content: str
+
+
+class _Usage(BaseModel):
+    prompt_tokens: Any = 0
+    completion_tokens: Any = 0
 
 
 class _Choice(BaseModel):
@@ -27,68 +32,100 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Usage(BaseModel):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
 class _Reply(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
 
 
+class _Delta(BaseModel):
+    content: str | None = None
+
+
+class _Part(BaseModel):
+    delta: _Delta = _Delta()
+    finish_reason: str | None = None
+
+
+class _Event(BaseModel):
+    choices: list[_Part] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
 class HttpChat:
-    """Language models of the providers in `SERVED`, with one circuit per address."""
+    """Models of OpenAI and of compatible servers, each with a circuit of its own."""
 
-    def __init__(self, access: ModelAccess) -> None:
-        self._access = access
-        self._endpoint = cache(self._made)
+    def __init__(self) -> None:
+        self._endpoint = cache(_made)
 
-    def complete(
+    def ask(
         self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        model: str,
-        temperature: float,
-        max_tokens: int,
+        route: ModelRoute,
+        call: ModelCall,
+        whom: str,
         timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
-    ) -> Completion:
-        """Return one completion within `timeout_s` seconds in all.
-
-        A server that does not accept `schema` or `temperature` is called again without them. Raise
-        errors as `Endpoint.post`, and `NotConfigured` without a key or an address.
-        """
-        route = self._access.route(model)
-        if (setting := route.missing) is not None:
-            raise NotConfigured(f"no key or address is set for model {model} ({setting})")
+        write: Callable[[str], bool] | None,
+    ) -> ModelReply:
+        """Make one call; raise errors as `Endpoint.post`. `write` gets the pieces of a stream."""
         # OpenAI's reasoning models accept only the newer name, other servers often only the older.
         limit = "max_completion_tokens" if route.provider == "openai" else "max_tokens"
-        plain: dict[str, Any] = {"model": route.name, "messages": [dict(one) for one in messages]}
-        plain[limit] = max_tokens
-        full = plain | {"temperature": temperature}
-        if schema is not None:
-            json_schema = {"name": "reply", "strict": True, "schema": dict(schema)}
-            full["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-        post, until = self._endpoint(route).post, time.monotonic() + timeout_s
-        try:
-            answer = post(full, timeout_s)
-        except NotAccepted:
-            answer = post(plain, max(0.0, until - time.monotonic()))
-        reply = checked(_Reply, answer, f"model {model}")
-        (choice, *_), usage = reply.choices, reply.usage or _Usage()
-        if not choice.message.content:
-            raise WrongAnswer(f"model {model} answered without text")
-        return Completion(
-            text=choice.message.content,
-            model=model,
-            provider=route.provider,
-            tokens_in=usage.prompt_tokens,
-            tokens_out=usage.completion_tokens,
-            cut="length" if choice.finish_reason == "length" else None,
+        payload = call.arguments(limit=limit, is_streamed=write is not None)
+        return self._endpoint(route, whom).post(
+            payload | {"model": route.name},
+            timeout_s,
+            partial(_whole, whom),
+            None if write is None else partial(_streamed, whom, write),
         )
 
-    @staticmethod
-    def _made(route: ModelRoute) -> Endpoint:
-        address = (route.base_url or OPENAI).rstrip("/")
-        return Endpoint(f"{address}/chat/completions", route.api_key, most=MOST_BYTES)
+
+def _made(route: ModelRoute, whom: str) -> Endpoint:
+    """Return the endpoint of a model; only an unavailable server opens its circuit."""
+    address = f"{(route.base_url or OPENAI).rstrip('/')}/chat/completions"
+    return Endpoint(address, route.api_key, most=MOST_BYTES, whom=whom, counts=(Unavailable,))
+
+
+def _whole(whom: str, answer: Any) -> ModelReply:
+    reply = checked(_Reply, answer, whom)
+    choice = reply.choices[0]
+    return _reply(choice.message.content, choice.finish_reason, reply.usage)
+
+
+def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) -> ModelReply:
+    """Pass the pieces of a stream to `write`, until it returns False or the stream ends."""
+    pieces, reason, usage = [], None, None
+    for data in _events(blocks, whom):
+        event = checked(_Event, data, whom)
+        if event.error is not None:
+            raise Unavailable(f"{whom} failed in the middle of its answer")
+        usage = event.usage or usage
+        for part in event.choices[:1]:
+            reason = reason or part.finish_reason
+            pieces.append(part.delta.content or "")
+            if pieces[-1] and not write(pieces[-1]):
+                return _reply("".join(pieces), reason, usage)
+    if reason is None:
+        raise Unavailable(f"{whom} broke off")
+    return _reply("".join(pieces), reason, usage)
+
+
+def _reply(text: str, reason: str | None, usage: _Usage | None) -> ModelReply:
+    usage = usage or _Usage()
+    cut: Cut = "length" if reason == "length" else None
+    return ModelReply(text, usage.prompt_tokens, usage.completion_tokens, cut)
+
+
+def _events(blocks: Iterator[bytes], whom: str) -> Iterator[Any]:
+    """Yield the parsed data of server-sent events; `[DONE]` is an event that ends the text."""
+    rest = b""
+    for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        if len(rest) > LONGEST_EVENT:
+            raise WrongAnswer(f"{whom} sent an event of more than {LONGEST_EVENT} bytes")
+        for line in lines:
+            name, _, data = line.partition(b":")
+            if name != b"data":
+                continue
+            if data.strip() == b"[DONE]":
+                yield {"choices": [{"finish_reason": "stop"}]}
+                return
+            yield parsed(data, whom)

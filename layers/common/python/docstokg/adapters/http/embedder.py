@@ -1,4 +1,4 @@
-"""Embeddings from Jina, any OpenAI-compatible address, or Hugging Face (or TEI)."""
+"""Embeddings over HTTP."""
 
 import time
 from collections.abc import Sequence
@@ -52,8 +52,7 @@ class _Reply(BaseModel):
 class HttpEmbedder:
     """An `Embedder` over HTTP; all of `base_urls` must serve the same model.
 
-    Another model or vector length in a response raises `WrongAnswer`: vector spaces are never
-    mixed.
+    Another model or vector length in a response raises `WrongAnswer`.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class HttpEmbedder:
 
 
 def _same_model(answer_name: str, target: str) -> bool:
-    """Return whether names match without organisation, tag and case, which servers change."""
+    """Compare names without organisation, tag and case, which servers change."""
     left, right = (
         name.casefold().rpartition("/")[2].partition(":")[0] for name in (answer_name, target)
     )

@@ -1,10 +1,8 @@
-"""JSON POST to an address with a circuit breaker, and its error mapping."""
+"""JSON POST to an address with a circuit breaker."""
 
 import json
-import ssl
 import time
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -12,33 +10,13 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.exchange import UNREAD, exchanged, host_of
+from docstokg.adapters.exchange import host_of, read_within, refusal, send
 from docstokg.domain.foreign_json import parsed
-from docstokg.errors import (
-    DocsToKGError,
-    QuotaExceeded,
-    Refused,
-    Retryable,
-    Timeout,
-    Unavailable,
-    WrongAnswer,
-)
+from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less."""
-_MOST_IDLE = 4
-_NOT_ACCEPTED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-
-
-@cache
-def _connections() -> urllib3.PoolManager:
-    """Return a connection pool; loads the certificates once, which takes milliseconds."""
-    context = ssl.create_default_context()
-    return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
-
-
-class NotAccepted(Unavailable):
-    """The server did not accept the request (400 or 422)."""
+EVENTS = "text/event-stream"
 
 
 class Endpoint:
@@ -50,50 +28,49 @@ class Endpoint:
         api_key: str | None,
         clock: Callable[[], float] = time.monotonic,
         most: int = LONGEST_ANSWER,
+        whom: str | None = None,
+        counts: tuple[type[DocsToKGError], ...] = (DocsToKGError,),
     ) -> None:
-        """Create an endpoint. `most`: maximum bytes of a response, after decompression."""
-        self.url, self._host, self._api_key, self._most = url, host_of(url), api_key, most
-        self._breaker = Breaker(self._host, counts=(DocsToKGError,), clock=clock)
+        """Create an endpoint.
 
-    def post(
+        `most`: maximum bytes of a response, after decompression. `whom`: its name in messages,
+        instead of the host. `counts`: errors that count as its failures.
+        """
+        self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
+        self._breaker = Breaker(self._whom, counts=counts, clock=clock)
+
+    def post[Answer](
         self,
         payload: Mapping[str, Any],
         timeout_s: float,
-        read: Callable[[Any], Any] = lambda answer: answer,
-    ) -> Any:
+        read: Callable[[Any], Answer],
+        read_events: Callable[[Iterator[bytes]], Answer] | None = None,
+    ) -> Answer:
         """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
 
-        Raises `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable`
-        (no connection, other statuses, redirects, broken off; `NotAccepted` for 400 and 422) and
-        `WrongAnswer` (not JSON, too long, or by `read`): each counts as a failure of this address.
-        Messages never contain the request.
+        `read_events`: reads the blocks of a response that is an event stream. Raises `CircuitOpen`,
+        the errors of `refusal` and `read_within`, and `WrongAnswer` (not JSON, or by `read`).
         """
         if timeout_s <= 0:
-            raise Timeout(f"no time was left to ask {self._host}")
+            raise Timeout(f"no time was left to ask {self._whom}")
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return self._breaker.call(lambda: read(self._sent(body, timeout_s)), timeout_s)
-
-    def _sent(self, body: bytes, timeout_s: float) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept": f"application/json, {EVENTS}"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
-        with_limit = {"headers": headers, "timeout": timeout_s, **UNREAD}
-        status, _, data = exchanged(
-            lambda: _connections().request("POST", self.url, body=body, **with_limit),
-            self._host,
-            timeout_s,
-            self._most + 1,
+
+        def answered(response: urllib3.BaseHTTPResponse, blocks: Iterator[bytes]) -> Answer:
+            if response.status != HTTPStatus.OK:
+                raise refusal(self._whom, response.status)
+            if read_events is not None and EVENTS in response.headers.get("content-type", ""):
+                return read_events(blocks)
+            return read(parsed(b"".join(blocks), self._whom))
+
+        def ask() -> urllib3.BaseHTTPResponse:
+            return send("POST", self.url, timeout_s, headers, body)
+
+        return self._breaker.call(
+            lambda: read_within(ask, self._whom, timeout_s, self._most, answered), timeout_s
         )
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            raise QuotaExceeded(f"{self._host} refused because of too many calls")
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise Refused(f"{self._host} refused the key ({status})")
-        if status != HTTPStatus.OK:
-            kind = NotAccepted if status in _NOT_ACCEPTED else Unavailable
-            raise kind(f"{self._host} answered with status {status}")
-        if len(data) > self._most:
-            raise WrongAnswer(f"{self._host} answered more than {self._most} bytes")
-        return parsed(data, self._host)
 
 
 def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:
@@ -114,8 +91,7 @@ def first_that_answers[Answer](
 ) -> Answer:
     """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
-    Each but the last gets 60 % of the remaining time. A WrongAnswer of `read` counts as the
-    endpoint's failure.
+    Each but the last gets 60 % of the remaining time.
     """
     until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")
@@ -125,8 +101,7 @@ def first_that_answers[Answer](
             break
         share = left if position == len(endpoints) - 1 else 0.6 * left
         try:
-            answer: Answer = endpoint.post(payload, share, read)
-            return answer
-        except (Retryable, WrongAnswer, Refused) as exc:
+            return endpoint.post(payload, share, read)
+        except DocsToKGError as exc:
             error = exc
     raise error

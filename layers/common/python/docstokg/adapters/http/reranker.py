@@ -1,11 +1,11 @@
-"""Cross-encoder scores from Jina or any Cohere-style rerank address."""
+"""Rerank scores from Jina or a Cohere-style address."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
-from docstokg.adapters.http.json_post import Endpoint, checked, first_that_answers
+from docstokg.adapters.http.json_post import Endpoint, checked
 from docstokg.errors import WrongAnswer
 
 ADDRESSES = {"jina": "https://api.jina.ai/v1", "cohere": "https://api.cohere.com/v2"}
@@ -44,8 +44,8 @@ class HttpReranker:
         }
         if self._provider == "jina":
             payload["return_documents"] = False
-        return first_that_answers(
-            [self._endpoint], payload, lambda answer: self._read(answer, len(passages)), timeout_s
+        return self._endpoint.post(
+            payload, timeout_s, lambda answer: self._read(answer, len(passages))
         )
 
     def _read(self, answer: Any, count: int) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Verifier using `/predict` of Text Embeddings Inference, which serves NLI models."""
+"""Verifier using `/predict` of Text Embeddings Inference."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -50,8 +50,8 @@ class HttpVerifier:
 
     def _predicted(self, batch: Sequence[list[str]], timeout_s: float) -> list[Opinion]:
         payload = {"inputs": batch, "truncate": True}
-        return list(
-            self._endpoint.post(payload, timeout_s, lambda answer: self._read(answer, len(batch)))
+        return self._endpoint.post(
+            payload, timeout_s, lambda answer: self._read(answer, len(batch))
         )
 
     def _read(self, answer: Any, count: int) -> list[Opinion]:

@@ -1,1 +1,1 @@
-"""Knowledge graph in Neo4j; contains all Cypher texts."""
+"""Knowledge graph in Neo4j."""

@@ -1,4 +1,4 @@
-"""Cypher templates for requests: named, and varied by parameters only."""
+"""Cypher templates for requests, varied by parameters only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Template:
     """A query: its name in metrics and audit events, its text, and an example of each parameter.
 
     EXPLAIN uses the examples; calls must have exactly these names and types. All parameters are in
-    one map, `$p`: separate lists would be planned again (a second) for every size.
+    one map, `$p`: separate lists would be planned again for every size.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Template:
     """SHA-256 of the text, under which a checked text is admitted."""
 
     def __post_init__(self) -> None:
-        """Hash the text once."""
         digest = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
         object.__setattr__(self, "digest", digest)
 

@@ -1,4 +1,4 @@
-"""Cypher templates for loads: one transaction each, idempotent, never run for a request."""
+"""Cypher templates for loads: one transaction each, idempotent."""
 
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.domain.identity import REDIRECT_DEPTH

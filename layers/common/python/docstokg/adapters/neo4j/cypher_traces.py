@@ -1,7 +1,4 @@
-"""Cypher templates for retrieval traces, the only writes of the deployed service.
-
-They run in the background with a separate credential.
-"""
+"""Cypher templates for retrieval traces."""
 
 from docstokg.adapters.neo4j.cypher import Template
 

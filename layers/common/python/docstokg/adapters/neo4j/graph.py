@@ -1,4 +1,4 @@
-"""Read access to the knowledge graph in Neo4j, for data too large for the embedded graph."""
+"""Read access to the knowledge graph in Neo4j."""
 
 import asyncio
 import json
@@ -87,8 +87,8 @@ class Neo4jGraph:
         """Check every plan and run each query until it is fast, at process start.
 
         Without a schema the result is empty. After `timeout_s` `Timeout` is raised and the check
-        continues in the background. If the graph is down, `Unavailable` is raised, and queries are
-        admitted by the committed list until plans are checked.
+        continues in the background. If the graph is down, `Unavailable` is raised, and the
+        committed list admits queries.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -162,7 +162,7 @@ class Neo4jGraph:
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the graph's counts, as noted by the last finished load."""
+        """Return the graph's counts, noted by the last finished load."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
@@ -199,7 +199,6 @@ class Neo4jGraph:
     def _ask(
         self, template: Template, parameters: Mapping[str, object], timeout_s: float
     ) -> list[Record]:
-        """Run one admitted template within its time, through the circuit breaker."""
         self._require_admitted(template)
         if timeout_s <= 0:
             raise Timeout("no time left to ask Neo4j")
@@ -224,7 +223,7 @@ class Neo4jGraph:
         """Check whether the graph is up, and wait until its queries are fast again.
 
         After a restart the first runs exceed a request's limit; as trials they would keep the
-        circuit open for minutes. After PROBE_WARM_S requests are allowed while the check continues.
+        circuit open for minutes.
         """
         self._finished(PROBE_S)
         # An earlier check may hang on a connection from before the restart.
@@ -244,7 +243,6 @@ class Neo4jGraph:
             raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
 
     def _check_behind(self) -> None:
-        """Check every plan in the background, unless a check is running."""
         with self._lock:
             if self._checking:
                 return
@@ -253,16 +251,14 @@ class Neo4jGraph:
         self._end_check = self._server.begin(self._check_all())
 
     def _finished(self, timeout_s: float) -> str | None:
-        """Return the id of the last finished load."""
         parameters = cypher.INFO.checked({"name": STORE})
         rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
-        """EXPLAIN every template and run it until it is fast, without a short limit.
+        """EXPLAIN every template and run it until it is fast.
 
-        The first runs take up to seconds for planning and compilation; within a request's limit
-        they would always be cancelled.
+        The first runs take up to seconds; within a request's limit they would always be cancelled.
         """
         warm = False
         try:
@@ -317,7 +313,7 @@ class Neo4jGraph:
 
 
 def committed_digests() -> frozenset[str]:
-    """Return the hashes of the texts that were checked and admitted when committed."""
+    """Return the hashes of the admitted texts, as committed."""
     text = resources.files(__package__).joinpath("admitted.json")
     return frozenset(json.loads(text.read_text("utf-8")).values())
 
@@ -351,7 +347,6 @@ def _common(ids: Iterable[str], request: SliceRequest, scope: Scope) -> dict[str
 
 
 def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
-    """Convert a row to a slice; `ids_of_keys`: ids of previously fetched entities, by key."""
     names = {**ids_of_keys, **{item[0]: item[1] for item in row["entity_rows"]}}
     mentions = [
         SliceMention(uuid, names[key], start, stop, about)
@@ -382,7 +377,6 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
 
 
 async def _explained(server: Server, template: Template) -> PlanVerdict:
-    """EXPLAIN a template with its example parameters, and judge the plan."""
     try:
         plan, kind = await server.explain(template.text, template.checked(template.examples))
     except vendor.ClientError as exc:

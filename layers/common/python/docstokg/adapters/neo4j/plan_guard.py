@@ -1,4 +1,4 @@
-"""Plan guard: judges the database's query plans, not the query texts."""
+"""Plan guard: judges query plans, not query texts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class PlanVerdict:
 
 
 def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) -> PlanVerdict:
-    """Return the verdict on a plan; `kind` is the query type reported by the server."""
+    """Return the verdict on a plan; `kind` is the server's query type."""
     reasons = [] if kind == "r" else [f"it is no pure read (query type {kind})"]
     if plan is None:
         reasons.append("the server gave no plan")

@@ -1,4 +1,4 @@
-"""Connection to Neo4j: the async driver on its own event loop, and its error mapping."""
+"""Connection to Neo4j."""
 
 import asyncio
 import concurrent.futures
@@ -55,8 +55,7 @@ class Connection(TypedDict):
 class Server:
     """One Neo4j address: the async driver on one background loop.
 
-    If a server hangs after accepting a query, only `asyncio.timeout` around the whole call ends the
-    wait; the query's own limit stops the server.
+    If a server hangs, only `asyncio.timeout` ends the wait; the query's own limit stops the server.
     """
 
     def __init__(self, **at: Unpack[Connection]) -> None:
@@ -116,7 +115,7 @@ class Server:
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
     ) -> list[Record]:
-        """Run one query on the loop; the server gets the time limit too."""
+        """Run one query on the loop, with the time limit."""
         session = self._opened().session(
             database=self._database, default_access_mode=access, fetch_size=-1
         )
@@ -135,7 +134,6 @@ class Server:
             return summary.plan, summary.query_type
 
     def _opened(self) -> AsyncDriver:
-        """Create the driver on the loop; it connects on first use."""
         if self._driver is None:
             url, user, password = self._address
             self._driver = AsyncGraphDatabase.driver(
@@ -201,7 +199,6 @@ def is_deadlock(exc: DocsToKGError) -> bool:
 
 
 def _is_late(exc: BaseException) -> bool:
-    """Return whether an error was caused by a time limit of the driver."""
     behind: BaseException | None = exc
     while behind is not None and not isinstance(behind, TimeoutError):
         behind = behind.__cause__ or behind.__context__

@@ -1,4 +1,4 @@
-"""Retrieval traces in the graph, without the text of questions."""
+"""Retrieval traces in the graph, without texts."""
 
 import threading
 import time

@@ -73,10 +73,7 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_ENTITIES, rows)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
-        """Write relations, replacing by (source, type, target, evidence); create missing ends.
-
-        A created end counts as listed if the relation needs no evidence chunk.
-        """
+        """Write relations, replacing by (source, type, target, evidence); create missing ends."""
         ends: dict[tuple[str, str], bool] = {}
         rows = []
         for item in relations:
@@ -207,7 +204,6 @@ class Neo4jGraphWriter:
                 yield MentionRecord(uuid=uuid, entity=entity, start=start, end=end, about=about)
 
     def _pages(self, template: Template, namespace: str) -> Iterator[dict[str, Any]]:
-        """Yield rows in the order of their first column, in pages."""
         after = ""
         while True:
             page = {"namespace": namespace, "after": after, "batch": PAGE}
@@ -230,7 +226,6 @@ class Neo4jGraphWriter:
             pass
 
     def _put(self, template: Template, rows: Sequence[Mapping[str, object]]) -> None:
-        """Write one batch of the caller as one transaction."""
         if rows:
             self._write(template, {"rows": list(rows)})
 
@@ -254,7 +249,6 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, values, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Create the database layout; idempotent."""
         if self._ready:
             return
         stored = self._send(INFO, name=STORE)
@@ -281,8 +275,7 @@ class Neo4jGraphWriter:
     def _adopt_sections(self) -> None:
         """Convert the sections of an existing graph to chunks; idempotent.
 
-        Their uuids are those of a load, so that they match the index's chunks. A section with a
-        separate chunk is unchanged.
+        Their uuids are those of a load, so that they match the index's chunks.
         """
         after = ""
         while True:
@@ -295,7 +288,6 @@ class Neo4jGraphWriter:
 
 
 def _section(row: Record) -> dict[str, object]:
-    """Return the properties that make a section a chunk."""
     namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
     uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
     return {

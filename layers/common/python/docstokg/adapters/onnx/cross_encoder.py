@@ -1,4 +1,4 @@
-"""ONNX cross-encoder with its tokenizer in the same folder."""
+"""ONNX cross-encoder with its tokenizer."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Dense vectors by any BERT-like sentence encoder in a folder, on onnxruntime."""
+"""Dense vectors by a sentence encoder in a folder."""
 
 import hashlib
 import json
@@ -28,8 +28,6 @@ FAMILIES = {"bge": ("cls", TASK, ""), "e5": ("mean", "query: ", "passage: ")}
 
 
 class _Reads(NamedTuple):
-    """Input format of a folder's encoder; lengths in word pieces."""
-
     pooling: str
     question: str
     passage: str
@@ -49,8 +47,7 @@ class FolderEncoder(OnnxMiniLm):
     """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
 
     Pooling and length come from the files of sentence-transformers, else from the family in its
-    name. Texts are encoded one by one, because 8-bit activations are scaled per batch. Raises
-    `Misconfigured` for missing parts.
+    name. Raises `Misconfigured` for missing parts.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:

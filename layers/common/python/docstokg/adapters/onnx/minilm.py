@@ -1,4 +1,4 @@
-"""Dense vectors offline: all-MiniLM-L6-v2 with int8 weights, on onnxruntime."""
+"""Dense vectors offline: all-MiniLM-L6-v2 with int8 weights."""
 
 import hashlib
 import time
@@ -45,8 +45,7 @@ class OnnxMiniLm:
 
     `GRAPH` takes less than half of the time of the installed model, which is used if 8-bit products
     are not exact, and for other files. `model_path`, `tokenizer_path`: files instead of the
-    installed ones. Two threads are no faster for a question, and take a third more processor time
-    (12.3 ms against 9.3).
+    installed ones.
     """
 
     def __init__(
@@ -85,9 +84,8 @@ class OnnxMiniLm:
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; raise `Timeout` between texts.
 
-        The vector is the mean of the last hidden states over the text's pieces, scaled to unit
-        length. Components differ from the installed model's by at most `TOLERANCE`, and do not
-        depend on other texts.
+        The vector is the scaled mean of the last hidden states over the text's pieces. Components
+        differ from the installed model's by at most `TOLERANCE`.
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
@@ -97,8 +95,7 @@ class OnnxMiniLm:
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Encode each text once; a span's vector is the mean of its pieces' last hidden states.
 
-        So a sentence's vector includes its context. Spans beyond the first 256 pieces are embedded
-        separately.
+        Spans beyond the first 256 pieces are embedded separately.
         """
         whole = [b""] * len(texts)
         vectors: list[list[bytes]] = [[] for _ in texts]
@@ -116,8 +113,7 @@ class OnnxMiniLm:
     ) -> Iterator[tuple[int, "Reading"]]:
         """Yield index and encoding of each text; batches are slower.
 
-        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two:
-        intermediate results then fit into the cache.
+        A text of 105 pieces takes 38 ms of a core in batches of 16, 28 in batches of two.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened
@@ -127,7 +123,6 @@ class OnnxMiniLm:
             yield done, Reading(_run(session, item), item.offsets)
 
     def _pooled(self, read: "Reading") -> Floats:
-        """Return one vector of an encoding, of any length."""
         return np.asarray(read.hidden.mean(axis=0), dtype=np.float32)
 
     @cached_property
@@ -145,10 +140,7 @@ class OnnxMiniLm:
         return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
-        """Return whether sums of the largest 8-bit products do not overflow.
-
-        Processors without the required instructions add pairs in 16 bits.
-        """
+        """Return whether sums of the largest 8-bit products do not overflow."""
         most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
         (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
         return bool((product == 4 * 255 * 127).all())

@@ -1,4 +1,4 @@
-"""Cross-encoder from the operator's own ONNX file; none is included."""
+"""Cross-encoder from the operator's own ONNX file."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _MAX_TOKENS, _BATCH = 512, 8
 
 
 class OnnxReranker:
-    """A `Reranker`; `path` is a sequence-classification model in a folder with `tokenizer.json`."""
+    """A `Reranker`; `path` is a sequence-classification model next to `tokenizer.json`."""
 
     def __init__(self, path: str | None) -> None:
         if not path:

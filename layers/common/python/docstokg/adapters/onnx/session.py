@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime, and its errors, which have no common class."""
+"""Sessions of onnxruntime, and its errors."""
 
 from pathlib import Path
 from typing import Any

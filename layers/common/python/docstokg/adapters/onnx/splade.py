@@ -1,4 +1,4 @@
-"""Learned sparse weights offline, without torch: a two-layer SPLADE on onnxruntime."""
+"""Learned sparse weights offline."""
 
 import hashlib
 import re
@@ -48,7 +48,7 @@ Floats = NDArray[np.float32]
 class OnnxSplade:
     """A `SparseEncoder`; weights are loaded by `warm()` or on first use.
 
-    `folder`: folder of model.safetensors and tokenizer.json instead of the installed package.
+    `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -71,7 +71,7 @@ class OnnxSplade:
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches.
 
-        Texts are batched by padded length, so that weights do not depend on the other texts.
+        Weights do not depend on the other texts.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
@@ -101,16 +101,12 @@ class OnnxSplade:
 
 
 class _Batch(NamedTuple):
-    """Texts of one padded length: their indices, word pieces and mask."""
-
     places: list[int]
     ids: NDArray[np.int64]
     mask: NDArray[np.bool_]
 
 
 class _Loaded:
-    """The network's session, with the names of its vocabulary."""
-
     def __init__(self, folder: Path) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
         stored = _read_weights(folder / "model.safetensors")
@@ -123,7 +119,6 @@ class _Loaded:
         ]
 
     def batches(self, texts: Sequence[str]) -> Iterator[_Batch]:
-        """Yield batches of texts with equal padded length and at most BATCH_PIECES pieces."""
         by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
         for place, read in enumerate(self._tokenizer.encode_batch(list(texts))):
             by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
@@ -161,7 +156,6 @@ class _Loaded:
         return results
 
     def _heaviest(self, ids: NDArray[Any], weights: Floats, count: int) -> dict[str, float]:
-        """Return the `count` heaviest named tokens, by weight then id, rounded to 3 decimals."""
         heaviest: dict[str, float] = {}
         for place in np.argsort(-weights, kind="stable"):
             if len(heaviest) == count or weights[place] < SMALLEST:
@@ -195,7 +189,6 @@ def token_name(piece: str) -> str:
 
 
 def _read_weights(path: Path) -> dict[str, Floats]:
-    """Return the arrays of words and biases, which are also used outside of the graph."""
     try:
         from safetensors import safe_open
     except ImportError as missing:

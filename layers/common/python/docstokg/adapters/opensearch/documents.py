@@ -1,4 +1,4 @@
-"""Document register in OpenSearch, an index that is not searched."""
+"""Document register in OpenSearch."""
 
 import functools
 import hashlib

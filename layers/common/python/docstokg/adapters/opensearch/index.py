@@ -1,4 +1,4 @@
-"""Search and reading in OpenSearch, for stores too large for SQLite."""
+"""Search and reading in OpenSearch."""
 
 import base64
 import json
@@ -22,8 +22,8 @@ from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
+from docstokg.domain.text.language_weights import ENGLISH, shares
 from docstokg.domain.text.query_terms import rarity
-from docstokg.domain.text.spoken import ENGLISH, shares
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
@@ -175,8 +175,8 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model and without an open load is cached for `info_ttl_s`, as every request
-        needs it. Token rarities are read again after another finished load.
+        An answer with a model is cached for `info_ttl_s`, as every request needs it. Token rarities
+        are read again after another finished load.
         """
         until = time.monotonic() + timeout_s
         entry = self._info
@@ -218,28 +218,25 @@ class OpenSearchIndex:
             sparse_model=notes.get("sparse_model"),
             chunks=chunks,
             facts=facts,
-            unfinished_load=notes.get("unfinished_load") is not None,
-            open_run=notes.get("unfinished_load") or "",
+            unfinished=notes["unfinished"],
             namespaces=namespaces,
             languages=held,
             is_one_space=True,
         )
-        if not info.unfinished_load:
-            self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
-            if info.embedding_model is not None:
-                self._info = (time.monotonic(), info)
+        self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
+        if info.embedding_model is not None:
+            self._info = (time.monotonic(), info)
         return info
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return the id stored by `close_load`; see the port."""
         notes = index_notes(self._server, self._name, timeout_s)
-        if notes is None or notes.get("unfinished_load") is not None:
+        if notes is None or {"", *namespaces} & notes["unfinished"].keys():
             return None
         finished = notes.get("finished")
         return None if finished is None else str(finished)
 
     def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
-        """Read the chunks per token; without them every rarity is 1."""
         if load is None or load == self._rarity.load:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
@@ -266,8 +263,6 @@ class OpenSearchIndex:
     def _post(
         self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
     ) -> Json:
-        """Send a request through the circuit breaker."""
-
         def ask() -> Json:
             return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
 
@@ -280,10 +275,9 @@ class OpenSearchIndex:
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """Number of chunks per token after `load`; the sparse encoder does not know the index.
+    """Number of chunks per token after `load`, over the whole index.
 
-    Counted over the whole index, like the server's word statistics: see
-    docs/decisions/real-stores.md.
+    See docs/decisions/real-stores.md.
     """
 
     load: str | None = None
@@ -355,7 +349,6 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
 
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:
-    """Return filters for namespace, acl and, for chunks, the request's filter."""
     clauses: list[Json] = [{"terms": {"namespace": list(scope.namespaces)}}]
     if scope.groups is not None:
         free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
@@ -392,7 +385,6 @@ def _held(space: Json) -> dict[str, float]:
 
 
 def _kinds(error: object) -> set[str]:
-    """Return the types of an error and its causes, without texts."""
     if isinstance(error, list):
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
@@ -402,7 +394,6 @@ def _kinds(error: object) -> set[str]:
 
 
 def _cause(error: object) -> str:
-    """Return an error's types; its text may quote the question."""
     return ", ".join(sorted(_kinds(error))) or "an error without a type"
 
 
@@ -454,21 +445,18 @@ def _hit(hit: Json, cosine: bool) -> Hit:
 
 
 def _text(value: object) -> str:
-    """Return a text, or raise ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} instead of text")
     return value
 
 
 def _number(value: object) -> float:
-    """Return a finite number; raise ValueError for another value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"{type(value).__name__} instead of a finite number")
     return float(value)
 
 
 def _compact(text: str | None) -> bytes | None:
-    """Decode base64; doc values have no padding."""
     return None if text is None else base64.b64decode(text + "=" * (-len(text) % 4))
 
 

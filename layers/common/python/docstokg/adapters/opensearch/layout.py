@@ -1,4 +1,4 @@
-"""Names, template and encodings shared by reader and writer of an OpenSearch index."""
+"""Names, template and encodings of an OpenSearch index."""
 
 import json
 from importlib import resources

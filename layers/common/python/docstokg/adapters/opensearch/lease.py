@@ -1,4 +1,4 @@
-"""Exclusive loads into an OpenSearch index, from any machine."""
+"""Exclusive loads into an OpenSearch index."""
 
 import functools
 import os
@@ -26,13 +26,11 @@ class LoadLease:
     """A document of the register that its holder rewrites regularly.
 
     No clocks are compared: a process that sees it unchanged for LEASE_S of its own time takes it;
-    the server's sequence number admits only one. A holder that was paused so long detects the loss
-    before its next write. Leases of dead local processes are taken at once. The tasks of a run
-    share one lease on all machines; it expires when none renews it.
+    the server's sequence number admits only one. Leases of dead local processes are taken at once.
+    The tasks of a run share one lease on all machines.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
-        """Create a lease; `name`: alias of the chunk index."""
         self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._path = server, name, f"/{name}-documents"
         self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
@@ -49,7 +47,7 @@ class LoadLease:
     ) -> None:
         """Wait until there is no other load; raise `Timeout` after `wait_s`.
 
-        `run`: tasks of the same run, here or elsewhere, share the lease.
+        `run`: tasks of the same run share the lease.
         """
         with self._taking:
             if self._stamp is None:
@@ -140,12 +138,10 @@ class LoadLease:
             self._stamp = stamp or self._stamp
 
     def _of_our_run(self) -> tuple[int, int] | None:
-        """Return the stamp of a lease renewed by our run."""
         stamp, holder = self._read_lease()
         return stamp if self._run and holder == self._run else None
 
     def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Create the lease or overwrite this stamp; None on conflict."""
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": NAME, "record": holder}
         path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
@@ -164,10 +160,7 @@ class LoadLease:
 
 
 def _process(pid: int) -> str:
-    """Return a running process's id, unique among machines; "" if unknown or ended.
-
-    It consists of the machine's boot id, PID namespace, PID, and start time.
-    """
+    """Return a running process's id, unique among machines; "" if unknown or ended."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         space = Path("/proc/self/ns/pid").stat().st_ino
@@ -178,7 +171,6 @@ def _process(pid: int) -> str:
 
 
 def _is_gone(holder: str) -> bool:
-    """Return whether a process of this machine has ended."""
     mine = _process(os.getpid()).split()
     holder_words = holder.split()
     return (

@@ -1,4 +1,4 @@
-"""Server-side snapshots of an index with its facts and its register."""
+"""Snapshots of an OpenSearch index."""
 
 import calendar
 import functools
@@ -29,10 +29,9 @@ type Document = tuple[str, str]
 
 
 class Snapshots:
-    """Snapshots of one index: chunks, facts, and the register with texts and origins."""
+    """Snapshots of one index: chunks, facts, and the register."""
 
     def __init__(self, server: Server, name: str) -> None:
-        """Create the client; `name`: alias of the chunk index."""
         self._server, self._name = server, name
         self._register = f"{name}-documents"
         self._kinds = {name: "chunks", facts_alias(name): "facts", self._register: "documents"}
@@ -80,8 +79,8 @@ class Snapshots:
     def restore(self, snapshot: str) -> tuple[str, ...]:
         """Restore a snapshot into new indices, and point the aliases at them.
 
-        Documents missing in the current register are deleted in them first. The old indices are
-        removed; returns the names of the new ones.
+        Documents missing in the current register are deleted first. The old indices are removed;
+        returns the names of the new ones.
         """
         fresh = self.bring_back(snapshot, _stamp())
         swap: list[Json] = []
@@ -153,7 +152,7 @@ class Snapshots:
 
     def _is_loading(self) -> bool:
         notes = index_notes(self._server, self._name, LIMIT_S)
-        return notes is None or notes.get("unfinished_load") is not None
+        return notes is None or bool(notes["unfinished"])
 
     def _documents(self, register: str) -> Iterator[Document]:
         for hit in self._hits(register, SORTED["documents"], source=False):
@@ -173,7 +172,6 @@ class Snapshots:
 
 
 def _stamp() -> str:
-    """Return a time stamp for names, unique by microseconds."""
     return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
 
 

@@ -1,4 +1,4 @@
-"""Writer of chunks and facts into OpenSearch, with load notes in the mapping."""
+"""Writer of chunks and facts into OpenSearch."""
 
 import base64
 import contextlib
@@ -93,7 +93,7 @@ class OpenSearchWriter:
         namespace: str = "",
     ) -> None:
         """Create missing indices, and store the load's id and vector space; see the port."""
-        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished": {namespace: run_id}}
         if embedding_model and dimension:
             first |= {"embedding_model": embedding_model, "dimension": dimension}
         first["sparse_model"] = sparse_model
@@ -120,7 +120,7 @@ class OpenSearchWriter:
             self._call("PUT", f"/{self._name}/_mapping", field)
             notes |= {"embedding_model": embedding_model, "dimension": dimension}
         notes["sparse_model"] = sparse_model or notes.get("sparse_model")
-        self._note(notes | {"unfinished_load": run_id})
+        self._note(notes | {"unfinished": notes["unfinished"] | {namespace: run_id}})
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Return fingerprints by id; see the port."""
@@ -175,7 +175,6 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        """Yield stored chunks with another generation."""
         for start in range(0, len(uuids), REMARKED):
             for document in self._documents(uuids[start : start + REMARKED]):
                 shown = {**json.loads(document["shown"]), "generation": generation}
@@ -214,12 +213,14 @@ class OpenSearchWriter:
             removed += self._remove(self._name, own)
         return removed
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Refresh, so that all is searchable; every bulk request was already durable."""
         self._refresh()
         notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
         if notes is not None:
-            self._note(notes | {"unfinished_load": None, "finished": secrets.token_hex(8)})
+            for name in ("", namespace):
+                notes["unfinished"].pop(name, None)
+            self._note(notes | {"finished": secrets.token_hex(8)})
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
@@ -273,7 +274,6 @@ class OpenSearchWriter:
         return notes
 
     def _await_shards(self) -> None:
-        """Wait until the indices, possibly being created or moved, are readable."""
         until = time.monotonic() + SHARDS_S
         for _, alias in self._aliases():
             while not self._is_readable(alias, time.monotonic() >= until):
@@ -293,7 +293,6 @@ class OpenSearchWriter:
         return True
 
     def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
-        """Create an index; an existing one is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": notes}
         if kind == "chunks" and (dimension := notes.get("dimension")):
@@ -316,7 +315,6 @@ class OpenSearchWriter:
     def _scan(
         self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
     ) -> Iterator[Json]:
-        """Yield every hit in the order of `key`."""
         if self._stale:
             self._refresh()
         exact = [
@@ -344,7 +342,6 @@ class OpenSearchWriter:
         return removed
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
-        """Index (a document) or delete (None) by id; return the number of changes."""
         self._lease.check()
         self._stale = True
         done = 0
@@ -422,7 +419,7 @@ _SEARCHED = (
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
     """Return a chunk with its searched fields and one stored field for readers.
 
-    Reading a part of the source would parse all of it, including the vectors, ten times its size.
+    Reading a part of the source would parse all of it, including the vectors.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})

@@ -1,4 +1,4 @@
-"""Document register in the SQLite file of the index."""
+"""Document register in SQLite."""
 
 # ruff: noqa: S608 - table names are constants, values are bound
 

@@ -126,8 +126,6 @@ class SqliteGraph:
 
 
 class _Reader:
-    """A connection inside a transaction, and the caller's scope."""
-
     def __init__(self, connection: sqlite3.Connection, scope: Scope) -> None:
         self._run = connection.execute
         self._scope = scope
@@ -144,7 +142,6 @@ class _Reader:
         return self._run(closed, (self._space,)).fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL for chunks `c` that the caller may see."""
         if self._sees_all:
             return "TRUE", ()
         return (
@@ -154,7 +151,6 @@ class _Reader:
         )
 
     def _allowed(self) -> tuple[str, tuple[str, ...]]:
-        """Return SQL for visible chunks `c` that match the filter."""
         parts, values = [self._seen_sql], list(self._seen_values)
         for group in required(self._scope.filter):
             parts.append(
@@ -198,7 +194,6 @@ class _Reader:
         return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
 
     def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
-        """Return (group, chunk) of visible chunks of documents and topics."""
         members: list[tuple[str, int]] = []
         places = self._places_of(request) if request.groups else {}
         for kind, text in (
@@ -248,7 +243,6 @@ class _Reader:
         return [(row[0], current[row[2]], bool(row[1])) for row in cursor if row[2] in current]
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
-        """Return visible rows by id (case-insensitive), in the given order."""
         folded = dict.fromkeys(identifier.casefold() for identifier in ids)
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
@@ -260,7 +254,6 @@ class _Reader:
         return self._visible(cursor)
 
     def _current(self, rows: Sequence[Row]) -> list[Row]:
-        """Replace obsolete terms by their visible successors."""
         now = list(rows)
         for _ in range(REDIRECT_DEPTH):
             old = {row[0]: row[5] for row in now if row[4] and row[5]}
@@ -274,7 +267,6 @@ class _Reader:
         return list({row[0]: row for row in now}.values())
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
-        """Return listed entities and those mentioned by visible chunks."""
         every = self._sees_all
         return [
             row
@@ -291,7 +283,6 @@ class _Reader:
         return int(counted.fetchone()[0])
 
     def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
-        """Convert rows to contract entities."""
         every = self._sees_all
         return [
             SliceEntity(
@@ -343,7 +334,6 @@ class _Reader:
         return cursor.fetchall()
 
     def _mentioning(self, entity: int, size: int, which: str = "") -> list[int]:
-        """Return an entity's first visible chunks, most focused first."""
         if size <= 0:
             return []
         text = (
@@ -354,7 +344,6 @@ class _Reader:
         return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
 
     def _about(self, row: Row, request: SliceRequest) -> list[int]:
-        """Return chunks about an entity: preferred, then most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
         chunks, places = self._mentioning(row[0], MAX_HEADED, _ABOUT), self._places_of(request)
@@ -362,7 +351,6 @@ class _Reader:
         return chunks[: request.about_per_entity]
 
     def _known_ids(self, request: SliceRequest) -> dict[int, str]:
-        """Return the ids of entities fetched before, by key."""
         return {entity_key(self._space, name): name for name in request.known_ids}
 
     def _places_of(self, request: SliceRequest) -> dict[int, int]:
@@ -371,7 +359,6 @@ class _Reader:
         return self._places
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
-        """Return (place, neighbour) by heaviest relations."""
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
@@ -390,7 +377,6 @@ class _Reader:
         return pairs
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
-        """Return SQL for relations `name` that are visible and wanted."""
         parts, values = [], []
         if request.relations is not None:
             parts.append(f"{name}.type_key IN (SELECT value FROM json_each(?))")
@@ -404,7 +390,6 @@ class _Reader:
         return " AND ".join(parts) or "TRUE", tuple(values)
 
     def _rows(self, keys: Sequence[int], read: dict[int, Row]) -> dict[int, Row]:
-        """Return visible rows by key, reading those not in `read`."""
         more = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
             (_array(key for key in keys if key not in read),),
@@ -415,7 +400,6 @@ class _Reader:
     def _assemble(
         self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
     ) -> GraphSlice:
-        """Read the chosen chunks and their edges."""
         chunks = {key: read[key] for key in choice.chunks if key in read}
         chunks |= self._chunks([key for key in choice.chunks if key not in read])
         # Keys sort like uuids, so rows are almost sorted.
@@ -433,7 +417,6 @@ class _Reader:
     def _mentions_among(
         self, uuids: dict[int, str], names: dict[int, str], names_json: str
     ) -> list[SliceMention]:
-        """Return the mentions of these entities by these chunks."""
         rows = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
@@ -448,7 +431,6 @@ class _Reader:
     def _relations_among(
         self, rows: dict[int, Row], names: dict[int, str], names_json: str, request: SliceRequest
     ) -> tuple[SliceRelation, ...]:
-        """Return relations within `names` with an end in `rows`."""
         if len(names) < 2 or not rows:
             return ()
         chosen, values = self._relation_sql(request, "r")
@@ -471,7 +453,6 @@ class _Reader:
         )
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return names and synonyms of visible entities."""
         rows = self.rows_of_ids(ids)
         cursor = self._run(
             "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
@@ -484,7 +465,6 @@ class _Reader:
         }
 
     def vectors(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Return vectors of visible entities."""
         text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
         rows = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
         return {identifier: vector for identifier, vector in rows if vector is not None}

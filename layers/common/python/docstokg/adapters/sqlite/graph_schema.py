@@ -1,4 +1,4 @@
-"""Tables of the knowledge graph, in the SQLite file of the index."""
+"""Tables of the graph in SQLite."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The knowledge graph in SQLite, write side: batches are atomic and idempotent."""
+"""The knowledge graph in SQLite, write side."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -80,10 +80,7 @@ class SqliteGraphWriter:
                     insert(run, "graph_aliases", UPSERT, entity=key, **own)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
-        """Write relations, replacing by (source, type, target, evidence); create missing ends.
-
-        A created end counts as listed if the relation has no evidence chunk.
-        """
+        """Write relations, replacing by (source, type, target, evidence); create missing ends."""
         with self._writing() as run:
             for item in relations:
                 for end in (item.source, item.target):
@@ -195,7 +192,7 @@ class SqliteGraphWriter:
                 yield uuid, names
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks to the ends of the relations they are evidence for; others are skipped."""
+        """Map chunks to the ends of the relations they are evidence for."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
         entities: dict[str, set[str]] = {}
         for key, source, target in self._connection().execute(
@@ -277,7 +274,6 @@ class SqliteGraphWriter:
         return int(gone.rowcount)
 
     def _refresh(self, run: "_Run") -> None:
-        """Recount changed entities and delete unsupported ones."""
         run(
             "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
             " AND NOT listed"
@@ -340,7 +336,6 @@ class SqliteGraphWriter:
     def _records[Record: Contract](
         self, kind: type[Record], query: str, namespace: str
     ) -> Iterator[Record]:
-        """Yield rows whose columns are a contract's fields."""
         cursor = self._connection().execute(query, (namespace,))
         names = [column[0] for column in cursor.description]
         for row in cursor:

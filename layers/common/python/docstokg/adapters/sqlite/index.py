@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,8 +26,11 @@ from docstokg.adapters.sqlite.index_files import (
 from docstokg.adapters.sqlite.index_schema import (
     LANGUAGES,
     SPACE,
+    UNFINISHED,
     check_layout,
     fact_words_table,
+    known_namespace,
+    notes_of,
     space_of,
     stored_chunk,
     visible,
@@ -39,8 +41,8 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
+from docstokg.domain.text.language_weights import ENGLISH, counts, shares
 from docstokg.domain.text.query_terms import rarity
-from docstokg.domain.text.spoken import ENGLISH, counts, shares
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -106,12 +108,13 @@ class SqliteIndex:
         """Return counts and vector spaces."""
         return self._in_worker(self._describe, timeout_s)
 
-    def generation(self, timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return the id stored by `close_load`; see the port."""
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
-                return None if _notes(db, "unfinished") else _notes(db, "finished")
+                notes = notes_of(db)
+            return None if notes.get("unfinished") else notes.get("finished")
 
         return self._in_worker(read, timeout_s)
 
@@ -120,7 +123,7 @@ class SqliteIndex:
 
         def open_all(deadline: float) -> None:
             with self._sessions.use(deadline) as db:
-                generation = _notes(db, "generation")
+                generation = notes_of(db).get("generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
                     self._arrays.section(name, generation, deadline - time.monotonic())
@@ -136,7 +139,6 @@ class SqliteIndex:
         return self._wait(self._workers.submit(work, deadline), deadline)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
-        """Wait for the deadline plus a grace period for the worker's error."""
         try:
             return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
         except NotYet as exc:
@@ -147,17 +149,15 @@ class SqliteIndex:
 
     def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
         with self._sessions.use(deadline) as db:
-            row = db.execute(
-                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
-            ).fetchone()
+            ns = known_namespace(db, scope.namespace)
             filled = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
-            notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+            notes = notes_of(db)
             space = space_of(notes, scope.namespace)
             return _SearchContext(
                 scope=scope,
                 deadline=deadline,
-                ns=None if row is None else int(row[0]),
-                filled=row is not None and bool(db.execute(filled, (row[0],)).fetchone()[0]),
+                ns=ns,
+                filled=ns is not None and bool(db.execute(filled, (ns,)).fetchone()[0]),
                 generation=notes.get("generation"),
                 embedded=space[0] is not None,
                 dense=dense_section(space[1], int(notes.get("dimension") or 0)),
@@ -287,7 +287,6 @@ class SqliteIndex:
     def _mask(
         self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
-        """Return a mask of visible rows, None for all."""
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
@@ -308,7 +307,6 @@ class SqliteIndex:
         ns: int,
         context: "_SearchContext",
     ) -> tuple[Hit, ...]:
-        """Return uuid and compact vector of the best rows still present."""
         condition, values = visible(context.scope, ns)
         found = {int(ids[place]): float(scores[place]) for place in best}
         values["rows"] = json.dumps(list(found))
@@ -338,14 +336,11 @@ class SqliteIndex:
         return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
 
     def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
-        """Return the visible rows of these chunks."""
         with self._sessions.use(deadline) as db:
-            space = db.execute(
-                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
-            ).fetchone()
-            if space is None:
+            ns = known_namespace(db, scope.namespace)
+            if ns is None:
                 return []
-            condition, values = visible(scope, int(space[0]))
+            condition, values = visible(scope, ns)
             uuid_list = json.dumps(list(uuids))
             return db.execute(
                 f"SELECT {read} WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) "
@@ -355,9 +350,7 @@ class SqliteIndex:
 
     def _describe(self, deadline: float) -> IndexInfo:
         with self._sessions.use(deadline) as db:
-            notes: Mapping[str, str] = dict(
-                db.execute("SELECT key, value FROM index_meta").fetchall()
-            )
+            notes = notes_of(db)
             names = db.execute(
                 "SELECT n.name FROM index_namespaces n "
                 "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
@@ -375,8 +368,11 @@ class SqliteIndex:
             sparse_model=notes.get("sparse_model"),
             chunks=int(chunks),
             facts=int(facts),
-            unfinished_load="unfinished" in notes,
-            open_run=notes.get("unfinished", ""),
+            unfinished={
+                key.removeprefix(UNFINISHED): run_id
+                for key, run_id in notes.items()
+                if key.startswith(UNFINISHED)
+            },
             namespaces=tuple(row[0] for row in names),
             spaces={
                 name: (str(model), size)
@@ -410,11 +406,6 @@ class _SearchContext:
     languages: tuple[str, ...] = ()
 
 
-def _notes(db: sqlite3.Connection, key: str) -> str | None:
-    row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
-
-
 def _others(held: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(code for code in held if code != ENGLISH)
 
@@ -429,10 +420,7 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
 
 
 def match_expression(words: Sequence[str]) -> str:
-    """Return an FTS5 expression of quoted words joined by OR.
-
-    Quoting makes operators of the query language unreachable.
-    """
+    """Return an FTS5 expression of quoted words joined by OR, without query operators."""
     return " OR ".join(f'"{word}"' for word in words)
 
 

@@ -1,7 +1,7 @@
-"""Memory-mapped arrays next to the index file, for scans too slow in SQL.
+"""Memory-mapped arrays next to the index file, derived from its rows.
 
-They are derived from the rows of the index: a finished load writes new arrays into
-`<path>.d/<generation>/`, and then stores that folder's name in the index.
+A finished load writes new arrays into `<path>.d/<generation>/`, and then stores that folder's name
+in the index.
 """
 
 import fcntl
@@ -114,7 +114,7 @@ class Section:
     def unchanged(self) -> bool:
         """Return whether the files are still those that were checked.
 
-        Call it first: reading a mapped file that was truncated would crash the process.
+        Call it first: reading a truncated mapped file would crash the process.
         """
         try:
             return all(_signature(self.folder / name) == sign for name, sign in self.seen.items())

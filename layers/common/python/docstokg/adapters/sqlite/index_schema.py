@@ -1,4 +1,4 @@
-"""Tables of the search index, in the SQLite file of the graph, and their rows."""
+"""Tables of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -51,6 +51,8 @@ LANGUAGES = "languages/"
 """Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
 SPACE = "space/"
 """Key prefix of a namespace's own note `DIMENSION MODEL`."""
+UNFINISHED = "unfinished"
+"""Key prefix of the run_id of a namespace's open load; earlier versions noted one for all."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 _COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")
@@ -81,7 +83,7 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
 
 
 def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
-    """Return the columns of a chunk in the word index, for insertion and deletion."""
+    """Return the columns of a chunk in the word index."""
     if language:
         return (
             indexed(title, language),
@@ -159,12 +161,23 @@ def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
+def known_namespace(db: sqlite3.Connection, name: str) -> int | None:
+    """Return the number of a namespace, None if it is unknown."""
+    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def notes_of(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the facts about the whole index."""
+    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+
+
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     """Raise an error for another layout; return the file's size after its last load."""
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
         raise NotLoaded(f"{path} holds no index: {HOW}")
-    notes = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
+    notes = notes_of(connection)
     if notes.get("schema") != SCHEMA_VERSION:
         raise Misconfigured(
             f"{path} was written by another version (schema {notes.get('schema')}, this one "

@@ -1,4 +1,4 @@
-"""Writer of the search index in SQLite: every call is one transaction."""
+"""Writer of the search index in SQLite."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -27,9 +27,12 @@ from docstokg.adapters.sqlite.index_schema import (
     SCHEMA_VERSION,
     SPACE,
     TABLES,
+    UNFINISHED,
     acl_column,
     fact_words_table,
+    known_namespace,
     make_word_tables,
+    notes_of,
     rest_of,
     searched_words,
     space_of,
@@ -37,7 +40,7 @@ from docstokg.adapters.sqlite.index_schema import (
 )
 from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
-from docstokg.domain.text.spoken import ENGLISH, counts
+from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -92,7 +95,7 @@ class SqliteIndexWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
-            notes = _notes(db)
+            notes = notes_of(db)
             empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
             own = not empty and _has_own_space(db, namespace, embedding_model, dimension)
             spaces = {
@@ -108,7 +111,7 @@ class SqliteIndexWriter:
                         f"{value!r}: load with the same one, or into another file"
                     )
                 _note(db, key, value if value is not None else stored)
-            _note(db, "unfinished", run_id)
+            _note(db, UNFINISHED + namespace, run_id)
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to its fingerprint."""
@@ -133,7 +136,7 @@ class SqliteIndexWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction; return the number of removed chunks."""
         with self._transaction() as db:
-            ns = _known_namespace(db, change.namespace)
+            ns = known_namespace(db, change.namespace)
             if ns is not None:
                 _remove_stated(db, ns, [*change.fallen, *change.gone])
             removed = self._remove_chunks(db, change.gone)
@@ -164,7 +167,7 @@ class SqliteIndexWriter:
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with the facts they state (None: the namespace); return their number."""
         with self._transaction() as db:
-            ns = _known_namespace(db, namespace)
+            ns = known_namespace(db, namespace)
             if ns is None:
                 return 0
             _note(db, "dirty", "1")
@@ -178,12 +181,12 @@ class SqliteIndexWriter:
             ).fetchall()
             return self._remove_chunks(db, [row[0] for row in own])
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Rebuild the arrays after any change, store their name, and sync to disk.
 
         The write lock is held meanwhile, so arrays and rows stay consistent.
         """
-        self._close(lambda db: None)
+        self._close(namespace, lambda db: None)
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
@@ -206,17 +209,17 @@ class SqliteIndexWriter:
                 db.execute(
                     "UPDATE index_chunks SET fingerprint = ? WHERE id = ?", (row.fingerprint, chunk)
                 )
-            notes = _notes(db)
+            notes = notes_of(db)
             plain = (model, dimension) == space_of(notes, "")
             _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
             _note(db, "dirty", "1")
 
-        self._close(replace)
+        self._close(namespace, replace)
 
-    def _close(self, last: Callable[[sqlite3.Connection], None]) -> None:
+    def _close(self, namespace: str, last: Callable[[sqlite3.Connection], None]) -> None:
         with self._transaction() as db:
             last(db)
-            notes = _notes(db)
+            notes = notes_of(db)
             keep = {notes.get("generation", "")}
             for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -232,7 +235,8 @@ class SqliteIndexWriter:
                     raise
                 keep.add(files.name)
             _note(db, "dirty", None)
-            _note(db, "unfinished", None)
+            for name in ("", namespace):
+                _note(db, UNFINISHED + name, None)
             _note(db, "finished", secrets.token_hex(8))
         self._checkpoint()
         with self._transaction() as db:
@@ -294,7 +298,6 @@ class SqliteIndexWriter:
         self.close()
 
     def _generation_is_there(self, generation: str | None) -> bool:
-        """Return whether the arrays are intact."""
         if generation is None:
             return False
         try:
@@ -305,7 +308,6 @@ class SqliteIndexWriter:
         return True
 
     def _checkpoint(self) -> None:
-        """Move the log into the file, which fixes its size."""
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -317,7 +319,6 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection; raise `Unavailable` without a file."""
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
@@ -337,7 +338,7 @@ class SqliteIndexWriter:
             raise
 
     def _replace(self, db: sqlite3.Connection, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        notes = _notes(db)
+        notes = notes_of(db)
         for chunk, fingerprint in chunks:
             _, dimension = space_of(notes, chunk.namespace)
             if chunk.vector is not None and len(chunk.vector) != 4 * dimension:
@@ -426,7 +427,6 @@ _CHUNK_TABLES = (
 
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
-    """Write a fact unless unchanged; return whether it was written."""
     values = {
         "acl": acl_column(fact.acl),
         "evidence": fact.evidence_uuid,
@@ -445,7 +445,6 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
 
 
 def _remove_stated(db: sqlite3.Connection, ns: int, uuids: Sequence[str]) -> None:
-    """Remove the facts that chunks are evidence for."""
     stated = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
     _remove_facts(db, stated, (ns, json.dumps(list(uuids))))
 
@@ -481,21 +480,12 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
 
 
 def _namespace(db: sqlite3.Connection, name: str) -> int:
-    space = _known_namespace(db, name)
+    space = known_namespace(db, name)
     if space is not None:
         return space
     made = insert(db.execute, "index_namespaces", name=name)
     make_word_tables(db, made)
     return made
-
-
-def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
-    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def _notes(db: sqlite3.Connection) -> dict[str, str]:
-    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
 
 
 def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
@@ -508,12 +498,11 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 def _has_own_space(
     db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
 ) -> bool:
-    """Return whether a namespace has its own space, set by its first load."""
-    notes = _notes(db)
+    notes = notes_of(db)
     if not namespace or model is None or notes.get("embedding_model") is None:
         return False
     stored, size = space_of(notes, namespace)
-    ns = _known_namespace(db, namespace)
+    ns = known_namespace(db, namespace)
     rows = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
     if ns is None or not db.execute(rows, (ns,)).fetchone()[0]:
         is_other = (model, dimension) != space_of(notes, "")
@@ -528,11 +517,10 @@ def _has_own_space(
 
 
 def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
-    """Add passages to the note, which is used only for shares."""
     for namespace in {name for name, _ in written}:
         key = LANGUAGES + namespace
         own = Counter({code: n for (name, code), n in written.items() if name == namespace})
-        held = counts(_notes(db).get(key)) + own
+        held = counts(notes_of(db).get(key)) + own
         _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(held.items())))
 
 

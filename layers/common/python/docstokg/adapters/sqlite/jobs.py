@@ -1,9 +1,10 @@
-"""Jobs of a local server, in their own SQLite file."""
+"""Jobs of a local server in SQLite."""
 
 import sqlite3
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from docstokg.adapters.sqlite.session import insert, transaction
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
@@ -59,14 +60,18 @@ class SqliteJobs:
         rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
-    def unfinished(self) -> bool:
-        """Return whether a job is queued or running."""
-        return bool(self._read("SELECT 1 FROM job WHERE state IN ('queued', 'running') LIMIT 1"))
+    def unfinished(self) -> dict[str, int]:
+        """Return the number of queued and running jobs of each namespace that has any."""
+        query = (
+            "SELECT namespace, count(*) FROM job WHERE state IN ('queued', 'running') "
+            "GROUP BY namespace"
+        )
+        return dict(self._read(query))
 
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Returns the job and its failed attempts. Only one process may work on jobs.
+        Returns the job and its failed attempts.
         """
         if not self.path.exists():
             return None
@@ -121,7 +126,7 @@ class SqliteJobs:
                 (job.state, time.time(), job.model_dump_json(), todo, job.job_id),
             )
 
-    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[str, ...]]:
+    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[Any]:
         if not self.path.exists():
             return []
         with transaction(self.path, _TABLES, BUSY_S, write=False) as db:

@@ -1,4 +1,4 @@
-"""Language model replies of loads, kept permanently to save cost."""
+"""Language model replies of loads."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) 
 class SqliteReplies:
     """A `ReplyStore` in one SQLite file with mode 0600, as replies reveal passages.
 
-    Each `put` is on disk when it returns, so that a killed load does not repeat paid calls.
+    Each `put` is on disk when it returns.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,7 +33,6 @@ class SqliteReplies:
             db.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)
 
     def _private(self) -> Path:
-        """Return the path of the file, created with mode 0600."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(mode=0o600)

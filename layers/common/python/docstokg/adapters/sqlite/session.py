@@ -1,4 +1,4 @@
-"""SQLite sessions with deadlines, for files that may be locked or damaged."""
+"""SQLite sessions with deadlines."""
 
 # ruff: noqa: S608 - table names are constants
 
@@ -27,7 +27,7 @@ class Reading:
     """How a kind of file is read.
 
     `what`: its content, for messages. `steps`: virtual machine steps between deadline checks.
-    `cache_kib`: page cache of each thread's connection. `columns`: rows have column names.
+    `cache_kib`: page cache per connection. `columns`: rows have column names.
     """
 
     what: str
@@ -93,13 +93,10 @@ class Sessions:
 
 
 class _Clock:
-    """A statement's deadline; a separate class avoids a reference cycle."""
-
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
 
     def late(self) -> bool:
-        """Return whether SQLite must stop."""
         return time.monotonic() > self.deadline
 
 
@@ -137,7 +134,7 @@ def prepared(
 ) -> sqlite3.Connection:
     """Open a store's file for a load; create its `tables` and store their `version` if new.
 
-    Raises `Misconfigured` for another version; that file is unchanged.
+    Raises `Misconfigured` for another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = opened(path, wait_s)
@@ -162,8 +159,6 @@ def prepared(
 
 
 class _Session:
-    """A connection with its deadline."""
-
     def __init__(
         self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading
     ) -> None:

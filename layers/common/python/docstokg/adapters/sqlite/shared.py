@@ -1,7 +1,4 @@
-"""Counts per caller, shared by the processes of one server.
-
-The SQLite file lives as long as the server; without it, processes count separately.
-"""
+"""Counts per caller, shared by the processes of one server; without the file, separate."""
 
 import time
 from pathlib import Path

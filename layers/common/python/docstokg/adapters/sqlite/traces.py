@@ -1,4 +1,4 @@
-"""Retrieval traces in the SQLite file of the graph."""
+"""Retrieval traces in SQLite."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ FOCUSED = (
 
 
 class SqliteTraces:
-    """A `TraceStore` on the graph's SQLite file; each call opens its own short connection."""
+    """A `TraceStore` on the graph's SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -95,7 +95,6 @@ class SqliteTraces:
 
 
 def _write(db: sqlite3.Connection, message: TraceMessage) -> None:
-    """Write one trace; a session exists as long as it has queries."""
     query = message.request_id
     by_rank = {hit["rank"]: hit["uuid"] for hit in message.retrieved}
     cited = [(rank, by_rank[rank]) for rank in message.supported_by if rank in by_rank]

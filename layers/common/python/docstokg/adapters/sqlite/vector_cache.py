@@ -1,4 +1,4 @@
-"""Cache of encoder output by the hash of the text."""
+"""Cache of encoder output."""
 
 import hashlib
 import json
@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 class VectorCache:
     """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
 
-    Processes may share it. An unreadable, locked or full cache returns and stores nothing instead
-    of raising; a file that is not a database is renamed.
+    An unreadable, locked or full cache returns and stores nothing instead of raising; a file that
+    is not a database is renamed.
     """
 
     def __init__(self, folder: Path, ttl_s: float = TTL_S, most_bytes: int = MOST_BYTES) -> None:
@@ -85,44 +85,40 @@ class VectorCache:
 
 
 class _Cached[Inner: Embedder | SparseEncoder]:
-    """An encoder with a cache of its results."""
-
     def __init__(self, inner: Inner, folder: Path) -> None:
         self.inner, self._cache = inner, VectorCache(folder)
 
     @property
     def model(self) -> str:
-        """Return the name of the wrapped vector space or vocabulary."""
         return self.inner.model
 
     def warm(self) -> None:
-        """Load the wrapped model if necessary."""
         warm = getattr(self.inner, "warm", None)
         if warm is not None:
             warm()
 
-    def _through[Value](
+    def _through[Item: (str, tuple[str, Spans]), Value](
         self,
         kind: str,
-        texts: Sequence[str],
-        compute: Callable[[list[str], float | None], Sequence[Value]],
+        items: Sequence[Item],
+        compute: Callable[[list[Item], float | None], Sequence[Value]],
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Return each text's value; missing ones are computed once and stored.
+        """Return each item's value; missing ones are computed once and stored.
 
         `read` returns None for an unusable entry. Values computed before a `Timeout` are kept.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
-        keys = [before + _digest(text) for text in texts]
+        keys = [before + _digest(str(item)) for item in items]
         entries = {key: read(value) for key, value in self._cache.get(keys).items()}
         known = {key: value for key, value in entries.items() if value is not None}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
         # Sorted by length, so that batches need little padding.
-        todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
+        todo = sorted(missing.items(), key=lambda row: (len(str(row[1])), row[0]))
         for part in batched(todo, WRITE_THROUGH, strict=False):
-            made = compute([text for _, text in part], _left(deadline))
+            made = compute([item for _, item in part], _left(deadline))
             fresh = {key: value for (key, _), value in zip(part, made, strict=True)}
             self._cache.put({key: _written(value) for key, value in fresh.items()})
             known |= fresh
@@ -165,29 +161,15 @@ class CachedEmbedder(_Cached[Embedder]):
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Return per text its vector and the packed vectors of its spans; both are cached."""
-        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
-        marks = [
-            f"parts:{self.model}:{_digest(f'{list(spans)}{text}')}"
-            for text, spans in zip(texts, parts, strict=True)
-        ]
-        vectors, size = self._cache.get([*keys, *marks]), self.dimension
-        todo = {
-            mark: (key, text, spans)
-            for key, mark, text, spans in zip(keys, marks, texts, parts, strict=True)
-            if len(vectors.get(key, b"")) != 4 * size
-            or len(vectors.get(mark, b"")) != len(spans) * ((size + 1) // 2)
-        }
-        rows = sorted(todo.items(), key=lambda item: (len(item[1][1]), item[0]))
-        for part in batched(rows, WRITE_THROUGH, strict=False):
-            made = self.inner.embed_parts([row[1][1] for row in part], [row[1][2] for row in part])
-            fresh: dict[str, bytes] = {}
-            for (mark, (key, _, _)), (whole, own) in zip(part, made, strict=True):
-                fresh |= {key: whole, mark: own}
-            self._cache.put(fresh)
-            vectors.update(fresh)
-        return tuple(
-            (vectors[key], vectors.get(mark, b"")) for key, mark in zip(keys, marks, strict=True)
-        )
+        size = 4 * self.dimension
+
+        def compute(rows: list[tuple[str, Spans]], _: float | None) -> list[bytes]:
+            made = self.inner.embed_parts([text for text, _ in rows], [own for _, own in rows])
+            return [whole + own for whole, own in made]
+
+        rows = list(zip(texts, parts, strict=True))
+        kept = self._through(f"passage{size}", rows, compute, bytes, None)
+        return tuple((one[:size], one[size:]) for one in kept)
 
 
 class CachedSparseEncoder(_Cached[SparseEncoder]):

@@ -1,4 +1,4 @@
-"""Citation markers in an answer: parsing, validation and removal."""
+"""Citation markers in an answer."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class CitedText:
 def find_markers(text: str) -> tuple[Marker, ...]:
     """Return all citation markers outside code, in order.
 
-    Valid forms: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[1]:` at the start of
-    a line is a footnote definition. `[source 1]`, `[1,]`, `[3-1]` and full-width brackets with a
-    number are malformed. `[^1]`, `[sic]`, `[1.5]` and `[95% CI 1-3]` are ignored.
+    Valid forms: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[source 1]`, `[1,]`,
+    `[3-1]` and full-width brackets with a number are malformed. `[^1]`, `[sic]`, `[1.5]` and a
+    footnote definition `[1]:` are ignored.
     """
     code = code_ranges(text)
     markers: list[Marker] = []
@@ -94,8 +94,8 @@ def find_markers(text: str) -> tuple[Marker, ...]:
 def check_markers(text: str, ranks: Collection[int]) -> CitedText:
     """Remove and list markers whose ranks were not given to the model.
 
-    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed. Removal can
-    create a marker (`[[9]9]`), so it repeats until nothing changes.
+    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed. Repeats
+    until nothing changes.
     """
     allowed = frozenset(ranks)
     invalid: dict[str, None] = {}

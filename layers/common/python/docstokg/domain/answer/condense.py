@@ -1,4 +1,4 @@
-"""Prompt and reply for rewriting a follow-up question with a language model."""
+"""Rewriting of a follow-up question: prompt and reply."""
 
 from collections.abc import Sequence
 from typing import Final

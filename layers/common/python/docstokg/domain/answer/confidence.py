@@ -1,4 +1,4 @@
-"""Confidence in an answer: the seed's formula, as a number and a level."""
+"""Confidence in an answer, as a number and a level."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ def confidence_parts(
     """Return the three confidence parts, each in [0, 1].
 
     `per_sentence`: per factual sentence, the highest retrieval score x support among its cited
-    passages. `similarity`: cosine(question, answer), None without an embedder.
+    passages. `similarity`: cosine(question, answer) or None.
     """
     return ConfidenceParts(
         retrieval=round(sum(per_sentence) / len(per_sentence), 4) if per_sentence else 0.0,
@@ -36,8 +36,7 @@ def confidence_parts(
 def confidence(parts: ConfidenceParts, probability: float | None) -> float:
     """Return 0.4 x retrieval + 0.3 x sources + 0.3 x similarity, in [0, 1].
 
-    `probability`: the built-in reader's probability that its answer is right, mixed in with weight
-    0.4; None for other models.
+    `probability`: the built-in reader's, mixed in with weight 0.4; None for other models.
     """
     formula = RETRIEVAL * parts.retrieval + SOURCES * parts.sources + SIMILARITY * parts.similarity
     if probability is None:

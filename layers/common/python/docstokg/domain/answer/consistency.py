@@ -1,4 +1,4 @@
-"""Consistency of a text with an ontology's ids, labels and relations."""
+"""Consistency of a text with an ontology."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -74,7 +74,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
 
 
 class Relation(NamedTuple):
-    """An is-a or part-of relation that a text states between two ids.
+    """Relation stated between two ids of a text: is-a or part-of.
 
     `label`: folded words between a bare `is a` and the second id, which must be its name: `is a
     symptom seen in HP:2` states no relation.
@@ -115,8 +115,8 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
     """Return the text's contradictions to the ontology, ordered by position.
 
     `unknown_id`: a term-like id outside the ontology. `obsolete_id`. `id_label_mismatch`: the label
-    next to an id is not one of its names. `relation_not_found`: no path supports the stated is-a or
-    part-of.
+    next to an id is not one of its names. `relation_not_found`: no path supports the stated
+    relation.
     """
     found: list[tuple[int, int, IssueCode, str]] = []
     for mention in mentions(text):
@@ -154,7 +154,7 @@ def _is_term(text: str, mention: Mention) -> bool:
 def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
     """Return the range of an id's label: bracketed after the id, or before a bracketed id.
 
-    In the latter case it covers up to 12 words since the last punctuation.
+    The latter has up to 12 words since the last punctuation.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
@@ -173,12 +173,10 @@ def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
 
 
 def _starts(text: str, start: int, end: int) -> list[int]:
-    """Return the places of the words of `text[start:end]`."""
     return [start + word.start() for word in re.finditer(r"\S+", text[start:end])]
 
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
-    """Return the range of a label that is not one of the id's names, or None."""
     names = folded_names(term)
     place = label_beside(text, mention)
     if not names or place is None:

@@ -1,7 +1,6 @@
 """Built-in extractive model: quotes the best sentence of the sources, or abstains.
 
-Its weights, `reader_weights.json`, are fitted by `python -m training.answers`; see
-docs/decisions/answers.md.
+Weights: `reader_weights.json`, fitted by `training.answers`; see docs/decisions/answers.md.
 """
 
 import json
@@ -56,7 +55,7 @@ class Answer(NamedTuple):
     """An answer with markers, and the probability in [0, 1] that it is right.
 
     `text`: the abstention sentence if no block answers; "" if the quotation exceeds the token
-    budget. `probability`: also of unquoted sentences.
+    budget.
     """
 
     text: str
@@ -67,8 +66,8 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
     Superseded blocks are skipped. A sentence that begins with a pronoun is quoted with its
-    predecessor. Up to two more passages are cited. Brackets with digits become round, so that no
-    source can forge a marker. Abstain if a name in the question is in no block.
+    predecessor. Up to two more passages are cited. Brackets with digits become round. Abstain if a
+    name in the question is in no block.
     """
     current = [block for block in blocks if block.superseded_by is None]
     read = [block for i, block in enumerate(current) if i < READ or block.steps]
@@ -102,9 +101,8 @@ class Choice(NamedTuple):
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
     """Return the best candidate, or a likelier pair or stored path; None without candidates.
 
-    A pair must contain more of the question's words than the best candidate with title and heading.
-    The path of stored relations between two names is quoted if the choice lacks one of the names.
-    `linked`: whether pairs and paths are considered.
+    A pair must contain more of the question's words. The path of stored relations between two names
+    is quoted if the choice lacks one of them. `linked`: whether pairs and paths are considered.
     """
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
@@ -146,8 +144,7 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
 def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6. On
-    FairytaleQA, 80 % of such candidates share the reference answer.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
     """
     own = found[best]
     return [
@@ -198,7 +195,7 @@ def model() -> dict[str, Any]:
 def names_only(query: str, blocks: Sequence[Block]) -> bool:
     """Return whether the blocks contain all names and numbers of an English question, or aliases.
 
-    Always true for other languages, which may capitalise common nouns.
+    Always true for other languages.
     """
     if not _ENGLISH.search(query):
         return True
@@ -237,7 +234,6 @@ def _sentences(text: str, markers: str) -> str:
 
 
 def _marked(sentence: str, markers: str) -> str:
-    """Insert markers before the final stop, also inside quotation marks."""
     inside = sentence.rstrip(_CLOSERS)
     body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
     rest = sentence[len(body) :].strip()

@@ -10,28 +10,27 @@ MIN_COVERAGE: Final = 0.7
 
 def report(
     verdicts: Sequence[SentenceVerdict],
-    *,
-    cited: Collection[int],
-    ranks: Collection[int],
+    given: int,
     invalid: Sequence[str],
-    checked_by: Sequence[CheckedBy] = (),
+    checked_by: tuple[CheckedBy, ...],
 ) -> Grounding:
     """Return the report on the verdicts of all statements.
 
     coverage = factual sentences with a valid marker / factual sentences (1 without any);
-    context_coverage = ranks cited / ranks given. `grounded`: see `is_grounded`.
+    context_coverage = ranks cited / ranks given.
     """
     factual = [one for one in verdicts if one.reasons != ("no_claim",)]
     marked = sum(bool(one.citations) for one in factual)
+    cited = len({rank for one in verdicts for rank in one.citations})
     coverage = round(marked / len(factual) if factual else 1.0, 4)
     return Grounding(
         coverage=coverage,
-        context_coverage=round(len(set(cited)) / len(set(ranks)), 4) if ranks else 0.0,
-        cited_count=len(set(cited)),
-        total_citations=len(set(ranks)),
+        context_coverage=round(cited / given, 4) if given else 0.0,
+        cited_count=cited,
+        total_citations=given,
         invalid_citations=tuple(invalid),
         grounded=is_grounded(factual, coverage, invalid),
-        checked_by=tuple(checked_by),
+        checked_by=checked_by,
         sentences=tuple(verdicts),
     )
 

@@ -1,7 +1,6 @@
 """Streaming of an answer: each sentence is sent when it is complete and checked.
 
-Repairs follow if the check of the whole answer differs; sentences and repairs make the final
-answer.
+Repairs follow if the check of the whole answer differs.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +31,7 @@ class LiveAnswer:
     def more(self, text: str) -> list[AnswerSentence]:
         """Return the newly completed sentences; `text` is the answer so far.
 
-        Return nothing more if the text of a sent sentence has changed.
+        Returns nothing more if a sent sentence has changed.
         """
         spans = sentence_spans(text)
         ended = text[: spans[-1].start] if spans else ""
@@ -106,7 +105,7 @@ def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
             index=place, verdict=one.verdict, decided_by=one.decided_by, reasons=one.reasons
         )
         for place, one in enumerate(report.sentences if report is not None else ())
-        if one.decided_by is not None and one.decided_by != RULES
+        if one.decided_by and one.decided_by != RULES
     )
 
 

@@ -1,4 +1,4 @@
-"""Observations: facts about a sentence and its sources that a reader can verify quickly."""
+"""Observations: facts about a sentence and its sources."""
 
 import re
 from collections.abc import Sequence
@@ -20,8 +20,7 @@ _PARTS: Final = re.compile(r"[^\W\d_]{3,}")
 def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
     """Return the elements of a claim that no source contains, in the order of the type.
 
-    `sources`: the cited passages with titles. Names are compared in English sentences only: other
-    languages capitalise common nouns.
+    `sources`: the cited passages with titles. Names are compared in English sentences only.
     """
     if not sources:
         return ()
@@ -60,7 +59,6 @@ def _contains(name: str, claim: str, folded: str) -> bool:
 
 
 def _labels(text: str) -> list[tuple[str, str]]:
-    """Return (id, label) for each label next to an id."""
     return [
         (mention.id, text[place[0] : place[1]])
         for mention in mentions(text)
@@ -69,11 +67,6 @@ def _labels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
-    """Return whether a source has an end of `label` as the id's label, or no source has the id.
-
-    Next to an unlabelled id, the words may be anywhere. The start of a label is unknown ("a code is
-    Seizure (HP:0001250)").
-    """
     words = variant(label).split()
     ends = [f" {' '.join(words[at:])} " for at in range(len(words))]
     own = [text for text in sources if identifier.casefold() in text.casefold()]

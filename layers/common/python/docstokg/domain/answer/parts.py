@@ -1,7 +1,4 @@
-"""Text segmentation for quotation and checks: sentences, items, rows, code.
-
-The same rules apply to answers and passages.
-"""
+"""Text segmentation of answers and passages: sentences, items, rows, code."""
 
 import re
 import textwrap
@@ -103,7 +100,6 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
 
 def _without_rule(piece: str) -> str:
-    """Strip a trailing rule line after a blank line."""
     head, _, last = piece.rpartition("\n")
     is_rule = _RULE.fullmatch(last) and head[len(head.rstrip()) :].count("\n")
     return head.rstrip() if is_rule else piece
@@ -130,7 +126,6 @@ def fences(text: str) -> list[tuple[int, int]]:
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | None]]:
-    """Yield a sentence whole, but tables and unfenced code line by line."""
     lines = [line.span() for line in _LINE.finditer(text, start, end)]
     is_drawn = all(text[a] == "|" and cells(text[a:b]) for a, b in lines)
     if is_drawn or (len(lines) > 1 and all(cells(text[a:b]) for a, b in lines)):
@@ -227,7 +222,6 @@ def units(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
 
 def _run(text: str, found: Sequence[Part]) -> Sequence[Part]:
-    """Return the first part and those in the same list or code block."""
     size = 1
     while size < len(found) and found[0].kind == found[size].kind in ("item", "code"):
         between = text[found[size - 1].end : found[size].start]

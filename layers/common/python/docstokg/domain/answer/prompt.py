@@ -1,4 +1,4 @@
-"""Prompt of the answer model: rules, then sources in fences that their text cannot leave."""
+"""Prompt of the answer model: rules, then fenced sources."""
 
 import re
 import unicodedata
@@ -53,8 +53,8 @@ def messages(
 ) -> tuple[dict[str, str], ...]:
     """Return the chat messages: system (rules, style hint), user (sources, turns, question).
 
-    Blocks are included in order while their estimated tokens fit into `max_tokens_context`; the
-    first is always included.
+    Blocks are included in order while they fit into `max_tokens_context`; the first is always
+    included.
     """
     rules = _RULES
     if turns:
@@ -87,7 +87,7 @@ def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[s
 def block_text(block: Block, given: Collection[int] | None = None) -> str:
     """Return a block: source line, graph lines, fenced passage.
 
-    `given`: ranks of all blocks in the prompt (None: any), to which relations may refer.
+    `given`: ranks of all blocks in the prompt (None: any).
     """
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""

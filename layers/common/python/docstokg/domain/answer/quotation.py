@@ -1,4 +1,4 @@
-"""Detection of quotations: answer sentences equal to sentences, rows or items of a passage."""
+"""Detection of quotations of a passage in an answer."""
 
 import re
 from collections.abc import Iterator
@@ -76,11 +76,7 @@ class _Piece(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """Quotable stretches of a passage by comparable form, and its consecutive sentences.
-
-    `rows`: by form without separators. `joined`: concatenated forms, with line breaks for skipped
-    sentences; `starts` and `ends`: their borders in it.
-    """
+    """Quotable stretches of a passage by comparable form, and its consecutive sentences."""
 
     single: dict[str, _Piece]
     rows: dict[str, _Piece]
@@ -93,7 +89,7 @@ def comparable(text: str) -> str:
     """Return the form in which quotations are compared.
 
     NFKC and case folding, without markup, quotation marks, final stop and white space (except
-    between digits). A question mark is kept.
+    between digits).
     """
     return _squeezed(_folded(text))
 
@@ -121,7 +117,7 @@ def _of_row(text: str) -> str:
 def find_statement(statement: Statement, passage: str, sentences: Borders = ()) -> Span | None:
     """Return the span of a passage that a statement of an answer quotes, or None.
 
-    A row needs the same column names in the passage, an item its announcement.
+    A row needs the same column names, an item its announcement.
     """
     found = [find_quotation(text, passage, sentences) for text in statement.quotable]
     return found[-1] if found and all(found) else None
@@ -152,7 +148,6 @@ def _is_quoted(one: _Piece, text: str) -> bool:
 
 
 def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
-    """Find several consecutive whole sentences."""
     at = pieces.joined.find(wanted)
     while at >= 0:
         start, end = pieces.starts.get(at), pieces.ends.get(at + len(wanted))
@@ -197,7 +192,6 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
 
 
 def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
-    """Yield the sentences of a passage, except one truncated by the passage's end."""
     for place, part in enumerate(found):
         if part.kind in ("code", "row", "head"):
             continue
@@ -233,7 +227,6 @@ def _readings(row: Part) -> Iterator[str]:
 
 
 def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
-    """Yield span and text of each quotation of a list or code block."""
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
         yield from _of_code(passage, span)
@@ -243,7 +236,6 @@ def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
 
 
 def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
-    """Yield the sentences of comments and text, and each line outside wrapped sentences."""
     code = passage[slice(*block)]
     # Same length, so that sentence offsets apply to the code.
     bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)

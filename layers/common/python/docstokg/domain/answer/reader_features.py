@@ -1,4 +1,4 @@
-"""Features of a quotable unit as the answer to a question."""
+"""Features of a quotable unit."""
 
 import math
 import re
@@ -54,8 +54,8 @@ class Features(NamedTuple):
 
     `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
     rarity; `words_around`: with title, heading and previous sentence. `place`: of its passage, 0 to
-    1. `long`: words above ten, in tens. `kind_missed`: 1 if the question asks for a number, time,
-    person, place, reason or way and the unit has none.
+    1. `long`: words above ten, in tens. `kind_missed`: 1 if the unit lacks the kind of answer that
+    the question asks for, such as a number.
     """
 
     cosine: float
@@ -70,8 +70,7 @@ class Features(NamedTuple):
 class Candidate:
     """A quotable unit of a block, with its features.
 
-    `words`: its stems. `asked`: the question's stems in the unit or its title, including aliases,
-    with their rarity.
+    `words`: its stems. `asked`: the question's stems in the unit or its title, with their rarity.
     """
 
     unit: Part
@@ -105,8 +104,7 @@ def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     """Return all units of the blocks with their features, in block order.
 
-    An alias of a name in the question counts as that name. Adding aliases to the question instead
-    would favour long names.
+    An alias of a name in the question counts as that name.
     """
     names = {
         (name, tuple(stems(other.in_question)))
@@ -163,5 +161,4 @@ def _cosine(unit: Part, block: Block) -> float:
 
 
 def _beside(text: str, asked: Mapping[str, float]) -> str:
-    """Remove the words of the question from a text."""
     return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

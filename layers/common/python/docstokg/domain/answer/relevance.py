@@ -1,8 +1,7 @@
 """Relevance of a citation to the question, in [0, 1], comparable across channels.
 
 A monotone table over cosine(question, chunk) or, without a vector, over the share of the question's
-content words found. Anchored at 0.3: the highest value at which every development set refuses at
-most 3 % of its own questions. Fitted by `benchmarks/fit_abstention.py`.
+content words found. Fitted by `benchmarks/fit_abstention.py`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Normalisation of model replies: form only, without judging claims, refusals or abstentions."""
+"""Normalisation of model replies: form only."""
 
 import json
 import re
@@ -66,8 +66,7 @@ def read(raw: str) -> str:
     """Return a reply without thoughts, wrapping, preamble and list of sources.
 
     Other marker forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
-    of a clause if the text has no `[n]`, and `<sup>1</sup>` unless it is a power. "" if only
-    thoughts or a preamble remain.
+    of a clause if the text has no `[n]`, and `<sup>1</sup>` unless it is a power.
     """
     text = without_echo(_THOUGHT.sub("", raw)).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
@@ -81,7 +80,6 @@ def read(raw: str) -> str:
 
 
 def _said_once(text: str) -> str:
-    """Remove a sentence that repeats the previous one, as small models produce."""
     pieces, at, before = [], 0, ""
     for start, end in sentence_spans(text):
         if text[start:end] != before:
@@ -91,7 +89,6 @@ def _said_once(text: str) -> str:
 
 
 def _without_list_of_sources(text: str) -> str:
-    """Remove a trailing list of sources if the text before it has markers."""
     lines = text.split("\n")
     at = len(lines)
     while at and (not lines[at - 1].strip() or _SOURCE_LINE.match(lines[at - 1])):
@@ -140,8 +137,7 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
 def inert(text: str) -> str:
     """Return a text with escaped tags and with links to web and mail addresses only.
 
-    Code is unchanged. Other links are replaced by their text; `<` before a tag becomes `&lt;`,
-    which `comparable` reads as `<`.
+    Code is unchanged. Other links are replaced by their text; `<` before a tag becomes `&lt;`.
     """
 
     def plain(part: str) -> str:
@@ -178,7 +174,6 @@ def _one_pass(text: str, held: str) -> str:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Return whether a zero-width joiner has a non-ASCII character on both sides."""
     around = text[place - 1 : place] + text[place + 1 : place + 2]
     return len(around) == 2 and all(not one.isascii() and not one.isspace() for one in around)
 

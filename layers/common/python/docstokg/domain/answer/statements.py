@@ -1,4 +1,4 @@
-"""Statements of an answer: positions, cited ranks and checkability."""
+"""Statements of an answer."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -35,7 +35,7 @@ class Statement:
 
     `span`: its code points. `ranks`: cited ranks. `text`: without markers and list number. `claim`:
     `text` with column names or the list's announcement. `quotable`: texts that a quoted passage
-    must contain, its own last. `unchecked`: reason for skipping the check.
+    must contain. `unchecked`: reason for skipping the check.
     """
 
     span: Span
@@ -56,7 +56,7 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
     Sentences with a marker or number are claims. Others are not if they are questions, headings,
     announcements, courtesies, single words or the abstention. An unmarked list item inherits the
-    announcement's ranks; a code line those of the line above its block.
+    announcement's ranks; a code line those of the line above.
     """
     markers = find_markers(answer)
     found = parts(answer)
@@ -90,7 +90,6 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
 
 def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
-    """Return the reason for skipping a sentence, or None."""
     plain = part.shown.strip(_EDGES)
     words = WORD.findall(plain)
     if (
@@ -109,7 +108,6 @@ def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
 
 
 def _claims_nothing(part: Part, plain: str) -> bool:
-    """Return whether the form of a text without marker and number shows that it claims nothing."""
     is_bold = part.shown.startswith("**") and part.shown.rstrip(" .").endswith("**")
     is_heading = is_bold or part.kind == "heading"
     return is_heading or plain.endswith("?") or _COURTESY.fullmatch(plain) is not None

@@ -1,7 +1,7 @@
-"""Support score: probability that the cited texts state a claim.
+"""Support score: probability that the cited texts state a claim; informative only.
 
-Informative only. A logistic model over six features, fitted by `python -m training.support`; its
-card is in `support_weights.json`.
+A logistic model over six features, fitted by `training.support`; its card is in
+`support_weights.json`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def best_windows(
 ) -> tuple[Window, ...]:
     """Return the windows with the highest share of a claim's stems, best first.
 
-    Ties go to fewer stems, so that a sentence precedes its pairs. Windows do not cross sources.
+    Ties go to fewer stems. Windows do not cross sources.
     """
     wanted = frozenset(content_stems(claim))
     ranked: list[tuple[float, int, str, int, Window]] = []
@@ -114,8 +114,7 @@ def features(
 ) -> Features | None:
     """Return the features of a claim (without markers); None if the sources have no sentence.
 
-    `windows`: from `best_windows` for the same claim and evidence. `cosines`: of the claim with
-    each window's text.
+    `windows`: from `best_windows`. `cosines`: of the claim with each window's text.
     """
     if not windows:
         return None
@@ -138,8 +137,7 @@ def features(
 def score(values: Features | None, model: Model | None = None) -> float:
     """Return the support in [0, 1]: 0 without features, else the model's probability.
 
-    The probability assumes that half of all claims are supported. `model` defaults to the committed
-    one.
+    The probability assumes that half of all claims are supported.
     """
     if values is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Answers from two sentences of two documents, linked by a name that the question lacks."""
+"""Answers from two linked sentences of two documents."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -25,8 +25,8 @@ class Pair(NamedTuple):
 def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return the pairs from two documents that share a name which is not in the question.
 
-    The first candidate contains a word of the question, the second another one. Two that differ in
-    a value at most are no pair, because neither is about the other.
+    The first candidate contains a word of the question, the second another one. Two that differ
+    only in a value are no pair.
     """
     made = []
     for (first, second), bridge in _bridges(query, found).items():
@@ -79,7 +79,6 @@ def signs_of(
 
 
 def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
-    """Map pairs of candidates from two documents to the rarity of their rarest shared name."""
     known = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
     for place, one in enumerate(found):

@@ -1,4 +1,4 @@
-"""Windows: stretches of whole sentences of cited passages, as input of a verifier."""
+"""Windows: whole sentences, as input of a verifier."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ MOST: Final = 3
 def windows(text: str) -> tuple[str, ...]:
     """Split a text into runs of whole sentences of at most 600 characters each.
 
-    Longer sentences are split every 600 characters. Each window is text[i:j] for some i and j.
+    Longer sentences are split every 600 characters.
     """
     found: list[str] = []
     begin = end = 0
@@ -33,8 +33,8 @@ def windows(text: str) -> tuple[str, ...]:
 def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:
     """Return the sources for one claim: its best windows in reading order, then all joined.
 
-    At most three windows, by share of the claim's stems (ties: the earlier one). A single window is
-    not joined; passages without words yield ().
+    At most three windows, by share of the claim's stems. A single window is not joined; passages
+    without words yield ().
     """
     stems = question_stems(claim)
     pool = tuple(dict.fromkeys(window for passage in passages for window in windows(passage)))

@@ -1,7 +1,6 @@
 """Triple extraction with a language model: prompt, and validation of its reply.
 
-Each passage is sent separately, so that injected instructions affect only its own triples, whose
-names must be in the passage.
+Each passage is sent separately, so that injected instructions affect only its own triples.
 """
 
 import json
@@ -154,7 +153,6 @@ def _checked(row: object, text: str) -> Extracted | Refusal:
 
 
 def _name(surface: str) -> str | None:
-    """Return the normalised name; None if it is invalid or has control characters."""
     if any(unicodedata.category(character)[0] == "C" for character in surface):
         return None
     name = tidy(surface)

@@ -1,4 +1,4 @@
-"""Selection of the nodes to expand in a graph walk, by similarity and novelty."""
+"""Selection of the nodes to expand in a graph walk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

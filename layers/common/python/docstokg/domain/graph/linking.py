@@ -1,4 +1,4 @@
-"""Entity linking: finds entity names in text, longest first, with offsets."""
+"""Entity linking: finds entity names in text."""
 
 import re
 from bisect import bisect
@@ -52,7 +52,6 @@ class Linker:
     """A trie over the singular words of all names; immutable after construction."""
 
     def __init__(self, aliases: Iterable[Entry]) -> None:
-        """Build from (folded key, entity id, preferred), as yielded by GraphWriter.aliases."""
         self._root: dict[str, _Node] = {}
         self._size = 0
         self._firms: set[str] = set()
@@ -87,7 +86,7 @@ class Linker:
 
         Of overlapping names the longest wins, then the leftmost; the others are `nested`. Names of
         at most three letters, and alternative names of entities with a legal form ("Jazz, Ltd"),
-        need a capital or digit, unless `lower_case` (for questions).
+        need a capital or digit, unless `lower_case`.
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root
@@ -200,8 +199,8 @@ def abbreviations(text: str) -> list[Abbreviation]:
 
     Rule of Schwartz & Hearst, "A simple algorithm for identifying abbreviation definitions in
     biomedical text" (PSB 2003): every character of the short form occurs in order in the long form,
-    matched from the end, the first one at the start of a word; the long form has at most min(n + 5,
-    2n) words for n characters.
+    matched from the end, the first at the start of a word; the long form has at most min(n + 5, 2n)
+    words.
     """
     pairs: list[Abbreviation] = []
     for match in _SHORT.finditer(text):
@@ -224,7 +223,6 @@ def abbreviations(text: str) -> list[Abbreviation]:
 
 
 def _long_form(short: str, window: str) -> int | None:
-    """Return the start of the long form in `window`, or None if letters are missing."""
     at = len(window)
     for i in range(len(short) - 1, -1, -1):
         letter = short[i].lower()

@@ -1,7 +1,6 @@
 """Node selection for a size-limited slice of the graph, equal for all stores.
 
-Used by SQLite and repeated in adapters/neo4j/cypher.py with the same numbers;
-tests/contract/test_knowledge_graph.py compares both.
+Repeated in adapters/neo4j/cypher.py with the same numbers.
 """
 
 import math
@@ -85,9 +84,9 @@ def choose_entities(
     """Return the entities to keep, at most two thirds of the nodes, without those in `before`.
 
     First the opened entities; then up to a sixth of the nodes from `neighbours` (place of the
-    opened entity, other end), by sum of 1 / (10 + place); then entities of the opened chunks (rows
-    as in `Mentioned`), by the same sum divided by the square root of their chunk count. Entities
-    with one chunk are dropped unless a chunk is about them. Ties by key.
+    opened entity, other end), by sum of 1 / (10 + place); then entities of the opened chunks, by
+    the same sum divided by the square root of their chunk count. Entities with one chunk are
+    dropped unless a chunk is about them. Ties by key.
     """
     old = {*opened, *before}
     linked: dict[int, int] = {}
@@ -117,8 +116,7 @@ def choose_near(
     """Return the nodes of a walk's layer: `starts`, their chunks, their neighbours.
 
     `near`: (start, chunk); `neighbours`: (start, other entity), which get up to a sixth of all
-    nodes plus the room that chunks leave. Both are ranked by sum of 1 / (10 + place of the start),
-    ties by key.
+    nodes plus unused room. Both are ranked by sum of 1 / (10 + place of the start), ties by key.
     """
     place = {entity: i for i, entity in enumerate(starts)}
     chunks = _ranked(near, place)

@@ -22,11 +22,10 @@ def personalised(
 ) -> Vector:
     """Return the personalised PageRank of each node, shape (n,), sum 1.
 
-    x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform if all
-    zero), W the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss` the
-    mass of nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank", 2002.
-    After `iterations` power steps the error is below d^iterations. `one_way` edges lead from a to
-    b only.
+    x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform if all zero), W
+    the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss` the mass of
+    nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank", 2002. `one_way`
+    edges lead from a to b only.
     """
     size = len(restart)
     total = float(restart.sum())

@@ -1,4 +1,4 @@
-"""Most probable walks from seeds to entities, used as graph paths of chunks."""
+"""Most probable walks from seeds to entities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,10 +45,10 @@ def most_probable(
 ) -> Paths:
     """Find the most probable walk from any seed to every node within `max_length`.
 
-    `edges`: (a, b, weight, length) with length 0.5 or 1; an array of shape (n, 4) needs no
-    conversion. `one_way` edges lead from a to b only. P(walk) = share of its seed * product of w(a,
-    b) / sum over c of w(a, c), the transition probabilities of `pagerank`. Bellman-Ford on -log P,
-    one round per half step; ties go to the lower node number.
+    `edges`: (a, b, weight, length) with length 0.5 or 1. `one_way` edges lead from a to b only.
+    P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c), the transition
+    probabilities of `pagerank`. Bellman-Ford on -log P, one round per half step; ties go to the
+    lower node number.
     """
     total = sum(share for share in seeds.values() if share > 0)
     starts = {node: share / total for node, share in seeds.items() if share > 0}

@@ -1,4 +1,4 @@
-"""Detection of two names for the same thing: abbreviations, "also called", "formerly"."""
+"""Detection of two names for the same thing."""
 
 import re
 from collections.abc import Iterator
@@ -73,7 +73,6 @@ def same_names(text: str, title: str = "") -> Iterator[SameName]:
 
 
 def _last_name(before: str, title: str) -> str | None:
-    """Return the name at the end: the document's title, or a run of capitalised words."""
     last = before[-len(title) :] if title else ""
     if not last or fold(last) != fold(title):
         *_, last = "", *capitalised_names(before)
@@ -85,7 +84,6 @@ def _last_name(before: str, title: str) -> str | None:
 
 
 def _is_whole(name: str) -> bool:
-    """Return whether a name is complete and does not start with an everyday word."""
     words = name.split()
     small = words and words[0].islower() and is_everyday(fold(words[0]))
     return is_proper(name) and not small and len(words[-1]) > 1

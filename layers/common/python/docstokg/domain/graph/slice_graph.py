@@ -1,4 +1,4 @@
-"""Graph of a fetched slice: chunks, entities, weighted edges, and the walk's restart vector."""
+"""Graph of a fetched slice, and the walk's restart vector."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ COLLECTION = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the walk's edges and restart vector, measured in docs/decisions/graph.md.
+    """Weights of the walk, measured in docs/decisions/graph.md.
 
     `about`: edge between a chunk and its subject, in mentions. `relation`: edge between entities,
     in mentions. `passages`: the pool relative to all seeds. `sharpness`: exponent of the fused
@@ -64,7 +64,7 @@ class SliceGraph:
     multiplied by max(1, `about` / sqrt(chunks about it)). A relation weighs `relation` times the
     lesser rarity of its ends. Two kinds of entities have no mention edges: those mentioned only by
     several chunks about them (such as a section label), and proper nouns without chunks about them
-    and without relations (MuSiQue-100 all@10: .64 with these edges, .66 without).
+    and without relations.
     """
 
     def __init__(
@@ -74,10 +74,9 @@ class SliceGraph:
         weights: Weights = WEIGHTS,
         direction: Direction = "both",
     ) -> None:
-        """Build the graph.
+        """`pool`: uuids to include even if the slice lacks them.
 
-        `pool`: uuids to include even if the slice lacks them. `direction`: direction in which
-        relations are followed.
+        `direction`: of followed relations.
         """
         self.weights = weights
         self._direction = direction
@@ -123,10 +122,7 @@ class SliceGraph:
     def _edges(
         self, mentions: Sequence[SliceMention]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the edges (node, node, weight), shape (n, 3), mentions first, and a one-way mask.
-
-        The mask, shape (n,), marks edges that lead only from the first node to the second.
-        """
+        """Return the edges (node, node, weight), shape (n, 3), and a one-way mask, shape (n,)."""
         node = self.node
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
         rare = [_rarity(entry.mentions) for entry in entries]
@@ -207,10 +203,7 @@ class SliceGraph:
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
     def same_as(self, entity: str) -> list[str]:
-        """Return the other names of an entity, except those with several meanings.
-
-        Names are separate entities, joined by SAME_AS relations.
-        """
+        """Return the other names of an entity, except those with several meanings."""
         others = [one for one in self._names.get(entity, ()) if len(self._meanings[one]) == 1]
         return [*self._meanings.get(entity, ()), *others]
 
@@ -283,8 +276,8 @@ def restart(
 
     s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds = trust * share * rarity /
     |.| + endpoints of facts * score * rarity / |.|, at most 1 in all; `trust` is the highest of the
-    seeds. `entity_shares`: entity or given chunk -> its share of the name or seed (1, less for
-    unresolved homonyms and documents with many chunks); chunks have rarity 1.
+    seeds. `entity_shares`: entity or given chunk -> its share of the name or seed; chunks have
+    rarity 1.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)

@@ -1,9 +1,8 @@
 """Everyday words: too common to be names.
 
 `everyday.txt`: frequent in three of four corpora (Wikipedia passages, research abstracts, health
-pages, 5,834 Linux manual pages) or in fifty manuals, and in lower case at least three times as
-often as capitalised; plus months, weekdays, parts of documents, title nouns, programming words and
-short verbs.
+pages, 5,834 Linux manual pages) or in fifty manuals, and mostly in lower case; plus months,
+weekdays, parts of documents, title nouns, programming words and short verbs.
 """
 
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Name folding: one rule for loading, both stores and questions."""
+"""Name folding: one rule for all uses."""
 
 import re
 import unicodedata
@@ -26,10 +26,7 @@ _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
 
 
 def singular(word: str) -> str:
-    """Return the singular of a folded word by the regular plurals of English; idempotent.
-
-    Stored alias keys depend on this rule; a stemmer would merge names ("organ", "organization").
-    """
+    """Return the singular of a folded word by the regular plurals of English; idempotent."""
     # Other words are not cached: a server meets an unlimited number of them.
     return _singular(word) if word[-1:] == "s" and word.isalpha() else word
 
@@ -56,7 +53,7 @@ LEGAL_FORM = re.compile(
 def plain(name: str) -> str:
     """Fold a name without accents and legal form, and with `IL-6` as one word.
 
-    Hyphenated names without digits are not joined: `Path-O-Gen` would become an everyday word.
+    Hyphenated names without digits are not joined.
     """
     letters = unicodedata.normalize("NFKD", LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -94,7 +91,7 @@ class Words:
     """The folded words of a text, without possessive endings.
 
     `spans[i]`: code points of word i in `text`; `forms[i]`: its singular. `exact`: whether every
-    span covers exactly its word (false after unusual folding).
+    span covers exactly its word.
     """
 
     spans: list[tuple[int, int]]
@@ -119,7 +116,6 @@ def words(text: str) -> Words:
 
 
 def _unusual_words(text: str) -> Words:
-    """Split a text whose folding moves characters, by independently normalised segments."""
     borders = [i for i, character in enumerate(text) if i == 0 or _starts_segment(character)]
     folded: list[str] = []
     places: list[tuple[int, int]] = []
@@ -149,10 +145,9 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """Return every n-gram of a question that can be an alias, as written and as variant.
+    """Return every n-gram of a question that can be an alias, longest first.
 
-    Longest first, so that MAX_QUESTION_KEYS drops the least specific. Single stop words count only
-    in capitals ("ALL" is a leukaemia).
+    Single stop words count only in capitals ("ALL" is a leukaemia).
     """
     plain = [match.span() for match in WORD.finditer(question)]
     written = [question[start:end] for start, end in plain]

@@ -40,7 +40,7 @@ def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
     """Return a follow-up with the missing words appended in brackets; other questions unchanged.
 
     `history`: (role, text) with role `user` or `assistant`, oldest first. At most 12 words come
-    from the previous question, itself completed, and the names in its answer. English only.
+    from the previous question, itself completed, and the names in its answer.
     """
     whole, answer = "", ""
     for role, text in history:
@@ -89,7 +89,6 @@ def _completed(question: str, before: str, answer: str) -> str:
 
 
 def _is_name(tokens: Sequence[str], at: int) -> bool:
-    """Return whether a word is written like a name or id; the first word's capital is ignored."""
     token = tokens[at]
     if len(token) < 2 or not token[0].isupper() or token.casefold() in STOP_WORDS:
         return False
@@ -97,7 +96,6 @@ def _is_name(tokens: Sequence[str], at: int) -> bool:
 
 
 def _tells(token: str) -> bool:
-    """Return whether a word is specific enough to be a question's subject."""
     return not token.isdecimal() and len(token) > 1 and not is_everyday(token.casefold())
 
 

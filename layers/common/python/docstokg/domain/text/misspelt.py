@@ -1,4 +1,4 @@
-"""Spelling correction: names that differ by one letter from a question's unknown words."""
+"""Spelling correction of names by one letter."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase
@@ -25,7 +25,7 @@ def near_keys(
     """Map names within one edit of a question's words to the positions of those words.
 
     An edit inserts, deletes, replaces or swaps a letter other than the first, in a word of `absent`
-    outside `taken`. A name may include up to two adjacent words.
+    outside `taken`.
     """
     found, keys = words(question), dict[str, tuple[int, int]]()
     covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]

@@ -1,4 +1,4 @@
-"""Rules for names in titles, headings and text, without a model."""
+"""Rules for names in titles, headings and text."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -116,8 +116,7 @@ def is_proper(text: str) -> bool:
 def title_names(title: str, *files: str | None) -> tuple[str, ...]:
     """Return the names that a title gives its document, the title first; () for file names.
 
-    `files`: names of the document's file. Further names omit parentheses and article: "The Chase
-    (1946 film)" is also "The Chase" and "Chase".
+    `files`: names of the document's file. Further names omit parentheses and article.
     """
     whole = " ".join(title.split())
     folded = fold(whole)
@@ -157,7 +156,7 @@ def is_mention(surface: str) -> bool:
     """Return whether words that equal a name are a mention of it.
 
     Single everyday words are not; names of two or three letters only in capitals; several everyday
-    words ("World War", "exit status") only capitalised.
+    words ("World War") only capitalised.
     """
     words = fold(surface).split()
     if len(words) == 1:
@@ -167,10 +166,7 @@ def is_mention(surface: str) -> bool:
 
 
 def addresses(text: str) -> list[tuple[int, int]]:
-    """Return the spans of options, addresses and paths, by start; these are not names.
-
-    Code spans are kept: `npm install` in a sentence is a name.
-    """
+    """Return the spans of options, addresses and paths, by start; these are not names."""
     return [match.span() for match in _ADDRESSES.finditer(text)]
 
 

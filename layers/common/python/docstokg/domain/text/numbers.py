@@ -1,4 +1,4 @@
-"""Numbers of a text as comparable strings, from digits or English words."""
+"""Numbers of a text as comparable strings."""
 
 import re
 from collections import Counter
@@ -58,10 +58,7 @@ def stated_numbers(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def values(text: str) -> Counter[str]:
-    """Count the numbers and negations of a text; texts that differ in them may disagree.
-
-    Negations are "no", "not" and similar words; "t" is the second half of "don't".
-    """
+    """Count the numbers and negations of a text; texts that differ in them may disagree."""
     denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
     return Counter([*numbers(text), *denials])
 

@@ -1,4 +1,4 @@
-"""Conservative estimate of a text's length in word pieces, without the vocabulary."""
+"""Conservative estimate of word pieces."""
 
 import re
 
@@ -9,8 +9,7 @@ LETTERS, DIGITS = 3, 2
 def piece_starts(text: str) -> list[int]:
     """Return possible starts of word pieces, in code points: every 3 letters or 2 digits.
 
-    In this project's documents no stretch of 250 pieces is underestimated
-    (tests/unit/test_loading_documents.py); runs of rare letters or digits can be.
+    Runs of rare letters or digits can be underestimated.
     """
     starts: list[int] = []
     for match in _WORD.finditer(text):

@@ -1,4 +1,4 @@
-"""Query terms: the words and tokens of a question that every store searches, and their weights."""
+"""Query terms of a question, and their weights."""
 
 import math
 import re
@@ -12,10 +12,7 @@ _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the distinct content words in order, at most 64.
-
-    Longer words are kept first: they are rarer, and every match costs time.
-    """
+    """Return the distinct content words in order, at most 64; longer ones are kept first."""
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
         for word in (match.group().casefold() for match in WORD.finditer(text))
@@ -31,7 +28,7 @@ def option_words(text: str) -> tuple[str, ...]:
     """Return the distinct command options of a text, each as one alphanumeric term.
 
     Word indexes fold case and drop hyphens, so `-k`, `-K` and `--k` become `opt1k0`, `opt1capk0`
-    and `opt2k0`. The final digit disables stemmers.
+    and `opt2k0`.
     """
     tokens: dict[str, None] = {}
     for match in _OPTION.finditer(text):
@@ -52,6 +49,6 @@ def indexed_text(text: str) -> str:
 def rarity(holders: int, rows: int) -> float:
     """Return the weight of a token, log(1 + (n - df + 0.5) / (df + 0.5)), as BM25's for words.
 
-    The encoder's training texts differ: see docs/decisions/sparse-queries.md.
+    See docs/decisions/sparse-queries.md.
     """
     return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))

@@ -1,4 +1,4 @@
-"""Sentence segmentation: one rule, so that offsets stored at load time stay valid."""
+"""Sentence segmentation."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ _PAIRS: Final = {")": "(", "]": "["}
 def sentence_spans(text: str) -> tuple[Span, ...]:
     """Return the sentences of `text` in order, separated by white space only.
 
-    Offsets are code points; no span begins or ends with white space. Linear in the length of the
-    text.
+    Offsets are code points; no span begins or ends with white space.
     """
     cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
     spans: list[Span] = []
@@ -139,7 +138,6 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _is_marked(text: str, stop: int) -> bool:
-    """Return whether a citation marker ends at the start of a stop."""
     return _MARKED.search(text, max(0, stop - _LONGEST_MARKER), stop) is not None
 
 
@@ -168,7 +166,6 @@ def _common_start(token: str) -> bool:
 
 
 def _asides(text: str) -> tuple[list[int], list[int]]:
-    """Return starts and ends of the outermost short bracketed asides."""
     stack: list[tuple[str, int]] = []
     spans: list[tuple[int, int]] = []
     for match in re.finditer(r"[()\[\]]", text):

@@ -1,4 +1,4 @@
-"""Snippets: contiguous, verbatim parts of a chunk, cut at sentence borders."""
+"""Snippets: verbatim parts of a chunk."""
 
 import re
 from collections import Counter
@@ -28,7 +28,6 @@ def _pattern(stems: frozenset[str]) -> re.Pattern[str]:
 
 
 def _found(text: str, stems: frozenset[str], start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Yield position and stem of each word of `text[start:end]` with one of the stems."""
     for match in _pattern(stems).finditer(text, start, end) if stems else ():
         if (own := stem(match[0].casefold())) in stems:
             yield match.start(), own
@@ -45,8 +44,8 @@ def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) 
     """Return the range text[start:end] of at most `limit` code points that best fits the question.
 
     `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
-    question words, then their occurrences; ties go to the earlier. A sentence longer than `limit`
-    is cut at word borders around its first question word. Empty text gives (0, 0).
+    question words, then their occurrences; ties go to the earlier. A longer sentence is cut at word
+    borders around its first question word. Empty text gives (0, 0).
     """
     spans = [span for span in sentences if span[0] < span[1] <= len(text)]
     spans = spans or ([(0, len(text))] if text.strip() else [])
@@ -120,7 +119,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 def shortened(text: str, sentences: Spans, start: int, end: int, limit: int) -> int:
     """Return a new end for text[start:end] that keeps at most `limit` code points.
 
-    It is the last sentence border that fits, else a word border, else any character.
+    The last sentence border that fits, else a word border, else any character.
     """
     if end - start <= limit:
         return end

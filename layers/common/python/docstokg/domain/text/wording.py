@@ -27,8 +27,8 @@ def ids(text: str) -> frozenset[str]:
 def names(text: str) -> frozenset[str]:
     """Return the folded names in one sentence.
 
-    A name has an inner capital or digit (mTOR, p53, IL-6, NVIDIA), or is capitalised and not the
-    sentence's first word.
+    A name has an inner capital or digit (mTOR, p53, IL-6), or is capitalised and not the sentence's
+    first word.
     """
     folded_names: set[str] = set()
     first = True

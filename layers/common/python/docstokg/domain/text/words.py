@@ -1,4 +1,4 @@
-"""Text analyser: word pattern, stop words, stemmers, and normal forms."""
+"""Text analyser: words, stop words, stemmers, normal forms."""
 
 import re
 import threading
@@ -67,8 +67,7 @@ def is_visible(text: str) -> bool:
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     """Normalise a text in linear time.
 
-    Ordering accents takes quadratic time, so a run of more than 30 signs (see Unicode's Stream-Safe
-    Text Format) is normalised 30 at a time.
+    A run of more than 30 signs (see Unicode's Stream-Safe Text Format) is normalised 30 at a time.
     """
     if text.isascii():
         return text
@@ -94,7 +93,7 @@ def is_compatible(text: str) -> bool:
 def stemmer(algorithm: str) -> Callable[[str], str]:
     """Return the stemming function of a Snowball algorithm ("english"), cached per word.
 
-    Raise `KeyError` for an unknown algorithm. The first call imports the package (14 ms).
+    Raise `KeyError` for an unknown algorithm.
     """
     import snowballstemmer
 

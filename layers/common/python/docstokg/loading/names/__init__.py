@@ -1,1 +1,1 @@
-"""Stage names: names in texts, from rules, a recogniser or a language model."""
+"""Stage names: names in texts."""

@@ -1,4 +1,4 @@
-"""Names in chunks: titles, headings, abbreviations and recogniser output."""
+"""Names in chunks."""
 
 import hashlib
 import json

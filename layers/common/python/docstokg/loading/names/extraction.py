@@ -1,4 +1,4 @@
-"""Extract triples from a load's chunks by a language model, with consent and cached replies."""
+"""Extraction of triples by a language model."""
 
 import hashlib
 import threading
@@ -74,8 +74,8 @@ class Declined(Permanent):
 def extract(context: Context, chosen: Extraction) -> ExtractionReport:
     """Stage the triples of every chunk of the load; raise `Declined` without consent.
 
-    Stored replies need no request and no consent. A chunk with a failed call or an invalid reply
-    has no triples and is rejected; after IN_A_ROW consecutive failures no more requests are made.
+    Stored replies need no request and no consent. A chunk with a failed call or an invalid reply is
+    rejected; after IN_A_ROW consecutive failures no more requests are made.
     """
     estimate = _estimated(context, chosen)
     if estimate.chunks and not chosen.agree(estimate):
@@ -130,8 +130,6 @@ def _key(model: str, text: str) -> str:
 
 
 class _Asking:
-    """Requests uncached replies in parallel until too many calls fail."""
-
     def __init__(self, chosen: Extraction, report: ExtractionReport) -> None:
         self._chosen = chosen
         self._report = report
@@ -139,7 +137,6 @@ class _Asking:
         self._lock = threading.Lock()
 
     def replies(self, texts: Sequence[str]) -> Mapping[str, str | DocsToKGError]:
-        """Return reply or error of each text, by key."""
         chosen = self._chosen
         texts_by_key = {_key(chosen.model, text): text for text in texts}
         replies: dict[str, str | DocsToKGError] = dict(chosen.replies.get(list(texts_by_key)))
@@ -157,7 +154,6 @@ class _Asking:
         return replies
 
     def _reply(self, key: str, text: str) -> str | DocsToKGError:
-        """Request a text's triples and store a valid reply at once."""
         report = self._report
         with self._lock:
             if self._failures >= IN_A_ROW:
@@ -182,7 +178,6 @@ class _Asking:
         return completion.text
 
     def _patient(self, text: str) -> Completion:
-        """Call the model; repeat after a pause if the quota is exceeded."""
         for pause_s in (*PAUSES_S, None):
             try:
                 return self._chosen.language_model.complete(
@@ -203,7 +198,6 @@ class _Asking:
 def _keep(
     context: Context, report: ExtractionReport, chunk: RawChunk, reply: str | DocsToKGError
 ) -> None:
-    """Stage a reply's triples as statements of the chunk."""
     report.chunks += 1
     try:
         if isinstance(reply, DocsToKGError):

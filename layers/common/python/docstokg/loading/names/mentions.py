@@ -1,4 +1,4 @@
-"""Entities that a chunk mentions: given, or found by the linker."""
+"""Entities that a chunk mentions."""
 
 from bisect import bisect
 from collections.abc import Callable, Iterable
@@ -62,9 +62,8 @@ class MentionFinder:
 def linked(text: str, matches: Iterable[Match]) -> Places:
     """Return the first place of each entity; names inside longer names rank last.
 
-    Nested names count: a text about the University of Bonn is also about Bonn. An unlisted name
-    must be written as a name and not be part of an option, address, path or identifier
-    (CMAKE_PREFIX_PATH).
+    An unlisted name must be written as a name and not be part of an option, address, path or
+    identifier (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
     inside = _inside_of(text)
@@ -79,7 +78,6 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
 
 
 def _inside_of(text: str) -> Callable[[Match], bool]:
-    """Return a predicate for matches inside options, addresses, paths or identifiers."""
     spans = addresses(text)
     starts = [start for start, _ in spans]
 

@@ -1,4 +1,4 @@
-"""Resolve names to entities: a unique CURIE, else the name's own entity."""
+"""Resolution of names to entities."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
@@ -99,7 +99,7 @@ class Aliases:
         """Yield the aliases to link, without `forgotten` own entities.
 
         Skipped: own entities whose name now belongs to a CURIE or labels document parts, and
-        plurals that are another entity's name: Johns is not John.
+        plurals of another entity's name.
         """
         own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
         names_of_others = set(own.values())

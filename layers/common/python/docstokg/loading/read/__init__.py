@@ -1,1 +1,1 @@
-"""Stage read: files become checked chunks, entities and relations."""
+"""Stage read: files become chunks, entities and relations."""

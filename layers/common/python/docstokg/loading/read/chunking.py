@@ -1,4 +1,4 @@
-"""Cut documents at headings and paragraphs, within the encoder's limit."""
+"""Cutting of documents at headings and paragraphs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,8 +42,6 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A range to keep whole; if split, its parts get `label`."""
-
     start: int
     end: int
     block: Block | None = None
@@ -79,7 +77,6 @@ class _Cutter:
         self._sizes: dict[tuple[str, ...], int] = {}
 
     def cut(self, section: Section, units: Sequence[_Unit]) -> Iterator[Cut]:
-        """Cut one section; its first chunk contains its heading."""
         over = tuple(block.label for block in section.above if block.label)
         own = (*over, section.heading.label) if section.heading and section.heading.label else over
         own = own[1:] if own and own[0] == self._title else own
@@ -93,7 +90,6 @@ class _Cutter:
             yield Cut(span.start, span.end, section, headings)
 
     def _packed(self, units: Sequence[_Unit], room: int, label: str) -> Iterator[tuple[Span, str]]:
-        """Join units evenly up to `room` pieces; cut larger ones."""
         soft = self._share(units, room)
         start = end = -1
         for unit in units:
@@ -145,7 +141,6 @@ class _Cutter:
                 yield from ((span, label) for span in self._windows(unit, room))
 
     def _windows(self, unit: _Unit, room: int) -> Iterator[Span]:
-        """Cut a long sentence between words, with overlaps."""
         first = bisect_left(self._starts, unit.start)
         last = bisect_left(self._starts, unit.end)
         place = first
@@ -164,7 +159,6 @@ class _Cutter:
             place = back if place < back < following else following
 
     def _word_border(self, low: int, high: int) -> int:
-        """Return the last word start up to piece `high`."""
         for number in range(high, max(low, high - 40), -1):
             if self._text[self._starts[number] - 1].isspace():
                 return self._starts[number]
@@ -191,7 +185,6 @@ class _Cutter:
 def _sections(
     outline: Outline, begin: int, anchors: dict[int, str]
 ) -> Iterator[tuple[Section, list[_Unit]]]:
-    """Yield each heading or page with its content."""
     section = Section()
     above: list[Block] = []
     start = begin
@@ -221,10 +214,6 @@ def _sections(
 
 
 def _units(text: str, blocks: Iterable[Block], start: int, end: int) -> Iterator[_Unit]:
-    """Yield units that cover `text[start:end]` except rules and margins.
-
-    Text before the first block belongs to that block.
-    """
     parts = list(blocks)
     places = [n for n, block in enumerate(parts) if block.kind != "gap"]
     if not places:

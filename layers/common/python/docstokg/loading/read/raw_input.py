@@ -1,4 +1,4 @@
-"""Records of a load's files, before names become entities."""
+"""Records of a load's files."""
 
 from dataclasses import dataclass, field
 from functools import cache
@@ -31,9 +31,9 @@ class RawMention:
 class RawChunk:
     """A chunk as its file has it.
 
-    `headings`: passed to encoders and word search with the title. `mentions`: None means that the
-    linker finds them. `embedding`: unit vector, float32 little-endian. `whole`: its document is
-    replaced entirely. `found`: names from the recogniser, None if it has not run.
+    `mentions`: None means that the linker finds them. `embedding`: unit vector, float32
+    little-endian. `whole`: its document is replaced entirely. `found`: names from the recogniser,
+    None if it has not run.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Read files into the staging area; invalid lines are rejected."""
+"""Reading of files into the staging area."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -96,7 +96,6 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    """Claim an id for a text; raise `Rejected` if another text has it."""
     if registry is not None and (reason := registry.conflict(file, document)):
         raise Rejected(reason)
     if not staging.add_document(document.doc_id, document.digest):
@@ -161,7 +160,6 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
 
 
 def _document(file: SourceFile, document: Document, readers: Readers) -> Iterator[Row]:
-    """Yield a document and its chunks, or one reject, once all are cut."""
     chunks = list(islice(document_chunks(document, file.name, readers.pieces), MOST_PASSAGES))
     if len(chunks) == MOST_PASSAGES:
         yield 1, Rejected(f"results in {MOST_PASSAGES:,} passages or more; split the file")

@@ -1,4 +1,4 @@
-"""Convert a file's chunk to store records, and detect changes."""
+"""Conversion to store records, and detection of changes."""
 
 import hashlib
 import json
@@ -69,9 +69,8 @@ def chunk_node(chunk: RawChunk | ChunkRecord, namespace: str) -> ChunkNode:
 def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     """Return the fingerprint of a chunk's content: `all.stated.links`.
 
-    `stated` changes with the text, document or acl: then edges of earlier loads from this chunk are
-    removed. `links` is g for given mentions, else l. `dense`, `sparse`: models of the vector and
-    weights ("" = none; given ones are hashed).
+    `stated` changes with the text, document or acl. `links` is g for given mentions, else l.
+    `dense`, `sparse`: models of the vector and weights ("" = none; given ones are hashed).
     """
     stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
     own = asdict(chunk)

@@ -1,4 +1,4 @@
-"""Rejects: invalid lines are recorded, and the others load."""
+"""Rejects of invalid lines."""
 
 import json
 import re
@@ -38,7 +38,6 @@ class Rejection:
     reason: str
 
     def __str__(self) -> str:
-        """Return `file:line: reason` as `harmless` text."""
         return harmless(f"{self.file}:{self.line}: {self.reason}")
 
 
@@ -78,13 +77,11 @@ class RejectLog:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        """Open and empty the file, if any."""
         if self._path is not None:
             self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace")
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""Sources of documents: id conflicts, moved folders, deleted files."""
+"""Sources of documents."""
 
 import datetime
 import hashlib
@@ -16,7 +16,7 @@ from docstokg.loading.read.raw_input import RawDocument
 from docstokg.loading.read.rejects import Postponed
 from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
-from docstokg.ports import DocumentRegister
+from docstokg.ports import DocumentRegister, every_document
 
 KEY = ("", "root-key")
 """Namespace and doc_id of the HMAC key for folder hashes in a store."""
@@ -76,7 +76,6 @@ class SourceRegistry:
         )
 
     def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
-        """Return why a posted document cannot take its id; the run's own do not conflict."""
         if stored is None or stored.run_id == self._run_id:
             return None
         if not self._replace:
@@ -130,7 +129,7 @@ class SourceRegistry:
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
         """Write the register; unchanged documents keep run and time.
 
-        Yields the last doc_id after each batch, in order; `after`: resume after this id.
+        Yields the last doc_id after each batch, in order; `after`: resume after it.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.write_key()
@@ -159,7 +158,6 @@ class SourceRegistry:
         return sum(record.root in mine for record in self.stored.values())
 
     def _hashes(self, folders: Iterable[Path]) -> set[str]:
-        """Return the hashes of folders and of their earlier places."""
         roots = {self.root(folder) for folder in folders}
         return roots | {self._moved[root] for root in roots if root in self._moved}
 
@@ -168,8 +166,8 @@ class SourceRegistry:
     ) -> list[str]:
         """Return the documents of these folders that this load did not see.
 
-        `rejected`: (root, path) of existing files that could not be read: their documents are kept.
-        Documents with another `prefix` belong to another load.
+        `rejected`: (root, path) of existing files that could not be read: their documents are kept,
+        as are documents with another `prefix`.
         """
         mine = self._hashes(roots)
         seen = {doc_id for doc_id, _ in staging.origins()}
@@ -184,7 +182,6 @@ class SourceRegistry:
 
 
 def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Group rows by at most BATCH rows and about BATCH_CHARACTERS."""
     some: list[tuple[str, str]] = []
     for row in rows:
         some.append(row)
@@ -193,14 +190,6 @@ def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
             some = []
     if some:
         yield some
-
-
-def every_document(register: DocumentRegister, namespace: str) -> Iterable[DocumentRecord]:
-    """Yield every record of a namespace, by doc_id, without texts."""
-    after = ""
-    while page := register.documents(namespace, after):
-        yield from page
-        after = page[-1].doc_id
 
 
 def many(gone: Sequence[str], stored: int) -> bool:

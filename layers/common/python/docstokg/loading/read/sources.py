@@ -1,4 +1,4 @@
-"""Find the files of a load and their kinds, by name."""
+"""Files of a load and their kinds."""
 
 # ruff: noqa: PTH113, PTH114 - these return False for paths that no system call accepts
 
@@ -40,7 +40,7 @@ class Posted:
     """A document that was sent instead of read from a file.
 
     `fields` (title, acl, document_name) and `metadata` override those in the document. `groups`: of
-    the sender, None for all: it cannot replace documents that it cannot see.
+    the sender, None for all.
     """
 
     raw: bytes
@@ -76,10 +76,7 @@ class SourceFile:
 
 
 def kind_of(path: PurePath) -> Kind | None:
-    """Return a file's kind by its name, or None: see `no_reader`.
-
-    A file with an unknown suffix may be a document: its content decides.
-    """
+    """Return a file's kind by its name, or None: see `no_reader`."""
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
         own: Kind | None = "chunks" if name.startswith("passages") else None
@@ -106,8 +103,8 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
     """Return the loadable files of files and folders, each once, in path order.
 
     Rejected: JSON lines of unknown kind, folders that cannot be listed, and links that leave their
-    folder (the folder's author may lack permission to read the target). Skipped with a note: hidden
-    files, pictures, keys. Files for `docstokg eval` are ignored.
+    folder. Skipped with a note: hidden files, pictures, keys. Files for `docstokg eval` are
+    ignored.
 
     Raises `LoadError` if a source is missing or unreadable, a given file is of unknown kind, or no
     file remains (unless `may_be_empty`).
@@ -154,7 +151,7 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
     """Return the files below a folder in path order, without hidden folders.
 
     Links to folders are not followed: one to a folder inside `source` is a note, any other is
-    rejected, as is a folder that cannot be listed.
+    rejected.
     """
 
     def unlisted(broken: OSError) -> None:
@@ -180,7 +177,6 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
 
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
-    """Return the resolved path; None for a rejected or skipped file."""
     real = path.resolve()
     if NO_NAME.search(path.relative_to(source).as_posix()):
         reason = ODD_NAME

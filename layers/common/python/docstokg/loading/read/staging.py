@@ -1,4 +1,4 @@
-"""Staging area: the checked content of a load's files, on disk."""
+"""Staging area of a load, on disk."""
 
 import json
 import sqlite3
@@ -61,7 +61,6 @@ class Staging:
     """A temporary unnamed SQLite file, freed when the load ends."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open `path`, possibly the output of `empty`, or an unnamed file."""
         # Used by one thread at a time, not always its creator.
         self._db = sqlite3.connect(
             "" if path is None else path, isolation_level=None, check_same_thread=False
@@ -196,7 +195,7 @@ class Staging:
     def documents_chunks(self, shard: str | None) -> Iterator[tuple[str, list[RawChunk]]]:
         """Yield (doc_id, batch of its chunks in order), document by document.
 
-        `shard`: only the documents whose first chunk is in that shard.
+        `shard`: only the documents whose first chunk is in it.
         """
         for doc_id in self.documents_beginning(shard):
             for chunks in self.document_chunks(doc_id):
@@ -327,7 +326,6 @@ class Staging:
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    """Return the fields without own columns as JSON."""
     own = {"id", "doc_id", "embedding"}
     made = adapter(RawChunk if isinstance(record, RawChunk) else RawEntity).dump_json(
         record, exclude=own, exclude_defaults=True

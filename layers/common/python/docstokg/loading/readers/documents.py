@@ -1,4 +1,4 @@
-"""Read documents and cut them into exact ranges of text."""
+"""Reading and cutting of documents."""
 
 import codecs
 import re
@@ -88,8 +88,7 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
     """Read a file as one document, or several for an archive or a list of JSON documents.
 
     Text formats stay unchanged: line ends and front matter count in offsets. For other formats,
-    offsets refer to the converter's text. Raises `Rejected` with the reason if the file cannot be
-    read.
+    offsets refer to the converter's text. Raises `Rejected` if the file cannot be read.
     """
     try:
         size = path.stat().st_size
@@ -110,7 +109,6 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
 
 
 def _check_is_text(sample: bytes) -> None:
-    """Raise `Rejected` for binary content."""
     controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
     if not sample.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
         raise Rejected("unsupported file extension, and not a text file")
@@ -188,13 +186,11 @@ def _documents(
 
 
 def _check_id(doc_id: str) -> None:
-    """Raise `Rejected` for an id that a URL cannot contain."""
     if problem := id_problem(doc_id):
         raise Rejected(f"doc_id {problem}")
 
 
 def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read a text; offsets count in the decoded file."""
     encoding = ""
     try:
         text = raw.decode("utf-8")
@@ -235,7 +231,6 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    """Add paragraphs if a converter found only headings."""
     if any(block.kind != "heading" for block in headings):
         return headings
     if not headings:
@@ -253,8 +248,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     """Cut a document at its headings and blocks, within the encoder's input length.
 
     Chunk texts are `document.text[char_start:char_start + len(text)]` without surrounding white
-    space; the summary comes first. Encoders and word search use the file name of a document without
-    a title.
+    space; the summary comes first.
     """
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]

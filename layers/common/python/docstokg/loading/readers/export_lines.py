@@ -1,4 +1,4 @@
-"""Lines of an exported file, validated as untrusted input."""
+"""Lines of an exported file."""
 
 import base64
 import binascii
@@ -99,8 +99,6 @@ class EntityRow(StrictContract):
 
 
 class _Edge(StrictContract):
-    """An edge; `evidence`: a chunk of the file."""
-
     source: Entity
     type: Id
     target: Entity

@@ -1,4 +1,4 @@
-"""YAML front matter: fields of a document's chunks, and metadata."""
+"""YAML front matter."""
 
 import datetime
 import math
@@ -22,15 +22,11 @@ _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
 class _Bounded(yaml.SafeLoader):
-    """A YAML loader without aliases and deep nesting.
-
-    Aliases can expand a few hundred bytes to billions of values; parsing is quadratic in depth.
-    """
+    """A YAML loader without aliases and deep nesting, which could expand without bound."""
 
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Raise `Rejected` for an alias and for nesting deeper than DEEPEST."""
         if self.check_event(yaml.AliasEvent):
             raise Rejected("uses a YAML alias (*name)")
         if self.depth > DEEPEST:
@@ -94,7 +90,6 @@ def front_matter(text: str) -> FrontMatter:
 
 
 def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int] | None:
-    """Return the range of `description` with an adjacent `title`; other keys are not searched."""
     keys = [key.value for key, _ in node.value]
     if "description" not in keys:
         return None
@@ -108,7 +103,6 @@ def _described(node: yaml.MappingNode, begin: int, block: str) -> tuple[int, int
 
 
 def _stretch(start: int, piece: str) -> tuple[int, int]:
-    """Return a piece's range without trailing white space."""
     return start, start + len(piece.rstrip())
 
 
@@ -132,7 +126,6 @@ def understood(front: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert YAML-only values to JSON values."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

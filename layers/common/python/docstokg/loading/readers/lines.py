@@ -1,4 +1,4 @@
-"""Strict JSON lines: each line must be plain, finite, well-formed JSON."""
+"""Strict JSON lines."""
 
 import json
 import math
@@ -25,7 +25,7 @@ class Line(StrictContract):
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
     """Yield (line number from 1, object or reject); blank lines are skipped.
 
-    Only LF ends a line: strings may contain other separators. Raises `Unreadable` for a bad file.
+    Only LF ends a line. Raises `Unreadable` for a bad file.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""`*.obo`: ontology terms as entities, is_a and other relations as edges."""
+"""`*.obo`: ontology terms and relations."""
 
 import re
 from collections import defaultdict
@@ -21,8 +21,6 @@ OboRecord = RawEntity | RawRelation | Rejected
 
 @dataclass(slots=True)
 class _Term:
-    """A stanza: values by tag; edges as (line, type, target)."""
-
     line: int
     tags: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     edges: list[tuple[int, str, str]] = field(default_factory=list)

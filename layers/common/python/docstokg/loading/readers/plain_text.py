@@ -1,4 +1,4 @@
-"""`*.txt`: paragraphs by blank lines, manual pages and lists by indentation."""
+"""`*.txt`: paragraphs, manual pages and lists by indentation."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,8 +18,6 @@ DEEPEST = 12
 
 @dataclass(slots=True)
 class _Group:
-    """Consecutive lines of one indent, with the deeper groups below them."""
-
     start: int
     end: int
     indent: int
@@ -31,8 +29,8 @@ class _Group:
 def outline_text(text: str) -> Outline:
     """Find headings, paragraphs, and terms with their indented descriptions.
 
-    A heading is a line without lower-case letters above deeper lines, as in manual pages (only if
-    there are at least two), or a line above a rule of `===` or `---`.
+    A heading is a line without lower-case letters above deeper lines (only if there are at least
+    two), or a line above a rule of `===` or `---`.
     """
     roots = _nested(_groups(text, 0, len(text)))
     shouts = [root for root in roots if _is_shout(root)]
@@ -65,7 +63,6 @@ def paragraph_blocks(text: str, begin: int, end: int) -> tuple[Block, ...]:
 
 
 def _nested(groups: list[_Group]) -> list[_Group]:
-    """Nest groups by indent; return the top level."""
     roots: list[_Group] = []
     stack: list[_Group] = []
     for group in groups:
@@ -77,7 +74,6 @@ def _nested(groups: list[_Group]) -> list[_Group]:
 
 
 def _groups(text: str, begin: int, end: int) -> list[_Group]:
-    """Join lines to paragraphs; a deeper line starts a description."""
     groups: list[_Group] = []
     blank = True
     for match in _LINE.finditer(text, begin, end):

@@ -1,1 +1,1 @@
-"""Stage resolve: entities of names, and entities that are no longer named."""
+"""Stage resolve: entities of names."""

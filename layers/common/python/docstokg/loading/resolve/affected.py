@@ -1,7 +1,4 @@
-"""Entities that a load recomputes from the names of all chunks.
-
-See docs/decisions/graph-of-names.md.
-"""
+"""Entities that a load recomputes; see docs/decisions/graph-of-names.md."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
@@ -40,9 +37,8 @@ class Unread(Unavailable):
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
     """Compute and store the names of stored chunks without names.
 
-    Stores of earlier versions and imported namespaces have none. `check`: also recompute names of
-    another text or recogniser, except of chunks in `leaving`. Raises `Unread` if the required
-    recogniser is not installed.
+    `check`: also recompute names of another text or recogniser, except of chunks in `leaving`.
+    Raises `Unread` if the required recogniser is not installed.
     """
     graph, model = context.stores.graph_writer, recogniser_of(context)
     given: dict[str, list[ChunkName]] = {}
@@ -74,7 +70,6 @@ def _put(
 
 
 def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChunk, bool]]:
-    """Yield stored chunks, and whether their mentions were given."""
     if not uuids:
         return
     marks = context.stores.index_writer.fingerprints(context.namespace, uuids)
@@ -95,7 +90,6 @@ def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]
 def _with_mentions(
     context: Context, given: dict[str, list[ChunkName]]
 ) -> dict[str, list[ChunkName]]:
-    """Add the stored names of given entities to the names of chunks."""
     mentions = context.stores.graph_writer.stored_mentions(context.namespace) if given else ()
     for mention in mentions:
         if mention.uuid in given and is_own_id(mention.entity):
@@ -156,7 +150,6 @@ def affected_entities(context: Context, changes: Changes, every: Set[str] | None
 
 
 def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
-    """Yield old and new names of new, changed and removed chunks."""
     unchanged: set[str] = set()
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in leaving:
@@ -170,7 +163,6 @@ def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
 
 
 def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
-    """Map chunks whose stored relations this load removes to the endpoints."""
     namespace, graph = context.namespace, context.stores.graph_writer
     stated: dict[str, set[str]] = {}
     for uuids in batched(sorted(leaving), ROW_BATCH, strict=False):
@@ -199,7 +191,6 @@ def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
 
 
 def _stage_stored_names(context: Context, changes: Changes, ids: Set[str] | None) -> None:
-    """Stage the names of entities (None: all) from unchanged chunks."""
     own, labels = lru_cache(200_000)(entity_id), changes.labels[1]
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in changes.leaving:

@@ -1,4 +1,4 @@
-"""Entities of a load: from lists and ontologies, texts and statements."""
+"""Entities of a load."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -63,7 +63,6 @@ class EntityResolver:
         return labels
 
     def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
-        """Write entities; compute the missing vectors of their names."""
         context, missing = self.context, [e.name for e in entities if e.embedding is None]
         dense = context.dense if missing else None
         made = iter(dense.embed(missing, None) if dense is not None else ())
@@ -104,7 +103,6 @@ def resolver_of(
 
 
 def _current(context: Context, entity: RawEntity) -> str:
-    """Follow `replaced_by` through a load's entities."""
     for _ in range(REDIRECT_DEPTH):
         following = entity.replaced_by if entity.obsolete else None
         replacement = context.staging.entity(following) if following is not None else None

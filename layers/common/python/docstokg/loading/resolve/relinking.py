@@ -1,4 +1,4 @@
-"""Relink stored chunks if a load changes the entities of a name."""
+"""Relinking of stored chunks."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def relink(
     """Relink every stored chunk that has a changed name or states an edge of this load.
 
     Given mentions are kept. Yields the last chunk's uuid after each batch, in order; `after`:
-    resume after this uuid.
+    resume after it.
     """
     context = resolver.context
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}

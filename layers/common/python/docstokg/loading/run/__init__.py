@@ -1,1 +1,1 @@
-"""A load from a bucket, with stages in several processes."""
+"""A load from a bucket."""

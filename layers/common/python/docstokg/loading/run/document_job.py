@@ -24,7 +24,7 @@ TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     """Load or remove the documents of a job; a repeated run has the same result.
 
-    `again`: it was started before. Errors of the stores are raised: the job is not done then.
+    `again`: it was started before. Raises errors of the stores: the job is not done then.
     """
     groups = order.caller.scope(order.namespace).groups
     files = [_source(order, number, groups) for number in range(len(order.documents))]

@@ -1,4 +1,4 @@
-"""Delete a finished run's objects, except report and loaded documents."""
+"""Deletion of a finished run's objects."""
 
 import time
 from collections.abc import Collection
@@ -19,7 +19,7 @@ def erase(
 ) -> None:
     """Delete uploads of removed, rejected and replaced documents, and a run's own objects.
 
-    Uploads of an unfinished run are kept: they are loaded later.
+    Uploads of an unfinished run are kept.
     """
     inbox = f"inbox/{run.namespace}/"
     own = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}

@@ -1,4 +1,4 @@
-"""Exclusive loads: a lease in the store per task, one in the bucket per run."""
+"""Exclusive loads: leases in store and bucket."""
 
 import json
 import time
@@ -25,7 +25,7 @@ def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[
     """Exclude other loads and removals while a task writes; raise `Locked` if one is active.
 
     Tasks of one run share the store's lease, which may expire between two tasks; therefore the run
-    has its own lease in the bucket. Only the holder of the store's lease takes or renews it.
+    has its own lease in the bucket.
     """
     _refuse_others(run, objects)
     with ExitStack() as held:
@@ -59,11 +59,11 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began, as the plan no longer fits.
+    """Raise `LoadError` if another load began.
 
     `closing`: a `close` that was killed before its report may continue.
     """
-    open_run = info_before(index).open_run
+    open_run = info_before(index).open_run(run.namespace)
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(
             "another load started or ended after this run was resolved; start a new run"
@@ -72,7 +72,6 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
 
 
 def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
-    """Raise `Locked` early, so that the other run's tasks need not wait."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"run {holder} is still loading")

@@ -1,4 +1,4 @@
-"""Model output of a run: one object per shard of rows, one line per row."""
+"""Model output of a run, one object per shard."""
 
 import base64
 import json

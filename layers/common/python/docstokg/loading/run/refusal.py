@@ -1,4 +1,4 @@
-"""Failure reasons for the report; a Map state reports only too many failures."""
+"""Failure reasons for the report of a run."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Output of `resolve`: a compact staging file with the plan."""
+"""Output of `resolve`."""
 
 import gzip
 import io
@@ -100,7 +100,6 @@ class ResolvedRun:
     """A copy of a run's staging file with its plan."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
-        """Fetch the file; raise `Unavailable` if the run is not resolved yet."""
         self._run = run
         self._plan: LoadPlan | None = None
         try:

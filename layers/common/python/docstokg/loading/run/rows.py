@@ -1,4 +1,4 @@
-"""Shards of rows, written by a run's `read` for the other stages."""
+"""Shards of rows of a run."""
 
 import gzip
 import hashlib

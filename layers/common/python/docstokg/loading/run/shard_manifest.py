@@ -1,4 +1,4 @@
-"""The manifest of a run: listed objects and the shards of their rows."""
+"""The manifest of a run."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -41,10 +41,7 @@ class ShardManifest:
                 read.append((part.number, PartRef(shard, position), part.last, part.unread))
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every listed object, by path.
-
-        An object that was read in two batches has equal rows in two shards; the first is used.
-        """
+        """Yield every listed object, by path; of equal rows in two shards, the first."""
         for inner, (_, read) in sorted(self._objects.items()):
             yield _entry(inner, sorted(read))
 

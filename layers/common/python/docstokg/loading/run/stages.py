@@ -1,8 +1,8 @@
 """The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions of `pipeline.load`, so both have the same result. `read` writes rows into
-shards, `encode` and `names` add model output, `resolve` stages all rows in path order and makes the
-plan, `write` writes one shard's documents, and `close` does the last steps.
+They call the functions of `pipeline.load`. `read` writes rows into shards, `encode` and `names` add
+model output, `resolve` stages all rows in path order and makes the plan, `write` writes one shard's
+documents, and `close` does the last steps.
 """
 
 import json
@@ -121,7 +121,6 @@ def _read_object(
     readers: Readers,
     writer: ShardWriter,
 ) -> int:
-    """Write one object's rows; raise `LoadError` if it is unreadable."""
     inner = sources.inner(item.key)
     if item.size > LARGEST_OBJECT:
         raise LoadError(f"{item.size:,} bytes are more than {LARGEST_OBJECT:,}")
@@ -200,8 +199,6 @@ def resolve(
 
 @dataclass
 class _Resolution:
-    """One execution of `resolve`."""
-
     run: IngestRun
     objects: ObjectStore
     staging: Staging
@@ -217,7 +214,6 @@ class _Resolution:
         self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Write the plan with the staging `file`; return the report's summary."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -239,7 +235,7 @@ class _Resolution:
         context = read_files(context, self._files(), None, registry)
         removed = removals(options, context, registry)
         gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
-        load_plan = plan(context, before.unfinished_load, gone)
+        load_plan = plan(context, bool(before.open_run(context.namespace)), gone)
         documents = sum(1 for _ in self.staging.origins())
         summary = {
             "loaded": self.files - len(self.paths) if run.posted else documents,
@@ -254,7 +250,6 @@ class _Resolution:
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
-        """Collect listed and read objects; return the stores for the run's models."""
         run, objects = self.run, self.objects
         self.manifest = ShardManifest(
             (inner, entry.etag)
@@ -281,7 +276,6 @@ class _Resolution:
         return replace(stores, embedder=embedder, names=names)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
-        """Return a shard's parts and models, None if it was lost."""
         models = models_of(self.run, self.objects, shard)
         if {"dense", "names"} <= models.keys():
             return Shard.fetched(self.run, self.objects, shard).parts, models
@@ -295,7 +289,6 @@ class _Resolution:
         return [replace(part, rows=0, unread=reason) for part in parts], None
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        """Yield objects with their rows; record incomplete ones."""
         for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
@@ -330,7 +323,6 @@ class _Resolution:
         return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
     def _rejected(self) -> list[dict[str, str]]:
-        """Return the first reason of each rejected object."""
         reasons: dict[str, str] = {}
         for rejection in self.rejects.first:
             reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
@@ -342,7 +334,7 @@ def write(
 ) -> Answer:
     """Write the documents that begin in these shards, with their mentions.
 
-    Tasks of different shards can run in parallel. `resolvers`: of this process.
+    Tasks of different shards can run in parallel.
     """
     run = task.run
     written = chunks = 0
@@ -384,7 +376,7 @@ def close(
 ) -> Answer:
     """Write edges, remove documents, relink stored chunks, end the load and report.
 
-    If its `time` ends first, the next task continues from the `cursor` of the answer.
+    If its `time` ends first, the next task continues from the returned `cursor`.
     """
     run = task.run
     if task.failed:
@@ -417,7 +409,6 @@ def close(
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
-    """Delete a finished run's objects, except its report."""
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     rejected = {one["doc_id"] for one in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
@@ -426,7 +417,6 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 def _finish(
     task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
-    """Do the last steps; return where they stopped, or None."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
@@ -441,7 +431,6 @@ def _finish(
 
 
 def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Report the reason and release the leases; the load stays unfinished."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

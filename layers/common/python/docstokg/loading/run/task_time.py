@@ -1,4 +1,4 @@
-"""Time limit of a run's task: Lambda ends functions without warning."""
+"""Time limit of a run's task."""
 
 import math
 import time
@@ -15,7 +15,6 @@ class TaskTime:
     """The time limit of one task."""
 
     def __init__(self, end_s: float = math.inf) -> None:
-        """Set the limit to `end_s` seconds from now."""
         self._end = time.monotonic() + end_s
 
     @classmethod
@@ -32,7 +31,7 @@ class TaskTime:
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         """Start a stage of a task that cannot stop half way, as in `Progress`.
 
-        Each advance may raise `LoadError`: a repeated attempt would take as long.
+        Each advance may raise `LoadError`.
         """
         yield self._advance
 

@@ -1,6 +1,6 @@
 """Export a namespace as a zip file of JSON lines, including computed data.
 
-References are chunk ids, not uuids, so that the file fits another namespace. Data local to a store
+References are chunk ids, not uuids, so that the file fits another namespace. Store-local data
 (document folders, runs, times) is excluded.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 from docstokg.contracts.records import FactRecord, RelationRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
-from docstokg.loading.read.source_registry import every_document
 from docstokg.loading.transfer.contents import digests
+from docstokg.ports import every_document
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -29,11 +29,11 @@ UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
     """Write a namespace to `target` atomically; return the number of lines per part.
 
-    Raises `LoadError` if it is empty, or if a load into the store did not finish.
+    Raises `LoadError` if it is empty, or if a load into it did not finish.
     """
     info = stores.search_index.info(READ_S)
-    if info.unfinished_load:
-        raise LoadError("a load into this store did not finish: load again before exporting")
+    if info.open_run(namespace):
+        raise LoadError("a load into this namespace did not finish: load again before exporting")
     partial = target.with_name(f"{target.name}.partial")
     counts = {}
     try:
@@ -78,7 +78,6 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
 
 
 def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
-    """Return the rows of PARTS, chunks first."""
     index, graph = stores.index_writer, stores.graph_writer
     chunk_ids: dict[str, str] = {}
 

@@ -1,7 +1,4 @@
-"""Import an exported namespace without encoding, validated as untrusted.
-
-Invalid lines are rejected with their place, and the rest is loaded.
-"""
+"""Import of an exported namespace without encoding, validated as untrusted."""
 
 import datetime
 import time
@@ -65,8 +62,6 @@ class Manifest(Contract):
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A chunk's text length, document and acl, for later lines."""
-
     length: int
     doc_id: str
     acl: tuple[str, ...]
@@ -74,8 +69,6 @@ class _Chunk:
 
 @dataclass(slots=True)
 class _Import:
-    """State of an import, with the chunks so far by chunk id."""
-
     manifest: Manifest
     namespace: str
     stores: Stores
@@ -85,7 +78,6 @@ class _Import:
     chunks: dict[str, _Chunk] = field(default_factory=dict)
 
     def uuid(self, chunk_id: str, start: int | None = None, end: int | None = None) -> str:
-        """Return a chunk's uuid; raise `Rejected` if the file lacks this chunk or range."""
         record = self.chunks.get(chunk_id)
         if record is None:
             raise Rejected(f"chunk {chunk_id!r} is not in this file")
@@ -124,7 +116,7 @@ def load_export(
     """Load an exported file into a namespace that contains nothing else.
 
     `only`: remove chunks that are not in the file; otherwise they are a `LoadError`. A repeated
-    import, also after a kill, leads to the same content.
+    import leads to the same content.
     """
     shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, shown):
@@ -161,13 +153,12 @@ def load_export(
                         advance(len(batch))
         stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
         stores.graph_writer.close_load()
-        stores.index_writer.close_load()
+        stores.index_writer.close_load(namespace)
     report.rejected, report.seconds = rejects.count, time.monotonic() - started
     return report
 
 
 def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
-    """Group rows into batches; a chunk's mentions stay together."""
     batch: list[tuple[str, int, StrictContract]] = []
     for _, together in groupby(rows, lambda item: getattr(item[2], "chunk", item[1])):
         batch += together
@@ -190,7 +181,6 @@ def _check_names(file: zipfile.ZipFile, path: Path) -> None:
 
 
 def _others(path: Path, run: _Import) -> list[str]:
-    """Return the namespace's chunks that the file lacks."""
     with zipfile.ZipFile(path) as file:
         mine = {
             chunk_uuid(run.namespace, row.chunk_id)
@@ -205,7 +195,6 @@ def _others(path: Path, run: _Import) -> list[str]:
 def _rows(
     file: zipfile.ZipFile, path: Path, name: str, rejects: RejectLog
 ) -> Iterator[tuple[str, int, StrictContract]]:
-    """Yield (file, line, row) of one part; reject invalid lines."""
     shown = f"{path}:{name}.jsonl"
     with file.open(f"{name}.jsonl") as part:
         number = 0
@@ -220,7 +209,6 @@ def _rows(
 
 
 def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
-    """Write a part's rows; reject those without their chunks."""
     made: list[Any] = []
     for shown, number, row in rows:
         try:
@@ -274,7 +262,7 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
     """Return a valid fingerprint of the chunk, else a computed one.
 
-    A wrong one would make a later load skip the true text as unchanged.
+    A wrong one would make a later load skip the true text.
     """
     made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]

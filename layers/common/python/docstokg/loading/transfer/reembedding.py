@@ -1,7 +1,4 @@
-"""Re-encode a namespace without its sources, while the old vectors stay in use.
-
-All vectors are computed first, with a cache for restarts, and then replaced at once.
-"""
+"""Re-encoding of a namespace without its sources."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -23,7 +20,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
     """
     with exclusive_load(stores.index_writer, progress):
         info = stores.search_index.info(60.0, anew=True)
-        if info.unfinished_load or namespace not in info.namespaces:
+        if info.open_run(namespace) or namespace not in info.namespaces:
             raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
         before = info.model_of(namespace) or ""
         rows = partial(_rows, dense=dense, before=before, sparse=info.sparse_model or "")

@@ -1,1 +1,1 @@
-"""Stage write: add or remove chunks, mentions and relations in both stores."""
+"""Stage write: changes in both stores."""

@@ -1,4 +1,4 @@
-"""Write chunks with vectors to the index, with mentions to the graph."""
+"""Writing of chunks with vectors and mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +30,6 @@ AHEAD = 2
 
 
 class _Batch(NamedTuple):
-    """Chunks, new or changed ones with fingerprints, and changed documents."""
-
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
     changes: dict[str, DocumentChange]
@@ -41,8 +39,8 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
     A stored document changes in one step. Data that a changed chunk invalidates is removed before
-    its new fingerprint is stored: the fingerprint is the commit mark after an interruption.
-    `shard`: only the documents that begin in it.
+    its new fingerprint is stored, which is the commit mark. `shard`: only the documents that begin
+    in it.
     """
     context = resolver.context
     batches = _batches(context, shard)
@@ -56,7 +54,6 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
-    """Group documents into batches; stored documents are not split."""
     batch = _Batch([], [], {})
     for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
@@ -72,10 +69,6 @@ def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
 def _compare(
     context: Context, doc_id: str | None, chunks: Sequence[RawChunk], batch: _Batch
 ) -> None:
-    """Add to `batch` the chunks that differ from the store.
-
-    `doc_id`: set if these are all chunks of a stored document.
-    """
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.report.sparse_model or ""
     writer, namespace = context.stores.index_writer, context.namespace
@@ -105,7 +98,6 @@ def _compare(
 
 
 def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, records: Records) -> int:
-    """Write an encoded batch; return its number of chunks."""
     context = resolver.context
     report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
@@ -193,7 +185,7 @@ def encodings(
 ) -> list[Encoding]:
     """Encode chunks with their sentences, except given vectors and weights.
 
-    `languages`: "" for English. The sparse encoder supports English only.
+    `languages`: "" for English.
     """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]

@@ -1,4 +1,4 @@
-"""Write relations and triples as graph edges and index facts."""
+"""Writing of relations and triples."""
 
 from collections.abc import Iterator
 from itertools import batched, islice
@@ -35,7 +35,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
 def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
-    Yields the number written after each batch; `after`: resume after this number.
+    Yields the number written after each batch; `after`: resume after it.
     """
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
@@ -133,7 +133,6 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
 
 
 def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
-    """Return the evidence chunk: the given one, or one with most of the ends."""
     if edge.evidence is not None:
         return _place(context, edge.evidence, gone)
     doc_id = edge.doc_id or ""
@@ -153,7 +152,6 @@ def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
 
 
 def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
-    """Return a chunk of this load or the store, or raise `Rejected`."""
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:

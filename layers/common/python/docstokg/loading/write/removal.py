@@ -1,4 +1,4 @@
-"""Removal from both stores, graph first, so that it can be repeated."""
+"""Removal from both stores, graph first."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,10 +14,7 @@ WAIT_S = 3600.0
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
-    """Remove chunks (None: the namespace) and data that only they support; return the count.
-
-    The index lists the chunks, so it is changed last.
-    """
+    """Remove chunks (None: the namespace) and data that only they support; return the count."""
     stores.graph_writer.delete(namespace, uuids)
     return stores.index_writer.delete(namespace, uuids)
 
@@ -25,7 +22,7 @@ def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
 def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
     """Remove the stored chunks of documents that are now empty.
 
-    Yields each finished document, in order; `after`: resume after this one.
+    Yields each finished document, in order; `after`: resume after it.
     """
     earlier = context.earlier
     documents = [
@@ -43,7 +40,7 @@ def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
 def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
     """Remove documents, then their register records.
 
-    Yields each finished document, in order; `after`: resume after this one.
+    Yields each finished document, in order; `after`: resume after it.
     """
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
         for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
@@ -74,9 +71,9 @@ def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; return the number of chunks."""
     with exclusive_load(stores.index_writer, NullProgress()):
-        stores.index_writer.open_load(str(ULID()), None, None, None)
+        stores.index_writer.open_load(str(ULID()), None, None, None, namespace)
         count = remove(stores, namespace, None)
         stores.graph_writer.close_load()
-        stores.index_writer.close_load()
+        stores.index_writer.close_load(namespace)
         stores.register.forget(namespace, None)
     return count

@@ -3,7 +3,7 @@
 import pytest
 
 from docstokg.adapters.languages import Recogniser
-from docstokg.domain.text.spoken import (
+from docstokg.domain.text.language_weights import (
     LEAST,
     TIE,
     english_weights,

@@ -1,8 +1,4 @@
-"""Index terms for languages other than English, tokenised equally by every store.
-
-Word indexes are built for English and split Hindi and Chinese differently, so chunks in other
-languages are indexed as ASCII terms or code points.
-"""
+"""Index terms for languages other than English."""
 
 import re
 import unicodedata
@@ -41,8 +37,7 @@ ENGLISH = Analysis("en", str, STOP_WORDS)
 def folded_words(text: str, language: str) -> Iterator[str]:
     """Yield the folded words of a text; scripts without spaces yield character pairs.
 
-    Folding is NFKC and casefold (ß becomes ss), ё becomes е, and Turkish ı is not i. See `written`
-    for accents.
+    Folding is NFKC and casefold (ß becomes ss); ё becomes е, and Turkish ı is not i.
     """
     text = compatible(visible(text))
     text = text.translate(_DOTTED) if language in _TURKIC else text
@@ -53,7 +48,7 @@ def folded_words(text: str, language: str) -> Iterator[str]:
 def written(word: str, language: str) -> str:
     """Return a word in ASCII: Latin letters without accents, others as hex code points.
 
-    The final digit disables the stemmers of the indexes.
+    The final digit disables the indexes' stemmers.
     """
     if _LATIN.search(word) and language not in _TONAL:
         word = _ACCENT.sub("", unicodedata.normalize("NFKD", word))
@@ -68,8 +63,7 @@ def indexed_words(text: str, by: Analysis) -> str:
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
     """Return the search terms of a question for these languages and English.
 
-    Only stop words of its likeliest language are removed: `war` is one in German, but not in
-    English.
+    Only stop words of its likeliest language are removed.
     """
     spoken = [ENGLISH, *others]
     counts = [

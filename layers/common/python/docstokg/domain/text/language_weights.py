@@ -1,4 +1,4 @@
-"""Languages of a namespace, and channel weights for questions in other languages."""
+"""Languages of a namespace, and channel weights by language."""
 
 import re
 from collections import Counter
@@ -43,8 +43,7 @@ def word_weights(
 ) -> dict[str, float]:
     """Return the weights of word channels: share of passages in the question's language.
 
-    `asked`: probability of the question per language; `held`: share of passages per language. The
-    learned sparse encoder supports English only.
+    `asked`: probability of the question per language; `held`: share of passages per language.
     """
     share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
     english = share.get(ENGLISH, 0.0)
@@ -60,7 +59,7 @@ def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> di
     """Return the weights of English-only encoders: the probability of an English question.
 
     `asked`: probability of the question per language. `held`: share of the passages per language;
-    others are ignored, so that a question of names in an English namespace counts as English.
+    other languages are ignored.
     """
     known = sum(asked.get(code, 0.0) for code in held)
     english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0

@@ -1,8 +1,7 @@
 """Streaming events of remote steps, passed through the shared response store.
 
 `ground` is written once, model output after each new sentence, for a minute under the request's id.
-After a failed write or read, the content is sent at the end only. `ground` output stays below 256
-kB; a DynamoDB item may have 400 kB.
+After a failed write or read, the content is sent at the end only.
 """
 
 import json
@@ -21,17 +20,17 @@ PAUSE_S = 0.2
 GROUND, WRITTEN = "ground", "written"
 
 
-def told_key(request_id: str, what: str) -> str:
+def event_key(request_id: str, what: str) -> str:
     """Return the key of an event; keys of cached responses are digests and cannot collide."""
     return f"told:{request_id}:{what}"
 
 
-class Teller:
+class EventWriter:
     """Writes the events of one step of a request, until a write fails."""
 
     def __init__(self, run: Run, store: Callable[[], ResponseCache]) -> None:
         self._run, self._store = run, store
-        self._begun, self._next, self._is_telling = 0, 0.0, True
+        self._begun, self._next, self._is_writing = 0, 0.0, True
 
     def found(self, event: dict[str, Any], grounded: dict[str, Any]) -> None:
         """Write input and output of the step `ground`."""
@@ -39,11 +38,8 @@ class Teller:
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 
     def written(self, text: str) -> bool:
-        """Write the text generated so far if a new sentence has begun; always return True.
-
-        Clients see only completed sentences.
-        """
-        if self._is_telling and time.monotonic() >= self._next:
+        """Write the text generated so far if a new sentence has begun; always return True."""
+        if self._is_writing and time.monotonic() >= self._next:
             begun = len(sentence_spans(text))
             if begun > 1 and begun != self._begun:
                 self._begun = begun
@@ -54,10 +50,10 @@ class Teller:
     def _tell(self, what: str, text: str) -> None:
         def put() -> bool:
             key, time_s = (
-                told_key(self._run.request_id, what),
+                event_key(self._run.request_id, what),
                 self._run.left_s(time_budget.CACHE_S),
             )
             self._store().put(key, "", text, KEPT_S, time_s)
             return True
 
-        self._is_telling = bool(self._run.attempt("tell", put, lost=None))
+        self._is_writing = bool(self._run.attempt("event", put, lost=None))

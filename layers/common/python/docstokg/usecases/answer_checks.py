@@ -1,4 +1,4 @@
-"""Check of generated text: the whole answer, or its sentences so far."""
+"""Check of generated text, complete or partial."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def checks_of(
     )
 
 
-def check_written(
+def check_generated(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
     """Check a complete or partial answer; warnings are added to the run."""

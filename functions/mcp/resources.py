@@ -1,0 +1,128 @@
+"""Documents and passages as MCP resources, read by the document routes."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote, unquote
+
+from mcp_types import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+)
+
+from docstokg.contracts.envelope import Reply
+from docstokg.contracts.routes import RouteName
+from docstokg.domain.identity import chunk_uuid
+
+SCHEME = "docstokg://"
+DOCUMENT_CHARACTERS = 8000
+TEXT = "text/plain"
+
+type Ask = Callable[[RouteName, dict[str, Any]], Reply]
+"""Calls a route for the caller of the message."""
+
+
+class NoResource(Exception):
+    """A resource or page that does not exist or that the caller may not read."""
+
+
+def passage_uri(namespace: str, uuid: str) -> str:
+    """Return the URI of a passage."""
+    return f"{SCHEME}{namespace}/passages/{uuid}"
+
+
+def listed_resources(cursor: str | None, ask: Ask, fresh_ms: int) -> ListResourcesResult:
+    """Return one page of the documents that the caller may read, namespace by namespace.
+
+    Raise `NoResource` for an invalid cursor, or if the store cannot be read.
+    """
+    stored = _asked(ask, "namespaces", {})["namespaces"]
+    names = [one["namespace"] for one in stored]
+    namespace, _, after = (cursor or next(iter(names), "")).partition(" ")
+    if not names and cursor is None:
+        return ListResourcesResult(resources=[], ttl_ms=fresh_ms)
+    if namespace not in names:
+        raise NoResource("the cursor is not valid")
+    page = _asked(ask, "documents", {"namespace": namespace, "cursor": after or None})
+    later = names[names.index(namespace) + 1 :]
+    next_cursor = f"{namespace} {page['cursor']}" if page["cursor"] else next(iter(later), None)
+    resources = [
+        Resource(
+            uri=f"{SCHEME}{namespace}/documents/{quote(one['doc_id'], safe='')}",
+            name=one["doc_id"],
+            title=one["title"],
+            mime_type=TEXT,
+        )
+        for one in page["documents"]
+    ]
+    return ListResourcesResult(resources=resources, next_cursor=next_cursor, ttl_ms=fresh_ms)
+
+
+def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:
+    """Return the templates of passage and document URIs."""
+    templates = [
+        ResourceTemplate(
+            uri_template=f"{SCHEME}{{namespace}}/passages/{{uuid}}",
+            name="passage",
+            description="A cited passage, exactly as in the source",
+            mime_type=TEXT,
+        ),
+        ResourceTemplate(
+            uri_template=f"{SCHEME}{{namespace}}/documents/{{doc_id}}",
+            name="document",
+            description=f"The beginning of a document, about {DOCUMENT_CHARACTERS} characters",
+            mime_type=TEXT,
+        ),
+    ]
+    return ListResourceTemplatesResult(resource_templates=templates, ttl_ms=fresh_ms)
+
+
+def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
+    """Return the text of a passage, or the beginning of a document; raise `NoResource`."""
+    namespace, _, path = uri.removeprefix(SCHEME).partition("/")
+    kind, _, name = path.partition("/")
+    if not uri.startswith(SCHEME) or not name or kind not in ("passages", "documents"):
+        raise NoResource(f"there is no resource {uri}")
+    if kind == "passages":
+        body = {"namespace": namespace, "uuid": name, "context": 0}
+        text = _asked(ask, "passage", body)["text"]
+    else:
+        text = _beginning(namespace, unquote(name), ask)
+    contents = TextResourceContents(uri=uri, mime_type=TEXT, text=text)
+    return ReadResourceResult(contents=[contents], ttl_ms=fresh_ms)
+
+
+def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
+    """Return the first passage of a document with the text after it.
+
+    Passages that a file of rows brought have ids of their own; then a search finds them.
+    """
+    uuid = chunk_uuid(namespace, f"{doc_id}#0")
+    first = {"namespace": namespace, "uuid": uuid, "context": DOCUMENT_CHARACTERS}
+    with suppress(NoResource):
+        passage = _asked(ask, "passage", first)
+        return str(passage["text"] + passage["after"])
+    search = {
+        "query": f"document {doc_id}",
+        "namespace": namespace,
+        "filter": {"doc_id": [doc_id]},
+        "kg_expansion": {"enabled": False},
+        "verbosity": "full",
+    }
+    found = _asked(ask, "search", search)["citations"]
+    if not found:
+        raise NoResource(f"there is no document {doc_id}")
+    return "\n\n".join(one["full_text"] for one in found)
+
+
+def _asked(ask: Ask, route: RouteName, body: Mapping[str, Any]) -> dict[str, Any]:
+    reply = ask(route, dict(body))
+    document: dict[str, Any] = json.loads(reply.body)
+    if reply.statusCode != 200:
+        raise NoResource(document["detail"])
+    return document

@@ -1,0 +1,156 @@
+"""Language models of all providers: routes, streaming, context sizes and prices."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.exchange import NotAccepted
+from docstokg.contracts.completion import Completion, ModelCall, ModelReply
+from docstokg.contracts.language_models import SERVED, ModelAccess, ModelFacts, ModelRoute
+from docstokg.errors import NotConfigured, Timeout
+
+LONGEST_TEXT = 200_000
+_MILLION = 1_000_000
+_TABLE = "model_prices_and_context_window_backup.json"
+
+Write = Callable[[str], bool]
+"""Gets a piece of text; returns whether to go on."""
+
+
+Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
+"""Makes one call: route, call, name for errors, seconds, and the receiver of a streamed text."""
+
+
+class LanguageModels:
+    """A `LanguageModel`: calls go to `served` or, for the other providers, to `others`.
+
+    `models`: configured names; `warm` calls `load` if `others` will be needed.
+    """
+
+    def __init__(
+        self,
+        access: ModelAccess,
+        served: Speak,
+        others: Speak,
+        load: Callable[[], None],
+        models: Sequence[str] = (),
+    ) -> None:
+        self._access, self._served, self._others = access, served, others
+        self._load, self._models, self._plain = load, models, set[str]()
+        self._facts = cache(self._found)
+
+    def warm(self) -> None:
+        """Load the client of the configured models, before the first request."""
+        routes = map(self._access.route, self._access.remote(self._models))
+        if any(route.provider not in SERVED for route in routes):
+            self._load()
+
+    def context_tokens(self, model: str) -> int | None:
+        """Return the context size of a model in tokens; None if unknown."""
+        return self._facts(model).context_tokens
+
+    def price(self, model: str) -> tuple[float, float] | None:
+        """Return dollars per token by the operator's or litellm's list; None for unknown models."""
+        facts = self._facts(model)
+        price = facts.dollars_in / _MILLION, facts.dollars_out / _MILLION
+        return price if any(price) else None
+
+    def complete(  # noqa: PLR0913 - one call with named arguments
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        model: str,
+        temperature: float,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+        told: Callable[[str], bool] | None = None,
+    ) -> Completion:
+        """Return one completion within `timeout_s` seconds in all, including streaming.
+
+        A call that a provider does not accept is repeated without `schema` and `temperature`, and
+        later calls omit them; the caller validates the text in any case. Raise `Timeout`,
+        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
+        `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
+        `WrongAnswer` (no completion, too long).
+        """
+        route = self._access.route(model)
+        if (setting := route.missing) is not None:
+            raise NotConfigured(f"no key or address is set for model {model} ({setting})")
+        speak = self._served if route.provider in SERVED else self._others
+        whom = f"model {model}"
+        plain = ModelCall([dict(one) for one in messages], max_tokens)
+        call = plain._replace(temperature=temperature, schema=schema)
+        draft, until = _Draft(told), time.monotonic() + timeout_s
+        write = None if told is None else draft.add
+        try:
+            try:
+                wanted = plain if model in self._plain else call
+                reply = speak(route, wanted, whom, timeout_s, write)
+            except NotAccepted:
+                reply = speak(route, plain, whom, until - time.monotonic(), write)
+                self._plain.add(model)
+        except Timeout:
+            if not draft.text.strip():
+                raise
+            reply = ModelReply(draft.text, cut="time")
+        finally:
+            draft.close()
+        return self._completion(reply, route, model)
+
+    def _completion(self, reply: ModelReply, route: ModelRoute, model: str) -> Completion:
+        tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
+        facts = self._facts(model)
+        dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
+        return Completion(
+            cut=reply.cut,
+            # Without lone surrogates and NUL, which some JSON readers reject.
+            text=reply.text[:LONGEST_TEXT].encode(errors="ignore").decode().replace("\x00", ""),
+            model=model,
+            provider=route.provider,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost_usd=round(dollars, 8) if facts.dollars_in or facts.dollars_out else None,
+        )
+
+    def _found(self, model: str) -> ModelFacts:
+        """Return the operator's data on a model, else litellm's; empty for unknown models."""
+        if (facts := self._access.facts_of(model)) is not None:
+            return facts
+        found, route = find_spec("litellm"), self._access.route(model)
+        if found is None or found.origin is None:
+            return ModelFacts()
+        listed = json.loads(Path(found.origin).with_name(_TABLE).read_bytes())
+        names = (f"{route.provider}/{route.name}", route.name)
+        row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
+        return ModelFacts(
+            context_tokens=_count(row.get("max_input_tokens")) or None,
+            dollars_in=float(row.get("input_cost_per_token") or 0.0) * _MILLION,
+            dollars_out=float(row.get("output_cost_per_token") or 0.0) * _MILLION,
+        )
+
+
+class _Draft:
+    """Text of a stream so far; after `close` its listener is not called."""
+
+    def __init__(self, told: Callable[[str], bool] | None) -> None:
+        self._told, self._is_open = told, True
+        self.text = ""
+
+    def add(self, piece: str) -> bool:
+        """Append a piece, and return whether to go on."""
+        if self._told is None or not self._is_open:
+            return False
+        self.text += piece
+        return len(self.text) <= LONGEST_TEXT and self._told(self.text)
+
+    def close(self) -> None:
+        self._is_open = False
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

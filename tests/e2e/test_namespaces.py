@@ -1,0 +1,230 @@
+"""The namespace of a request that names none, on every surface, for callers of several tenants."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from docstokg.domain.identity import chunk_uuid
+from docstokg.settings import Settings
+from tests.conftest import load_folder, opened, write_corpus
+
+TENANTS = {"acme-7": "quokka", "birch-3": "axolotl", "cedar-5": "narwhal"}
+"""Namespaces, and a word that only texts of that namespace contain."""
+HIDDEN = "pangolin"
+"""A word that only passages of `acme-7` for the group `staff` contain."""
+
+KEYS = {
+    "acme": {"sub": "same", "namespaces": ["acme-7"], "groups": []},
+    "acme-staff": {"sub": "same", "namespaces": ["acme-7"], "groups": ["staff"]},
+    "birch": {"sub": "same", "namespaces": ["birch-3"], "groups": ["staff"]},
+    "two": {"sub": "same", "namespaces": ["acme-7", "cedar-5"], "groups": []},
+    "one-empty": {"sub": "same", "namespaces": ["empty-1", "cedar-5"], "groups": []},
+    "only-empty": {"sub": "same", "namespaces": ["empty-1"], "groups": ["*"]},
+    "nothing": {"sub": "same", "namespaces": [], "groups": ["*"]},
+    "all": {"sub": "same", "namespaces": ["*"], "groups": []},
+}
+CHOSEN = {"acme": "acme-7", "acme-staff": "acme-7", "birch": "birch-3", "one-empty": "cedar-5"}
+"""Namespaces that the callers with answers get."""
+
+QUESTIONS = (
+    "What does the vault report say?",
+    "Who keeps the vault code?",
+    *(f"Where is the {word}?" for word in (*TENANTS.values(), HIDDEN)),
+)
+MCP = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+
+
+class Probe(NamedTuple):
+    """A request; `body` lacks the namespace."""
+
+    path: str
+    body: dict[str, Any] | None
+    takes_null: bool = True
+
+
+def texts(namespace: str, word: str) -> list[dict[str, Any]]:
+    made = [
+        {
+            "id": f"{namespace}-{number}",
+            "doc_id": f"{namespace}-doc-{number}",
+            "title": f"Vault report of {namespace}",
+            "text": f"The vault report {number} of {namespace} says that the keeper {word.title()} "
+            f"{number} keeps the vault code in the {word} room.",
+        }
+        for number in range(3)
+    ]
+    if namespace == "acme-7":
+        secret = {**made[0], "id": "s", "doc_id": "acme-7-staff", "acl": ["staff"]}
+        made.append({**secret, "text": f"The vault report for staff says {HIDDEN} vault code."})
+    return made
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+    home = tmp_path_factory.mktemp("tenants")
+    for namespace, word in TENANTS.items():
+        folder = write_corpus(home / namespace, {"chunks.jsonl": texts(namespace, word)})
+        load_folder(folder, home / "store.sqlite", cache_dir, embed=False, namespace=namespace)
+    return home / "store.sqlite"
+
+
+@pytest.fixture(scope="module")
+def client(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    home = tmp_path_factory.mktemp("keys")
+    (home / "keys.json").write_text(json.dumps(KEYS))
+    keys = {"auth": "keys", "keys_file": str(home / "keys.json"), "cache_dir": str(home)}
+    url = f"sqlite:///{store}"
+    settings = Settings(
+        index_url=url,
+        graph_url=url,
+        embed_provider="none",
+        sparse="none",
+        graph_budget_per_minute=10_000,
+        **keys,
+    )
+    with opened(settings) as made:
+        yield made
+
+
+def send(client: Any, key: str, probe: Probe, null: bool = False) -> Any:
+    headers = {"X-Api-Key": key, **(MCP if probe.path == "/mcp" else {})}
+    if probe.body is None:
+        return client.get(probe.path, headers=headers)
+    body = probe.body
+    if null and probe.path == "/mcp":
+        arguments = {**body["params"]["arguments"], "namespace": None}
+        body = {**body, "params": {**body["params"], "arguments": arguments}}
+    elif null:
+        body = {**body, "namespace": None}
+    return client.post(probe.path, json=body, headers=headers)
+
+
+def tool(name: str, **arguments: Any) -> Probe:
+    params = {"name": name, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return Probe("/mcp", body, takes_null=name != "list_namespaces")
+
+
+def probes(question: str) -> list[Probe]:
+    answered = {
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 100},
+    }
+    message = {"role": "user", "content": question}
+    seeds = [f"ent:{0:016x}", "doc:acme-7-doc-0", "doc:birch-3-doc-1"]
+    return [
+        Probe("/v1/search", {"query": question}),
+        Probe("/v1/search", {"query": question, "cache_key": "shared"}),
+        Probe("/v1/answer", {"query": question, "verbosity": "graph", **answered}),
+        Probe("/v1/answer/stream", {"query": question, **answered}),
+        Probe("/v1/explain", {"query": question, "expect": {"doc_id": "birch-3-doc-0"}}),
+        Probe("/v1/check", {"text": f"The answer to {question} is in the vault room."}),
+        Probe("/v1/traverse", {"seed_ids": seeds, "query": question}),
+        Probe("/v1/chat/completions", {"model": "extractive", "messages": [message]}, False),
+        Probe("/v1/documents", None),
+        Probe("/v1/namespaces", None),
+        tool("search_documentation", query=question),
+        tool("answer_with_citations", query=question),
+        tool("check_grounding", text=f"Not so: {question}"),
+        tool("list_documents"),
+        tool("list_namespaces"),
+        tool("read_passage", uuid="00000000-0000-5000-8000-000000000000"),
+    ]
+
+
+def foreign(key: str) -> list[str]:
+    """What the replies to a caller never contain."""
+    granted = KEYS[key]["namespaces"]
+    words = [
+        secret
+        for namespace, word in TENANTS.items()
+        if not {namespace, "*"} & set(granted)
+        for secret in (namespace, word)
+    ]
+    may_see = key == "acme-staff"
+    return words if may_see else [*words, HIDDEN, "acme-7-staff"]
+
+
+def test_a_thousand_requests_without_a_namespace_leak_nothing(client: Any) -> None:
+    sent = 0
+    for key in KEYS:
+        for question in QUESTIONS:
+            for probe in probes(question):
+                for null in (False, True)[: 1 + (probe.takes_null and probe.body is not None)]:
+                    reply = send(client, key, probe, null)
+                    assert reply.status_code in (200, 400, 403, 404), (key, probe, reply.text)
+                    told = json.dumps(probe.body).casefold()
+                    said = reply.text.casefold()
+                    leaked = [one for one in foreign(key) if one in said and one not in told]
+                    assert not leaked, (key, probe, leaked, reply.text)
+                    sent += 1
+    assert sent >= 1000
+
+
+def body_of(reply: Any) -> dict[str, Any]:
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()
+    return found
+
+
+@pytest.mark.parametrize(("key", "namespace"), CHOSEN.items())
+def test_every_surface_takes_the_only_namespace_with_documents(
+    client: Any, key: str, namespace: str
+) -> None:
+    word, question = TENANTS[namespace], "Who keeps the vault code?"
+    answering = ("/v1/search", "/v1/answer", "/v1/answer/stream", "/v1/chat/completions")
+    tools = ("search_documentation", "answer_with_citations")
+    for probe in probes(question):
+        name = (probe.body or {}).get("params", {}).get("name", "")
+        if probe.path in answering or name in tools:
+            reply = send(client, key, probe)
+            assert (reply.status_code, word in reply.text) == (200, True), (probe, reply.text)
+    found = body_of(send(client, key, Probe("/v1/search", {"query": question})))
+    assert found["metadata"]["namespace"] == namespace
+    uuid = found["citations"][0]["uuid"]
+    read = body_of(send(client, key, tool("read_passage", uuid=uuid)))
+    assert not read["result"].get("isError"), read
+    document = f"{namespace}-doc-1"
+    assert document in send(client, key, tool("list_documents")).text
+    assert document in send(client, key, Probe("/v1/documents", None)).text
+    walk = {"seed_ids": [f"doc:{document}"], "query": question}
+    assert body_of(send(client, key, Probe("/v1/traverse", walk)))["nodes"]
+    explained = {"query": question, "expect": {"doc_id": document}}
+    assert body_of(send(client, key, Probe("/v1/explain", explained)))["doc_id"] == document
+    own = {chunk_uuid(namespace, one["id"]) for one in texts(namespace, word)}
+    cited = {"text": "The keeper keeps it [1].", "citations": [{"rank": 1, "uuid": uuid}]}
+    for draft in ({"text": "The keeper keeps the vault code."}, cited):
+        sources = body_of(send(client, key, Probe("/v1/check", draft)))["diagnostics"]["sources"]
+        assert sources and {one["uuid"] for one in sources} <= own
+
+
+def test_several_namespaces_are_listed_to_who_may_read_them(client: Any) -> None:
+    listed = {"two": "acme-7, cedar-5", "all": "acme-7, birch-3, cedar-5"}
+    for key, names in listed.items():
+        for probe in probes("Who keeps the vault code?"):
+            if probe.path == "/v1/namespaces" or "list_namespaces" in str(probe.body):
+                continue
+            reply = send(client, key, probe)
+            assert reply.status_code == (200 if probe.path == "/mcp" else 400), reply.text
+            assert "namespace_required" in reply.text, (probe, reply.text)
+            assert f"that you may read: {names}." in reply.text, (probe, reply.text)
+        named = {"query": "Who keeps the vault code?", "namespace": "cedar-5"}
+        assert body_of(send(client, key, Probe("/v1/search", named)))["citations"]
+
+
+def test_without_documents_the_answer_says_so_and_without_rights_it_is_refused(client: Any) -> None:
+    asked = Probe("/v1/search", {"query": "Who keeps the vault code?"})
+    found = body_of(send(client, "only-empty", asked))
+    assert found["metadata"]["namespace"] == "empty-1"
+    assert "Namespace 'empty-1' is empty." in found["warnings"]
+    assert send(client, "nothing", asked).status_code == 403
+
+
+def test_sources_of_the_request_need_no_namespace(client: Any) -> None:
+    sources = [{"text": "The sky is blue."}]
+    for key in KEYS:
+        given = Probe("/v1/check", {"text": "The sky is blue.", "sources": sources})
+        assert body_of(send(client, key, given))["grounding"]["grounded"] is True

@@ -1,0 +1,48 @@
+"""Questions for one cell of a table are answered with the row that holds it, and no other."""
+
+from pathlib import Path
+
+from docstokg.adapters.onnx.minilm import MODEL
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.question import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from tests.conftest import load_folder
+from tests.table_inputs import CellQuestion, files_and_questions
+from tests.workflow.test_strange_inputs import BUILT_IN
+
+RIGHT = 68
+"""Least number of right answers of 80; 80 on 2026-11-26."""
+
+
+def test_a_question_for_a_cell_quotes_its_row_alone(tmp_path: Path, cache_dir: Path) -> None:
+    files, questions = files_and_questions()
+    assert (len(files), len(questions)) == (40, 80)
+    folder, store = tmp_path / "in", tmp_path / "store.sqlite"
+    folder.mkdir()
+    for name, raw in files.items():
+        (folder / name).write_bytes(raw)
+    report = load_folder(folder, store, cache_dir, embed_model=MODEL)
+    assert report.rejected == 0
+    url = f"sqlite:///{store}"
+    settings = Settings(
+        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_model=MODEL
+    )  # as without the extra `languages`
+    wiring = Wiring(settings, Telemetry(None, lambda line: None))
+    workflow = LocalWorkflow(wiring)
+    wrong = [asked for asked in questions if not _quotes_its_row(workflow, asked)]
+    wiring.close()
+    assert len(questions) - len(wrong) >= RIGHT, wrong
+
+
+def _quotes_its_row(workflow: LocalWorkflow, asked: CellQuestion) -> bool:
+    body = ask(workflow, {**BUILT_IN, "query": asked.question}).body
+    answer, cited = body["answer"], [one for one in body["citations"] if one["cited"]]
+    return (
+        asked.row in answer
+        and asked.value in answer
+        and not any(other in answer for other in asked.others)
+        and {one["doc_id"] for one in cited} == {asked.file}
+        and body["grounding"]["grounded"] is True
+    )

@@ -1,0 +1,89 @@
+"""A killed load is unfinished in its own namespace, on every surface."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
+from docstokg.adapters.sqlite.jobs import SqliteJobs
+from docstokg.contracts.documents import JobOrder
+from docstokg.contracts.envelope import Caller
+from docstokg.settings import Settings
+from tests.conftest import load_folder, opened, passage, write_corpus
+from tests.e2e.test_namespaces import send, tool
+
+KILLED = """
+import sys
+from pathlib import Path
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
+from docstokg.contracts.records import ChunkRecord
+from docstokg.domain.identity import chunk_uuid
+writer = SqliteIndexWriter(Path(sys.argv[1]))
+writer.open_load("killed", None, None, None, "alpha")
+text = "The kiln of Orlo holds 40 pots."
+more = {"chunk_id": "half#0", "doc_id": "half", "namespace": "alpha", "run_id": "killed"}
+uuid = chunk_uuid("alpha", "half#0")
+writer.put([(ChunkRecord(uuid=uuid, text=text, text_sha256="0" * 64, **more), "f")])
+import os
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
+    tmp_path: Path, cache_dir: Path, cli: Any
+) -> None:
+    path = tmp_path / "store.sqlite"
+    folder = write_corpus(
+        tmp_path / "beta", {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
+    )
+    load_folder(folder, path, cache_dir, embed=False, namespace="beta")
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    # Another load that ends does not finish the killed one.
+    load_folder(folder, path, cache_dir, embed=False, namespace="beta")
+    url = f"sqlite:///{path}"
+    jobs = SqliteJobs(path.with_name(f"{path.name}.jobs"))
+    jobs.add(
+        JobOrder(job_id="j", caller=Caller(sub="s"), namespace="beta", kind="delete", doc_id="x")
+    )
+    settings = Settings(
+        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_provider="none", sparse="none"
+    )
+    with opened(settings) as client:
+        listed = client.get("/v1/namespaces").json()["namespaces"]
+        states = {one["namespace"]: (one["documents"], one["unfinished"]) for one in listed}
+        assert states == {"alpha": (0, True), "beta": (1, False)}
+        said = {name: warned(client, name) for name in ("alpha", "beta")}
+    unfinished = "A load into namespace 'alpha' is unfinished; run it again to complete it."
+    assert {name: [unfinished in one for one in each] for name, each in said.items()} == {
+        "alpha": [True] * 4,
+        "beta": [False] * 4,
+    }
+    _, out, _ = cli("list", store=path)
+    alpha, beta = out.splitlines()
+    assert alpha.endswith("a load is unfinished")
+    assert "unfinished" not in beta
+    _, out, _ = cli("doctor", store=path)
+    assert "a load into alpha did not finish" in " ".join(out.split())
+    assert "is unfinished" in cli("ask", "kiln", "pots?", "-n", "alpha", store=path)[1]
+    assert "is unfinished" not in cli("ask", "vault", "code?", "-n", "beta", store=path)[1]
+    code, _, err = cli("ask", "vault", "code?", store=path)
+    assert (code, "alpha, beta" in err) == (1, True)
+    # Loading again into the namespace finishes it.
+    writer = SqliteIndexWriter(path)
+    writer.open_load("again", None, None, None, "alpha")
+    writer.close_load("alpha")
+    assert "unfinished" not in cli("list", store=path)[1]
+
+
+def warned(client: Any, namespace: str) -> list[str]:
+    question = {"query": "What about the kiln and the vault?", "namespace": namespace}
+    message = {"role": "user", "content": question["query"]}
+    chat = {"model": f"extractive@{namespace}", "messages": [message]}
+    called = send(client, "", tool("search_documentation", **question))
+    return [
+        client.post("/v1/search", json=question).text,
+        client.post("/v1/answer/stream", json=question).text,
+        client.post("/v1/chat/completions", json=chat).text,
+        called.text,
+    ]
