@@ -67,6 +67,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     plan = _plan(envelope, request, scope, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
+    more["recalls"] = bool(choices or request.cache_key)
     return Validated(plan=plan.model_copy(update=more), scope=scope)
 
 

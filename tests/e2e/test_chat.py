@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import httpx
 import openai
@@ -135,6 +136,29 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
     ):
         stranger.models.list()
     assert unknown.value.type == "authentication_error"
+
+
+def test_citations_link_to_their_passages_on_the_page(server_for) -> None:
+    url = server_for(public_url="https://docs.example.org/")
+    asked = {"model": "extractive", "messages": [QUESTION]}
+    made = httpx.post(f"{url}/v1/chat/completions", json=asked).json()
+    cited = {one["uuid"]: one for one in made["docstokg"]["citations"]}
+    links = [one["url_citation"] for one in made["choices"][0]["message"]["annotations"]]
+    assert links
+    for link in links:
+        address, _, fragment = link["url"].partition("#")
+        assert address == "https://docs.example.org/"
+        one = cited[link["uuid"]]
+        assert dict(parse_qsl(fragment)) == {
+            "namespace": "default",
+            "doc": one["doc_id"],
+            "passage": one["uuid"],
+            "span": f"{one['char_start']}-{one['char_end']}",
+        }
+    call = {"name": "search", "arguments": {"query": QUESTION["content"]}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    found = httpx.post(f"{url}/mcp", json=message).json()["result"]["structuredContent"]
+    assert found["results"][0]["url"].startswith("https://docs.example.org/#namespace=default&doc=")
 
 
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {}}}

@@ -151,17 +151,6 @@ def test_markers_alone_are_no_answer(answer: str) -> None:
     assert (result.answer, result.confidence, result.grounding) == (notices.ABSTENTION, 0.0, None)
 
 
-def test_a_forgotten_marker_is_added_and_said() -> None:
-    bare = "Anticonvulsants reduce the frequency of seizures by 50 percent."
-    result = check(bare, repair="attribute")
-    assert result.answer == bare.replace(".", " [1].")
-    assert result.cited == (1,)
-    (sentence,) = result.grounding.sentences
-    assert (sentence.verdict, sentence.reasons) == ("supported", ("marker_added",))
-    assert result.grounding.grounded
-    assert check(bare).answer == bare
-
-
 def test_no_marker_is_added_without_support() -> None:
     text = "Bridges rust in salty air. It begins with febrile seizures."
     result = check(text, repair="attribute")
@@ -235,15 +224,6 @@ def test_a_cut_or_changed_quotation_is_not_proved(claim: str) -> None:
     result = check(f"{claim} [1].")
     assert [one.verdict for one in result.grounding.sentences] == ["unverified"]
     assert result.grounding.grounded is None
-
-
-@pytest.mark.parametrize("answer", ["No.", "Hypotonia [9].", "Children are hypotonic [7]."])
-def test_a_short_answer_is_kept_with_the_disclaimer(answer: str) -> None:
-    result = check(answer)
-    assert result.answer == re.sub(r" \[\d\]", "", answer)
-    assert notices.CITATIONS_UNAVAILABLE in result.warnings
-    assert result.grounding is not None
-    assert not result.grounding.grounded
 
 
 @pytest.mark.parametrize(

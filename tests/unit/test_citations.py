@@ -117,16 +117,6 @@ def test_what_is_left_cannot_join_into_a_forged_marker() -> None:
     assert not [m for m in find_markers(checked.text) if set(m.ranks) - {1}]
 
 
-@given(TEXTS, st.frozensets(st.integers(0, 12), max_size=5))
-def test_only_given_ranks_survive(text: str, given_ranks: frozenset[int]) -> None:
-    checked = check_markers(text, given_ranks)
-    markers = find_markers(checked.text)
-    assert all(marker.kind != "malformed" for marker in markers)
-    assert {rank for marker in markers for rank in marker.ranks} <= given_ranks
-    assert set(checked.cited) <= given_ranks
-    assert check_markers(checked.text, given_ranks).text == checked.text
-
-
 @given(TEXTS)
 def test_markers_are_ordered_and_apart(text: str) -> None:
     at = 0

@@ -46,15 +46,6 @@ def comparison(
     return Comparison(call, embedder, time_s)
 
 
-def test_each_text_is_embedded_once() -> None:
-    embedder = LetterEmbedder()
-    compare = comparison(embedder)
-    assert compare.cosines("aa", ["a", "b", "ab"]) == pytest.approx([1, 0, 0.5**0.5], abs=1e-6)
-    assert compare.cosines("b", ["aa", "ab"]) == pytest.approx([0, 0.5**0.5], abs=1e-6)
-    assert compare.similarity("aa", "ab [1].") == pytest.approx(0.5**0.5, abs=1e-6)
-    assert sorted(embedder.seen) == ["a", "aa", "ab", "ab.", "b"]
-
-
 def test_a_known_vector_is_not_embedded_again() -> None:
     embedder = LetterEmbedder()
     compare = comparison(embedder)

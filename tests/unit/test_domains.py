@@ -8,7 +8,7 @@ import pytest
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.graph import GraphSlice
 from docstokg.errors import Misconfigured, Unavailable
-from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, Together, domain_of
+from docstokg.usecases.domains import OntologyDomain, Together, domain_of
 
 PARTS = """
 from docstokg.contracts.check import Consistency, ConsistencyIssue
@@ -36,22 +36,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "their_parts", raising=False)
 
 
-def test_a_domain_is_found_by_its_name(installed) -> None:
-    parts = domain_of(["parts"])
-    assert parts.expand_seeds(None, ("part:1",), None, 1.0) == ("part:1", "part:2")
-    assert domain_of(["ontology"]) is ONTOLOGY
-
-
 def test_one_that_is_not_installed_is_named() -> None:
     with pytest.raises(Misconfigured, match="'parts'"):
         domain_of(["ontology", "parts"])
-
-
-def test_without_a_name_nothing_is_added() -> None:
-    none = domain_of([])
-    assert none.expand_seeds(None, ("a",), None, 1.0) == ("a",)
-    assert none.metadata_filter(GraphSlice()) is None
-    assert none.check_consistency("x", None, None, 1.0) == Consistency(ok=True)
 
 
 def test_several_act_together(installed) -> None:

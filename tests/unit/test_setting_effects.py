@@ -59,6 +59,7 @@ SHOWN = {
     "an_issuer_may_name_its_claims_as_it_likes":
         "jwt_audience jwt_claims jwt_issuer jwt_jwks_url",
     "another_address_serves_when_the_first_is_gone": "embed_base_url",
+    "citations_link_to_their_passages_on_the_page": "public_url",
     "each_model_is_asked_of_its_own_provider":
         "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
     "health_is_told_again_where_deployed": "environment",

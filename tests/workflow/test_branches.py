@@ -254,3 +254,35 @@ def test_later_steps_get_the_condensed_question_or_the_one_before(step: Step, qu
 def test_a_result_over_the_limit_passes_no_state() -> None:
     """AWS's documents disagree on whether States.ALL catches it; it accepts only less data."""
     assert "\U0001f600" not in json.dumps(ours(TOO_MUCH).output, ensure_ascii=False)
+
+
+NOTHING = {"reply": None, "failure": None, "cache": None}
+NAMED = {"status": 400, "code": "namespace_required", "detail": "Name one."}
+
+
+@pytest.mark.parametrize(
+    ("recalled", "fallback", "status", "searched"),
+    [
+        (gives({**NOTHING, "namespace": "alpha"}), "", 200, ["alpha", "alpha"]),
+        (gives({**NOTHING, "namespace": "default"}), "default", 200, ["default", "default"]),
+        (gives({**NOTHING, "namespace": "", "failure": NAMED}), "", 400, []),
+        (gives({**NOTHING, "namespace": "alpha", "reply": REFUSAL}), "", 400, []),
+        (fails("X"), "default", 200, ["default", "default"]),
+        (fails("X"), "", 500, []),
+    ],
+)
+def test_the_recall_step_decides_the_namespace_of_a_request_that_names_none(
+    recalled: Step, fallback: str, status: int, searched: list[str]
+) -> None:
+    plan, seen = validated(), list[str]()
+    plan["plan"] |= {"recalls": True, "namespace": fallback, "choices": ["*"]}
+    plan["scope"] = {"namespace": fallback, "groups": []}
+
+    def retrieve(payload: dict[str, Any]) -> dict[str, Any]:
+        if payload.get("mode") == "recall":
+            return recalled(payload)
+        seen.extend((payload["plan"]["namespace"], payload["scope"]["namespace"]))
+        return {"degraded": [], "pool": ["a"]}
+
+    outcome = ours(case("recall", status, Validate=lambda _: plan, Retrieve=retrieve))
+    assert (outcome.output["statusCode"], seen) == (status, searched)

@@ -96,10 +96,11 @@ class Plan(Contract):
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
     how it was rewritten. `condense`: remote model that rewrites a follow-up. `turns`: last turns,
-    for the prompt of a remote model. `groups`: None for all passages. `snippet_chars`: in code
-    points. `rerank`: "lost" if the requested reranker is not configured or is disabled. `told`:
-    whether progress is published. `verifies`: whether respond calls a verifier, so that synthesize
-    reserves time.
+    for the prompt of a remote model. `groups`: None for all passages. `choices`: granted
+    namespaces, if the request names none; `namespace` is then a fallback, or "". `recalls`: whether
+    the recall step runs. `snippet_chars`: in code points. `rerank`: "lost" if the requested
+    reranker is not configured or is disabled. `told`: whether progress is published. `verifies`:
+    whether respond calls a verifier, so that synthesize reserves time.
     """
 
     request_id: str
@@ -108,6 +109,7 @@ class Plan(Contract):
     namespace: str
     others: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    recalls: bool = False
     groups: tuple[str, ...] | None
     query: str
     sent: str | None = None
