@@ -89,7 +89,7 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
     answerable = row["type"] == "answerable" and not without_gold
     shown = [one.unit.shown for one in found]
     linked = pairs(row["question"], found, [0.0] * len(found))
-    both = [f"{shown[pair.first]} {shown[pair.second]}" for pair in linked]
+    both = [" ".join(shown[place] for place in pair.places) for pair in linked]
     right, pair_right = (
         np.array([answerable and says(row, text) for text in texts], dtype=float)
         for texts in (shown, both)
@@ -119,7 +119,7 @@ def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[P
     top = max(scores)
     linked = [
         pair._replace(
-            signs=pair.signs | {"choice": max(scores[pair.first], scores[pair.second]) - top}
+            signs=pair.signs | {"choice": max(scores[place] for place in pair.places) - top}
         )
         for pair in one.linked
     ]

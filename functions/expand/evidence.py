@@ -22,6 +22,7 @@ from docstokg.domain.identity import prefix_of
 
 MAX_CONCEPTS = 5
 MAX_RELATED = 3
+LONGEST_PATH = 3
 RELATED_CHUNKS = 30
 """Number of best chunks with related entities; the model sees fewer."""
 
@@ -286,6 +287,41 @@ class EvidenceTable:
                 end=max((end for _, end in spans), default=None),
             )
             edge = EvidenceEdge(src=one, type=CO_MENTIONED, dst=two, evidence=place)
+        return self._listed(edge)
+
+    def joining(self, names: Sequence[Collection[str]]) -> tuple[SliceRelation, ...]:
+        """Return the shortest path of stated relations between entities of two names, or ().
+
+        It has two or three relations, each with the chunk that states it, and passes no other name.
+        A direct relation is no path: one passage states it.
+        """
+        named = {entity for own in names for entity in own}
+        found: list[tuple[SliceRelation, ...]] = []
+        for own in names:
+            seen = {*own}
+            frontier: list[tuple[str, tuple[SliceRelation, ...]]] = [(entity, ()) for entity in own]
+            for _ in range(LONGEST_PATH):
+                near = [
+                    (other, (*path, relation))
+                    for entity, path in frontier
+                    for other, relation in sorted(self._relations_of(entity).items())
+                    if other not in seen
+                    and relation.evidence_uuid
+                    and relation in self._graph.followed(entity, other)
+                ]
+                seen.update(other for other, _ in near)
+                found += [path for other, path in near if other in named and len(path) > 1]
+                frontier = [one for one in near if one[0] not in named]
+        return min(found, key=len, default=())
+
+    def listed(self, relations: Sequence[SliceRelation]) -> tuple[int, ...]:
+        """Return relations as indices of the table of edges, with their ends as entities."""
+        for relation in relations:
+            self._entity(relation.source)
+            self._entity(relation.target)
+        return tuple(self._listed(_stated(relation)) for relation in relations)
+
+    def _listed(self, edge: EvidenceEdge) -> int:
         key = (edge.src, edge.type, edge.dst, edge.evidence.uuid if edge.evidence else None)
         if key not in self._edges:
             self._edges[key] = len(self._edge_list)

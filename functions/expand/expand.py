@@ -1,6 +1,6 @@
 """Graph expansion of retrieved chunks: reordering, additions, evidence."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,8 +39,8 @@ from docstokg_functions.expand.seeds import seeds_of
 
 FIRST_HOP_NODES = 300
 ALL_NODES = 400
-FRONTIER_ENTITIES = 5
-FRONTIER_CHUNKS = 10
+FRONTIER_ENTITIES = 3
+FRONTIER_CHUNKS = 5
 MAX_HOPS = 3
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
 """Edge types of every graph, to which a view can be restricted."""
@@ -244,13 +244,11 @@ def _next_hop(
     explored: Exploration,
     ranking: RankedGraph,
 ) -> bool:
-    entities = _best(ranking, explored.part, explored.opened, FRONTIER_ENTITIES, chunks=False)
-    chunks = _best(ranking, explored.part, explored.opened, FRONTIER_CHUNKS, chunks=True)
-    room = (
-        (run.plan.expansion.max_nodes or ALL_NODES)
-        - len(explored.part.entities)
-        - len(explored.part.chunks)
-    )
+    """Expand the best unexpanded nodes; return False if nothing was added."""
+    part, opened = explored.part, explored.opened
+    entities = _best(ranking, (item.id for item in part.entities), opened, FRONTIER_ENTITIES)
+    chunks = _best(ranking, (item.uuid for item in part.chunks), opened, FRONTIER_CHUNKS)
+    room = (run.plan.expansion.max_nodes or ALL_NODES) - len(part.entities) - len(part.chunks)
     if room <= 0 or not (entities or chunks):
         return False
     seconds = _left_s(run, explored)
@@ -261,7 +259,7 @@ def _next_hop(
         entity_ids=tuple(entities),
         chunk_uuids=tuple(chunks),
         preferred_uuids=tuple(candidate.uuid for candidate in retrieval.pool),
-        known_ids=tuple(item.id for item in explored.part.entities if item.id not in entities),
+        known_ids=tuple(item.id for item in part.entities if item.id not in entities),
         entity_types=plan.concept_types,
         relations=plan.relations,
         max_nodes=room + len(entities) + len(chunks),
@@ -270,24 +268,27 @@ def _next_hop(
     more = run.attempt("graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason)
     if more is None:
         return False
-    explored.opened.update(entities, chunks)
-    explored.part = merge(explored.part, more)
+    opened.update(entities, chunks)
+    explored.part = merge(part, more)
     explored.hops += 1
     return True
 
 
 def _best(
-    ranking: RankedGraph, part: GraphSlice, opened: set[str], size: int, *, chunks: bool
+    ranking: RankedGraph, names: Iterable[str], opened: Collection[str], size: int
 ) -> list[str]:
-    names = [item.uuid for item in part.chunks] if chunks else [item.id for item in part.entities]
     node, fall = ranking.graph.node, (-ranking.scores).tolist()
     closed = [name for name in names if name not in opened]  # sorted, as parts of a slice are
     return sorted(closed, key=lambda name: fall[node[name]])[:size]
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the caller's maximum of hops, else 2 for two or more query entities."""
-    hops = plan.expansion.max_hops or (2 if len(ranking.shares) >= 2 else 1)
+    """Return the number of hops: the caller's maximum, else 2 for two entities that lead on.
+
+    An entity of the question leads on if the walk may start at it or it has relations.
+    """
+    leading = ranking.leading.keys() | (ranking.shares.keys() & ranking.graph.related)
+    hops = plan.expansion.max_hops or (2 if len(leading) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
 
@@ -458,13 +459,25 @@ def _expansion(
     added = _added(
         plan, retrieval, order, lambda uuid: uuid in named_chunks or evidence.may_add(uuid)
     )
+    # Names that only texts have are too often common nouns for a path between them to answer.
+    path = evidence.joining(
+        [
+            [e for e in match.entity_ids if e in graph.entities and not is_own_id(e)]
+            for match in ranking.matches
+        ]
+    )
+    stating = [relation.evidence_uuid or "" for relation in path]
+    brought = added.union(stating) - selected
+    if len(brought) > plan.expansion.limit:
+        path, brought = (), added
     renamings = _renamings(plan.query, ranking)
     run.telemetry.count("rag_kg_boost_impact", _moved(plan, retrieval, ranking))
-    for uuid in order:
-        if uuid in selected or uuid in added:
+    for uuid in dict.fromkeys([*order, *stating]):
+        if uuid in selected or uuid in brought:
             mentions = graph.mentions.get(uuid, {})
             renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
             evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
+    path_edges = evidence.listed(path)
     entries, entities, edges = evidence.build()
     return Expansion(
         ranking=entries,
@@ -474,12 +487,13 @@ def _expansion(
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
             hops_executed=explored.hops,
-            chunks_added=len(added),
+            chunks_added=len(brought),
             triples_traversed=len(explored.part.relations),
         ),
         graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
         graph=_used(explored),
         seeds=_seeds(ranking),
+        path=path_edges,
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),

@@ -48,7 +48,6 @@ from docstokg_functions.ground.superseded import conflicts, marked, replacements
 MOST_BLOCKS = 5
 """Maximum passages given to a remote model."""
 
-BLOCK_CHARACTERS = 4000
 SURE_READING = 0.97
 """Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
 lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
@@ -56,6 +55,7 @@ noisy pages are misread; at .98, 3 % of a usual scan's lines would be flagged, n
 correct."""
 
 MAX_CONCEPTS = 20
+MOST_NOTES = 10
 RERANKED = 3
 """A reranker receives this many times `top_k` passages."""
 
@@ -106,11 +106,14 @@ def ground(
     synthesis, most = plan.synthesis, MOST_BLOCKS
     if synthesis is not None and synthesis.model == extractive.MODEL:
         most = max(most, extractive.READ)
-    blocks = _blocks(plan, expansion, citations[:most], chunks[:most])
+    stating = knowledge.stating(expansion)
+    given = [i for i, one in enumerate(citations) if i < most or one.uuid in stating]
+    blocks = _blocks(plan, expansion, [citations[i] for i in given], [chunks[i] for i in given])
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     if replaced_by:
         blocks = marked(blocks, replaced_by)
+    blocks, path_notes = knowledge.with_path(plan.query, blocks, expansion)
     most = room(run)
     citations, blocks, trimmed = fitted(citations, blocks, chunks, most)
     citations = located(citations, blocks, chunks, most)
@@ -136,7 +139,7 @@ def ground(
         conflicts=conflicts(citations, chunks, replaced_by),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
-        notes=expansion.notes if expansion is not None else (),
+        notes=(*(expansion.notes if expansion is not None else ()), *path_notes)[:MOST_NOTES],
         report=report.model_copy(update=spent),
         explained=explained,
         degraded=tuple(run.degraded),
@@ -367,7 +370,7 @@ def _blocks(
             other_names=names,
         )
         room = left - budget.tokens(prompt.block_text(block))
-        limit = min(BLOCK_CHARACTERS, room * 4)
+        limit = min(knowledge.BLOCK_CHARACTERS, room * 4)
         start, end = 0, len(chunk.text)
         if end > limit or budget.tokens(chunk.text) > room:
             start, end = snippets.best_window(chunk.text, chunk.sentences, stems, max(0, limit))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
 from docstokg.contracts.state import (
+    Block,
     Expansion,
     GraphFact,
     OtherName,
@@ -18,6 +19,10 @@ from docstokg.domain.answer import relevance
 from docstokg.domain.text import snippets
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import fold
+
+BLOCK_CHARACTERS = 4000
+NOTE = 200
+"""Maximum characters of a note."""
 
 
 def evidence_of(
@@ -151,6 +156,44 @@ def related_facts(
         text = f"{source} -{item.type}-> {target}"
         facts.append(GraphFact(text=text, stated_in=ranks.get(item.evidence or "")))
     return tuple(facts)
+
+
+def with_path(
+    query: str, blocks: Sequence[Block], expansion: Expansion | None
+) -> tuple[list[Block], tuple[str, ...]]:
+    """Mark the blocks that state the path between two names, and return its facts as notes.
+
+    Nothing changes unless a block that nothing supersedes states each edge.
+    """
+    if expansion is None or not expansion.path:
+        return list(blocks), ()
+    names = {one.id: one.name for one in expansion.entities}
+    current = {block.uuid: block for block in blocks if block.superseded_by is None}
+    asked = {one.name: query[one.start : one.end] for one in expansion.renamings}
+    notes: list[str] = []
+    ends: set[str] = set()
+    steps: dict[str, list[tuple[int, int, int]]] = {}
+    for place, edge in enumerate(expansion.edges[i] for i in expansion.path):
+        at = edge.evidence
+        if at is None or at.uuid not in current:
+            return list(blocks), ()
+        block, source, target = current[at.uuid], names[edge.src], names[edge.dst]
+        ends ^= {source, target}
+        span = ((at.start or 0) - block.start, (at.end or BLOCK_CHARACTERS) - block.start)
+        steps.setdefault(at.uuid, []).append((place, *span))
+        notes.append(f"{source} -{edge.type}-> {target} (stated in [{block.rank}])"[:NOTE])
+    joined = tuple(asked.get(name, name) for name in sorted(ends))
+    marked = [
+        one.model_copy(update={"steps": tuple(steps.get(one.uuid, ())), "joined": joined})
+        for one in blocks
+    ]
+    return marked, tuple(notes)
+
+
+def stating(expansion: Expansion | None) -> set[str]:
+    """Return the uuids of the chunks that state the path between two names of the question."""
+    edges = (expansion.edges[i] for i in expansion.path) if expansion is not None else ()
+    return {edge.evidence.uuid for edge in edges if edge.evidence is not None}
 
 
 def gained(

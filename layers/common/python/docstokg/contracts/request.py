@@ -158,7 +158,7 @@ class KgExpansion(StrictContract):
         None,
         ge=1,
         le=3,
-        description="maximum hops; null: one, or two if the question names several entities",
+        description="maximum hops; null: one, or two if several entities of the question lead on",
     )
     limit: int = Field(
         32,

@@ -535,7 +535,7 @@ class RAGResponse(Contract):
     citations: tuple[Citation, ...] = ()
     """citations by rank"""
     notes: tuple[str, ...] = ()
-    """notes of the subject domain on the question, at most 10 of 200 characters"""
+    """notes of the domain, relations on a path between two names; at most 10 of 200 characters"""
     results_count: int = 0
     """number of citations"""
     confidence: float = Field(0.0, ge=0, le=1)

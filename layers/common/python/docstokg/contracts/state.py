@@ -294,7 +294,10 @@ class Ranked(Contract):
 
 
 class Expansion(StepResult):
-    """Result of the expand step: final chunk order and graph evidence."""
+    """Result of the expand step: final chunk order and graph evidence.
+
+    `path`: indices into `edges` of the stated relations that join two names of the question.
+    """
 
     ranking: Packed[tuple[Ranked, ...]] = ()
     entities: Packed[tuple[EntityRef, ...]] = ()
@@ -305,6 +308,7 @@ class Expansion(StepResult):
     graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
     notes: tuple[str, ...] = ()
+    path: tuple[int, ...] = ()
 
 
 class Restriction(StepResult):
@@ -333,7 +337,9 @@ class Block(Contract):
     `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `superseded_by`:
-    rank of the block whose document supersedes this one.
+    rank of the block whose document supersedes this one. `steps`: place in the graph's path
+    between two names of the question, and the span of `text` that states that edge; `joined`: those
+    names, as in the question.
     """
 
     rank: int
@@ -351,6 +357,8 @@ class Block(Contract):
     related: tuple[GraphFact, ...] = ()
     other_names: tuple[OtherName, ...] = ()
     superseded_by: int | None = None
+    steps: tuple[tuple[int, int, int], ...] = ()
+    joined: tuple[str, ...] = ()
 
 
 class StepReport(Contract):

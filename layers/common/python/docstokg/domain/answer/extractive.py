@@ -16,7 +16,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.parts import LONGEST
-from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded
+from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded, stems
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
@@ -69,7 +69,8 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     predecessor. Up to two more passages are cited. Brackets with digits become round. Abstain if a
     name in the question is in no block.
     """
-    read = [block for block in blocks if block.superseded_by is None][:READ]
+    current = [block for block in blocks if block.superseded_by is None]
+    read = [block for i, block in enumerate(current) if i < READ or block.steps]
     best = choose(query, read) if names_only(query, read) else None
     if best is None:
         return Answer(ABSTENTION, 0.0)
@@ -82,7 +83,7 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
 
 
 class Choice(NamedTuple):
-    """One or two candidates, each with the ranks of further passages with the same statement.
+    """Quoted candidates, each with the ranks of further passages with the same statement.
 
     `probability`: that they answer the question; `answerable`: that any passage does.
     """
@@ -98,12 +99,13 @@ class Choice(NamedTuple):
 
 
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
-    """Return the best candidate, or the best pair if it is likelier; None without candidates.
+    """Return the best candidate, or a likelier pair or stored path; None without candidates.
 
-    A pair must contain more of the question's words. `linked`: whether pairs are considered.
+    A pair must contain more of the question's words. The path of stored relations between two names
+    is quoted if the choice lacks one of them. `linked`: whether pairs and paths are considered.
     """
     # Imported here: it loads six modules that a process without answers does not need.
-    from docstokg.domain.answer.two_hops import pairs
+    from docstokg.domain.answer.two_hops import along, pairs
 
     found = candidates(query, blocks)
     if not found:
@@ -116,11 +118,17 @@ def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choic
     wider = pairs(query, found, scores) if linked else []
     wider = [one for one in wider if one.signs["covered"] > around]
     pair = max(wider, key=lambda one: weighted(weights["pair"], one.signs), default=None)
-    if pair is not None and logistic(weights["prefer_pair"], pair.signs) >= PREFERRED:
+    if pair is not None and logistic(weights["prefer_pair"], pair.signs) < PREFERRED:
+        pair = None
+    quoted = [best] if pair is None else pair.places
+    held = {word for place in quoted for word in found[place].asked}
+    if linked and not {word for name in blocks[0].joined for word in stems(name)} <= held:
+        pair = along(found, scores) or pair
+    if pair is not None:
         covered = pair.signs["covered"]
         both = {name: max(signs[name], covered) for name in ("words", "words_around")}
         return Choice(
-            ((found[pair.first], ()), (found[pair.second], ())),
+            tuple((found[place], ()) for place in pair.places),
             logistic(weights["pair_right"], pair.signs),
             logistic(weights["answerable"], {**signs, **both}),
         )

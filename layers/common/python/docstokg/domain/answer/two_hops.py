@@ -10,7 +10,7 @@ from docstokg.domain.text.words import fold
 
 
 class Pair(NamedTuple):
-    """Two candidates in quotation order, by index.
+    """Candidates in quotation order, by index.
 
     `signs`: features for the decision to quote both. `covered`: share of the question's words,
     weighted by rarity, in both with titles. `bridge`: rarity of the rarest shared name. `gain`:
@@ -18,8 +18,7 @@ class Pair(NamedTuple):
     all.
     """
 
-    first: int
-    second: int
+    places: tuple[int, ...]
     signs: dict[str, float]
 
 
@@ -29,26 +28,54 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
     The first candidate contains a word of the question, the second another one. Two that differ
     only in a value are no pair.
     """
+    made = []
+    for (first, second), bridge in _bridges(query, found).items():
+        one, other = found[first], found[second]
+        if one.asked and other.asked.keys() - one.asked.keys() and not alike(one, other):
+            made.append(Pair((first, second), signs_of(found, scores, (first, second), bridge)))
+    return made
+
+
+def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
+    """Return the candidates that state the graph's path between two names of the question.
+
+    The best one for each edge, in the order of the path; None if an edge has no candidate.
+    """
+    steps = sorted({(*step, one.block.rank) for one in found for step in one.block.steps})
+    quoted: dict[int, None] = {}
+    for _, start, end, rank in steps:
+        stating = [
+            place
+            for place, one in enumerate(found)
+            if one.block.rank == rank and one.unit.start < end and start < one.unit.end
+        ]
+        if not stating:
+            return None
+        quoted[max(stating, key=scores.__getitem__)] = None
+    return Pair(tuple(quoted), signs_of(found, scores, tuple(quoted), 0.0)) if quoted else None
+
+
+def signs_of(
+    found: Sequence[Candidate], scores: Sequence[float], places: Sequence[int], bridge: float
+) -> dict[str, float]:
+    """Return the features of candidates quoted together; `bridge`: rarity of their shared name."""
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
     for one in found:
         asked.update(one.asked)
         passages.setdefault(one.block.rank, {}).update(one.asked)
-    total = sum(asked.values())
-    most = max((sum(own.values()) for own in passages.values()), default=0.0)
-    made = []
-    for (first, second), bridge in _bridges(query, found).items():
-        one, other = found[first], found[second]
-        if one.asked and other.asked.keys() - one.asked.keys() and not alike(one, other):
-            covered = sum({**one.asked, **other.asked}.values())
-            signs = {
-                "covered": covered / total,
-                "bridge": bridge / total,
-                "gain": (covered - most) / total,
-                "choice": max(scores[first], scores[second]) - max(scores),
-            }
-            made.append(Pair(first, second, signs))
-    return made
+    total = sum(asked.values()) or 1.0
+    most = max(sum(own.values()) for own in passages.values())
+    together: dict[str, float] = {}
+    for place in places:
+        together.update(found[place].asked)
+    covered = sum(together.values())
+    return {
+        "covered": covered / total,
+        "bridge": bridge / total,
+        "gain": (covered - most) / total,
+        "choice": max(scores[place] for place in places) - max(scores),
+    }
 
 
 def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:

@@ -80,7 +80,6 @@ class SliceGraph:
         """
         self.weights = weights
         self._direction = direction
-        self._about_one = max(1.0, weights.about)
         self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
         uuids = {item.uuid for item in part.chunks}
         uuids.update(pool)
@@ -130,12 +129,12 @@ class SliceGraph:
             rarity * self._emphasis(entry.heads)
             for rarity, entry in zip(rare, entries, strict=True)
         ]
-        related = {end for pair in self.relations for end in pair}
+        self.related = {end for pair in self.relations for end in pair}
         within = {
             item.id
             for item in entries
             if (item.heads > 1 and item.mentions <= item.heads)
-            or (item.type == PROPER and not item.heads and item.id not in related)
+            or (item.type == PROPER and not item.heads and item.id not in self.related)
         }
         if within:
             mentions = [mention for mention in mentions if mention[1] not in within]
@@ -161,7 +160,7 @@ class SliceGraph:
         return edges, one_way
 
     def _emphasis(self, heads: int) -> float:
-        return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
+        return max(1.0, self.weights.about / math.sqrt(max(1, heads)))
 
     def led_on(self, uuids: Collection[str]) -> float:
         """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""

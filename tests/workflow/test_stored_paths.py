@@ -1,0 +1,118 @@
+"""A question about two names that only a chain of stored relations joins."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import load_folder, write_corpus
+from tests.model_server import serving
+
+QUESTION = "How does Apple's supply chain depend on Taiwan?"
+SUPPLY = "The company depends on TSMC for every processor in its phones."
+PLACE = "All of its leading-edge fabs stand in Hsinchu and Tainan, both in Taiwan."
+TEXTS = {
+    "apple": ("Apple annual report", f"Apple reported record revenue from services. {SUPPLY}"),
+    "tsmc": ("TSMC annual report", f"TSMC spent thirty billion dollars on equipment. {PLACE}"),
+    "nvidia": ("NVIDIA annual report", "NVIDIA's risks include its suppliers in Taiwan."),
+    "foxconn": ("Foxconn profile", "Foxconn assembles phones for Apple and moves lines to India."),
+    "intel": ("Intel outlook", "The supply chain of advanced chips is to depend less on Asia."),
+    "glossary": ("Glossary", "A supply chain is the network from raw material to customer."),
+    "quake": ("Earthquake report", "An earthquake of magnitude 7.2 struck the east of Taiwan."),
+}  # fmt: skip
+ENTITIES = {
+    **dict.fromkeys(("Apple", "TSMC", "NVIDIA", "Foxconn", "Intel"), "Organization"),
+    **dict.fromkeys(("Taiwan", "India"), "Location"),
+}
+RELATIONS = (
+    ("Apple", "supplied_by", "TSMC", "apple", SUPPLY),
+    ("TSMC", "located_in", "Taiwan", "tsmc", PLACE),
+    ("Apple", "supplied_by", "Foxconn", "foxconn", "Foxconn assembles phones for Apple"),
+    ("Foxconn", "located_in", "India", "foxconn", "moves lines to India"),
+)
+FACTS = ("Apple -supplied_by-> TSMC", "TSMC -located_in-> Taiwan")
+BODY = {
+    "query": QUESTION,
+    "synthesis": {"enabled": True, "model": "extractive"},
+    "budget": {"max_tokens_gen": 200},
+}
+
+
+@pytest.fixture(scope="module")
+def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+    folder = tmp_path_factory.mktemp("companies")
+    relations = []
+    for source, kind, target, stated_in, words in RELATIONS:
+        start = TEXTS[stated_in][1].index(words)
+        evidence = {"chunk_id": stated_in, "start": start, "end": start + len(words)}
+        relations.append({"source": source, "type": kind, "target": target, "evidence": evidence})
+    corpus: dict[str, list[dict[str, Any]]] = {
+        "chunks.jsonl": [
+            {"id": name, "doc_id": name, "title": title, "text": text}
+            for name, (title, text) in TEXTS.items()
+        ],
+        "entities.jsonl": [
+            {"id": f"C:{name}", "name": name, "type": kind} for name, kind in ENTITIES.items()
+        ],
+        "relations.jsonl": relations,
+    }
+    for one in relations:
+        one.update(source=f"C:{one['source']}", target=f"C:{one['target']}")
+    load_folder(write_corpus(folder / "corpus", corpus), folder / "store.sqlite", cache_dir)
+    return folder / "store.sqlite"
+
+
+def ask(client: Any, **more: Any) -> dict[str, Any]:
+    return dict(client.post("/v1/answer", json={**BODY, **more}).json())
+
+
+def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(
+    companies: Path, client_for: Callable[..., Any]
+) -> None:
+    answer = ask(client_for(companies))
+    ranks = {one["doc_id"]: one["rank"] for one in answer["citations"]}
+    apple, tsmc = f" [{ranks['apple']}].", f" [{ranks['tsmc']}]."
+    assert answer["answer"] == SUPPLY.replace(".", apple) + " " + PLACE.replace(".", tsmc)
+    assert answer["grounding"]["grounded"] is True
+    assert {one["doc_id"] for one in answer["citations"] if one["cited"]} == {"apple", "tsmc"}
+    stated = zip(FACTS, (ranks["apple"], ranks["tsmc"]), strict=True)
+    assert answer["notes"] == [f"{fact} (stated in [{rank}])" for fact, rank in stated]
+
+
+def test_without_the_graph_the_answer_says_less_and_the_response_why(
+    companies: Path, client_for: Callable[..., Any]
+) -> None:
+    answer = ask(client_for(companies), kg_expansion={"enabled": False})
+    assert "TSMC" not in answer["answer"]
+    assert answer["notes"] == []
+    assert answer["diagnostics"]["graph_gain"]["skipped"] == "disabled"
+    assert answer["metadata"]["kg_expansion_enabled"] is False
+
+
+def test_a_path_needs_each_of_its_relations(
+    companies: Path, client_for: Callable[..., Any]
+) -> None:
+    answer = ask(client_for(companies), kg_expansion={"relations": ["located_in"]})
+    assert answer["notes"] == []
+    assert SUPPLY[:-1] not in answer["answer"]
+
+
+def test_a_passage_that_answers_is_not_replaced_by_a_path(
+    companies: Path, client_for: Callable[..., Any]
+) -> None:
+    query = "Which risks does NVIDIA name about its suppliers in Taiwan?"
+    answer = ask(client_for(companies), query=query)
+    assert answer["answer"].startswith("NVIDIA's risks include its suppliers in Taiwan")
+
+
+def test_a_model_receives_every_passage_of_the_path(
+    companies: Path, client_for: Callable[..., Any]
+) -> None:
+    with serving() as server:
+        body = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 100, "timeout_s": 25}}
+        ask(client_for(companies, llm_base_url=server.url), **body)
+        ((_, sent),) = server.requests
+    prompt = sent["messages"][1]["content"]
+    assert SUPPLY in prompt
+    assert PLACE in prompt
