@@ -17,7 +17,6 @@ from mcp_types import (
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.routes import RouteName
-from docstokg.domain.identity import chunk_uuid
 
 SCHEME = "docstokg://"
 DOCUMENT_CHARACTERS = 8000
@@ -102,6 +101,8 @@ def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
 
     A file of rows has passages with their own ids, found by a search.
     """
+    from docstokg.domain.identity import chunk_uuid
+
     uuid = chunk_uuid(namespace, f"{doc_id}#0")
     first = {"namespace": namespace, "uuid": uuid, "context": DOCUMENT_CHARACTERS}
     with suppress(NoResource):

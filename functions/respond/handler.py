@@ -5,7 +5,7 @@ from typing import Any
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
 from docstokg.usecases.answer_checks import checks_of
-from docstokg.usecases.chat import chat_reply
+from docstokg.usecases.chat_reply import chat_reply
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.respond.respond import respond

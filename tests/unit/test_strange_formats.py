@@ -318,3 +318,21 @@ def test_the_values_of_a_form_are_read_at_their_labels() -> None:
     form = "/AcroForm<</Fields[5 0 R 6 0 R]>>"
     outline = read([[(60, 700, "Applicant:")]], fields, form)
     assert lines(outline) == ["Applicant: Mara Stone.", "Licence plate: KL 77."]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "raw"),
+    [
+        (".csv", b"valve,bar,checked by\nA7,8,\nB2,9,\n"),
+        (".md", b"| valve | bar | checked by |\n|---|---|---|\n| A7 | 8 | |\n| B2 | 9 | |\n"),
+        (
+            ".html",
+            b"<table><tr><th>valve<th>bar<th>checked by</tr>"
+            b"<tr><td>A7<td>8<td></tr><tr><td>B2<td>9<td></tr></table>",
+        ),
+    ],
+)
+def test_the_name_of_a_column_without_values_is_not_lost(suffix: str, raw: bytes) -> None:
+    (outline,) = convert(suffix, raw)
+    assert "checked by" in outline.text
+    assert "A7" in outline.text and "B2" in outline.text

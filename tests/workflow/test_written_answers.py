@@ -89,7 +89,7 @@ def test_an_id_that_is_in_no_graph_and_no_source_is_told(
     [
         ("error_500", "failed (500)."),
         ("error_503", "failed (503)."),
-        ("not_json", "answered something that is no completion."),
+        ("not_json", "sent something that is not JSON."),
         ("wrong_shape", "answered something that is no completion."),
     ],
 )

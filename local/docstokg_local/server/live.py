@@ -8,7 +8,7 @@ from typing import Any
 
 from docstokg.contracts.routes import RouteName
 from docstokg.usecases.answer_checks import checks_of
-from docstokg.usecases.chat import live_chunk
+from docstokg.usecases.chat_reply import live_chunk
 from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
 from docstokg.wiring import Wiring
 

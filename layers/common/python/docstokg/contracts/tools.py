@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
@@ -219,7 +220,7 @@ def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, An
 
     A tool also accepts the other fields; listing all costs agents many tokens.
     """
-    whole = request.model_json_schema(mode="validation")
+    whole = _schema(request)
     fields = {name: whole["properties"][name] for name in shown}
     required = [name for name in whole.get("required", ()) if name in shown]
     schema = {"type": "object", "properties": fields, "required": required}
@@ -289,8 +290,13 @@ def lenient(value: Any, model: type[BaseModel]) -> Any:
     A number in a string becomes the number; a null becomes the default, unless null is a value of
     the field. All else is unchanged.
     """
-    schema = model.model_json_schema(mode="validation")
+    schema = _schema(model)
     return _lenient(value, schema, schema.get("$defs", {}))
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(mode="validation")
 
 
 def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:

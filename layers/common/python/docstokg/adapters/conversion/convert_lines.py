@@ -98,7 +98,18 @@ class TextMaker:
             line = between.join(parts)
             # Without a final stop a row looks like a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
+        self.empty_columns(names, [[cell.text for cell in row] for row in filled[heads:]])
         return names
+
+    def empty_columns(self, names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+        """Write the names of columns that have no value in any row: no row names them."""
+        empty = [
+            name
+            for at, name in enumerate(names)
+            if name and not any(at < len(row) and row[at] for row in rows)
+        ]
+        if empty:
+            self.add("text", f"Columns without values: {'; '.join(empty)}.")
 
     def lines(
         self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]], rest: str = ""

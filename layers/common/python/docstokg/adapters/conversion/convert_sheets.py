@@ -133,6 +133,9 @@ def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None
     names = [name or f"column {at}" for at, name in enumerate(column_names(first[:heads]), 1)]
     for place, values in table[heads:]:
         maker.row(names, values, place)
+    if len(table) > heads:
+        rows = [values for _, values in table[heads:]]
+        maker.empty_columns(column_names(first[:heads]), rows)
     if table and len(table) <= heads:
         maker.add("text", ", ".join(filter(None, names)), anchor=table[0][0])
 

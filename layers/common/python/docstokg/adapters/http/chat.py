@@ -85,16 +85,23 @@ def _made(route: ModelRoute, whom: str) -> Endpoint:
 
 
 def _whole(whom: str, answer: Any) -> ModelReply:
-    reply = checked(_Reply, answer, whom)
+    reply = _checked(_Reply, answer, whom)
     choice = reply.choices[0]
     return _reply(choice.message.content, choice.finish_reason, reply.usage)
+
+
+def _checked[Shape: BaseModel](shape: type[Shape], answer: Any, whom: str) -> Shape:
+    try:
+        return checked(shape, answer, whom)
+    except WrongAnswer as wrong:
+        raise WrongAnswer(f"{whom} answered something that is no completion") from wrong
 
 
 def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) -> ModelReply:
     """Pass pieces of a stream to `write` until it returns False."""
     pieces, reason, usage = [], None, None
     for data in _events(blocks, whom):
-        event = checked(_Event, data, whom)
+        event = _checked(_Event, data, whom)
         if event.error is not None:
             raise Unavailable(f"{whom} failed in the middle of its answer")
         usage = event.usage or usage

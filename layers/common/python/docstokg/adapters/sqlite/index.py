@@ -114,7 +114,8 @@ class SqliteIndex:
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
                 notes = notes_of(db)
-            return None if notes.get("unfinished") else notes.get("finished")
+            is_open = any(notes.get(UNFINISHED + name) for name in ("", *namespaces))
+            return None if is_open else notes.get("finished")
 
         return self._in_worker(read, timeout_s)
 

@@ -1,0 +1,171 @@
+"""Answers in OpenAI's chat format."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from docstokg.contracts.chat import (
+    Annotation,
+    AnswerMessage,
+    ChatChoice,
+    ChatCompletion,
+    ChatPlan,
+    Evidence,
+    FinishReason,
+    UrlCitation,
+    Usage,
+)
+from docstokg.contracts.envelope import Reply
+from docstokg.contracts.response import Citation, RAGResponse
+from docstokg.domain.answer.notices import CUT_SHORT
+from docstokg.usecases.chat import error_reply, json_sent
+from docstokg.usecases.links import is_web, passage_link
+
+WARNING_HEADER = "X-Docstokg-Warning"
+UNCITED_SHOWN = 5
+EVENTS_TYPE = "text/event-stream; charset=utf-8"
+_MARKER = re.compile(r"\[(\d+)\]")
+
+
+def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int, public_url: str) -> Reply:
+    """Convert a pipeline reply to a completion, an event stream or an error.
+
+    `public_url`: address of the page to which citations link, or "".
+    """
+    if reply.statusCode != 200:
+        return error_reply(reply)
+    response = RAGResponse.model_validate_json(reply.body)
+    completion = _completion(response, chat, started_ms, public_url)
+    if chat.stream:
+        event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
+        reply = json_sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
+    else:
+        reply = json_sent(completion.model_dump_json())
+    if not chat.warnings:
+        return reply
+    headers = {**reply.headers, WARNING_HEADER: " ".join(chat.warnings)}
+    return reply.model_copy(update={"headers": headers})
+
+
+def _completion(
+    response: RAGResponse, chat: ChatPlan, started_ms: int, public_url: str
+) -> ChatCompletion:
+    meta, diagnostics = response.metadata, response.diagnostics
+    # Without an answer, the warnings are shown, so that the chat bubble is not empty.
+    content = response.answer or " ".join(response.warnings)
+    ends = [content.find(text) for text in chat.stop if text and text in content]
+    content = content[: min(ends, default=len(content))]
+    finish_reason: FinishReason = "length" if CUT_SHORT in response.warnings else "stop"
+    cited = tuple(citation for citation in response.citations if citation.cited)
+    used = diagnostics.budget_used if diagnostics is not None else None
+    prompt_tokens, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
+    urls = {one.rank: _url(one, meta.namespace, public_url) for one in cited}
+    annotations = _annotations(content, cited, urls)
+    if chat.fields:
+        made = {"answer": content, "confidence": response.confidence}
+        kind = chat.fields.get("citations")
+        made["citations"] = [_json_citation(one, urls[one.rank], kind) for one in cited]
+        content = json.dumps({name: made[name] for name in chat.fields}, ensure_ascii=False)
+        annotations = ()
+    message = AnswerMessage(content=content, annotations=annotations)
+    return ChatCompletion(
+        id=f"chatcmpl-{meta.request_id}",
+        created=started_ms // 1000,
+        model=chat.model,
+        choices=(ChatChoice(message=message, finish_reason=finish_reason),),
+        usage=Usage(
+            prompt_tokens=prompt_tokens,
+            completion_tokens=written,
+            total_tokens=prompt_tokens + written,
+        ),
+        docstokg=Evidence(
+            request_id=meta.request_id,
+            namespace=meta.namespace,
+            query_used=response.query_used,
+            query_used_by=response.query_used_by,
+            citations=cited or response.citations[:UNCITED_SHOWN],
+            confidence=response.confidence,
+            confidence_level=response.confidence_level,
+            grounding=response.grounding,
+            warnings=response.warnings,
+            degraded_reasons=diagnostics.degraded_reasons if diagnostics is not None else (),
+        ),
+    )
+
+
+def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
+    """Return a citation as the client's schema requires: number, text or object."""
+    if kind in ("integer", "number"):
+        return citation.rank
+    if kind == "string":
+        return citation.snippet
+    named = {"rank": citation.rank, "url": url, "snippet": citation.snippet}
+    return {**named, "title": citation.document_name or citation.doc_id, "uuid": citation.uuid}
+
+
+def _url(citation: Citation, namespace: str, public_url: str) -> str:
+    """Return a passage's address on the page, else its source's, else a name."""
+    if public_url:
+        span = (citation.char_start, citation.char_end)
+        where = citation.namespace or namespace
+        return passage_link(public_url, where, citation.doc_id, citation.uuid, span)
+    return str(citation.uri) if is_web(citation.uri) else f"urn:uuid:{citation.uuid}"
+
+
+def _annotations(
+    content: str, cited: tuple[Citation, ...], urls: Mapping[int, str]
+) -> tuple[Annotation, ...]:
+    by_rank = {citation.rank: citation for citation in cited}
+    annotations = []
+    for marker in _MARKER.finditer(content):
+        citation = by_rank.get(int(marker[1]))
+        if citation is not None:
+            url = urls[citation.rank]
+            annotations.append(Annotation(url_citation=_url_citation(citation, url, marker.span())))
+    return tuple(annotations)
+
+
+def _url_citation(citation: Citation, url: str, span: tuple[int, int]) -> UrlCitation:
+    place = citation.document_name or citation.doc_id
+    return UrlCitation(
+        start_index=span[0],
+        end_index=span[1],
+        title=f"{place}, {citation.section}" if citation.section else place,
+        url=url,
+        rank=citation.rank,
+        uuid=citation.uuid,
+        doc_id=citation.doc_id,
+        snippet=citation.snippet,
+    )
+
+
+def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
+    whole = completion.model_dump(mode="json")
+    (choice,) = whole.pop("choices")
+    usage = whole.pop("usage")
+    delta = {
+        "index": 0,
+        "delta": choice["message"],
+        "finish_reason": choice["finish_reason"],
+        "logprobs": None,
+    }
+    event = {**whole, "object": "chat.completion.chunk", "choices": [delta]}
+    return {**event, "usage": usage} if chat.include_usage else event
+
+
+def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chunk for an event of a streamed answer.
+
+    `head`: id, created and model. Data other than answer text is in `docstokg`.
+    """
+    if name == "response":
+        (choice,) = value["choices"]
+        delta = {key: told for key, told in choice["delta"].items() if key == "annotations"}
+        return {**value, **head, "choices": [{**choice, "delta": delta}]}
+    delta = {"content": value["text"]} if name == "sentence" else {}
+    delta |= {"role": "assistant", "content": ""} if name == "citations" else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}
+    evidence = value if name == "citations" else {name: value}
+    chunk = {"object": "chat.completion.chunk", "choices": [choice], "docstokg": evidence}
+    return {**head, **chunk}
