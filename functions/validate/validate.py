@@ -68,6 +68,8 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
     more["recalls"] = bool(choices or request.cache_key)
+    if chat is not None:
+        more["warnings"] = (*plan.warnings, *chat.warnings)
     return Validated(plan=plan.model_copy(update=more), scope=scope)
 
 

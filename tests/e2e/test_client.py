@@ -66,7 +66,7 @@ def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path
         Client(url).search("What are seizures?")
     assert unknown.value.status == 401
     with pytest.raises(ProblemError) as foreign:
-        Client(url, api_key="K").search("What are seizures?")
+        Client(url, api_key="K").search("What are seizures?", namespace="default")
     assert foreign.value.problem.code == "namespace_not_granted"
     with pytest.raises(Misconfigured):
         Client("localhost:8080")

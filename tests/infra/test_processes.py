@@ -108,7 +108,7 @@ def deployment(
 
 
 def question(text: str = f"What are seizures {MARK}?", **more: Any) -> str:
-    return json.dumps({"query": text, **more}, ensure_ascii=False)
+    return json.dumps({"query": text, "namespace": "default", **more}, ensure_ascii=False)
 
 
 def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment) -> None:
