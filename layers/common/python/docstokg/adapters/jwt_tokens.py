@@ -63,7 +63,7 @@ class JwksTokens:
         )
 
     def caller(self, token: str) -> Caller | None:
-        """Return the caller, None for an invalid token; raise `Unavailable` without keys."""
+        """Return the caller, None for an invalid token; `Unavailable` if no keys were read."""
         try:
             claims = jwt.decode(
                 token,

@@ -230,7 +230,7 @@ def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, An
 def output_schema(result: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of a tool's pages: the type of each part.
 
-    Only paging fields are required, because any part can be on another page. `numbers` adds fields.
+    Only `truncated` and `next_cursor` are required, because any other part can be on another page.
     """
     whole = result.model_json_schema(mode="serialization")
     parts = {**_Page.model_json_schema()["properties"], **whole["properties"]}

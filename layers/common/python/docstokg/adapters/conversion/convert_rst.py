@@ -17,7 +17,7 @@ _SHORTEST = 4
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings; the loader finds other blocks."""
+    """Return one outline of a reStructuredText file, with its headings as blocks."""
     text, encoding = decode(raw)
     levels: list[tuple[str, bool]] = []
     blocks: list[Block] = []

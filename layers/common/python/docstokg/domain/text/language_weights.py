@@ -41,9 +41,10 @@ def reads_many(model: str) -> bool:
 def word_weights(
     asked: Mapping[str, float], held: Mapping[str, float], least: float
 ) -> dict[str, float]:
-    """Return the weights of word channels: share of passages in the question's language.
+    """Return the weights of the channels "bm25" and "splade", at least `least`.
 
-    `asked`: probability of the question per language; `held`: share of passages per language.
+    `asked`: probability of the question per language; `held`: share of passages per language. The
+    weight is the sum of their products, for "splade" of English only.
     """
     share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
     english = share.get(ENGLISH, 0.0)

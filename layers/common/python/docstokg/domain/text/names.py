@@ -103,7 +103,7 @@ def is_name(text: str) -> bool:
 
 
 def is_proper(text: str) -> bool:
-    """Return whether a name in running text is plausible: a capital, and not an everyday word."""
+    """Return whether `text`, in a sentence, can be a name: has a capital, is no everyday word."""
     if not is_name(text) or not any(character.isupper() for character in text):
         return False
     words = fold(text).split()

@@ -106,7 +106,7 @@ def same_statements(old: str, new: str) -> bool:
 
 
 def is_linked_here(stored: str) -> bool:
-    """Return whether the linker finds a stored chunk's mentions."""
+    """Return whether a chunk with this fingerprint had no mentions in its file."""
     return not stored.endswith(".g")
 
 

@@ -106,7 +106,10 @@ def _stretch(start: int, piece: str) -> tuple[int, int]:
 
 
 def understood(front: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split front matter into chunk fields and metadata."""
+    """Return the fields of chunks (such as title and acl) and the rest, which is metadata.
+
+    Raises `Rejected` for a field of the wrong type.
+    """
     fields: dict[str, Any] = {}
     for key in _FIELDS:
         value = front.get(key)

@@ -27,10 +27,10 @@ class _Group:
 
 
 def outline_text(text: str) -> Outline:
-    """Find headings, paragraphs, and terms with their indented descriptions.
+    """Return the text with its headings, paragraphs, and terms with indented descriptions.
 
-    A heading is a line without lower-case letters above deeper lines (only if there are at least
-    two), or a line above a rule of `===` or `---`.
+    A heading is a line above a rule of `===` or `---`, or, if a text has two or more of them, a
+    line without lower-case letters above more indented lines.
     """
     roots = _nested(_groups(text, 0, len(text)))
     shouts = [root for root in roots if _is_shout(root)]
