@@ -32,7 +32,6 @@ FUNCTION = f"arn:aws:lambda:{REGION}:111122223333:function:docstokg-dev-synthesi
 GATE = "The gate of the hall opens at 8 bar."
 LAMP = "Ann painted the old lamp green in May."
 TRUE, FALSE = "The gate opens at 8 bar.", "The gate opens at 9 bar."
-LATE_S = 0.3
 
 
 class FakeVerifier:
@@ -171,7 +170,7 @@ def asked(verifier: Verifier, timeout_s: float = 1.0) -> tuple[Verification, Cal
 @pytest.mark.parametrize("mode", [*WIRE_LIES, *LIES, "dead"])
 @pytest.mark.parametrize("kind", REMOTE)
 def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierServer) -> None:
-    """Each claim stays open, the reason is noted, and the time is kept."""
+    """Each claim stays open, and the reason is noted; for the time see test_deadlines.py."""
     if mode == "dead":
         with serving() as gone:
             pass
@@ -179,22 +178,20 @@ def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierS
     else:
         server.mode = mode
         verifier = REMOTE[kind](server.url)
-    made, run, took_s, log = asked(verifier)
+    made, run, _, log = asked(verifier)
     assert made.decisions == (None, None) and made.degraded
     assert run.degraded == ["verifier_unavailable"]
-    assert took_s < 1.0 + LATE_S
     assert "verifier_failed" in log and TRUE not in log and GATE not in log
     assert not [path for path, _ in server.asked if "stolen" in path]
 
 
 @pytest.mark.parametrize("kind", REMOTE)
-def test_a_slow_server_is_left_in_time(kind: str, server: VerifierServer) -> None:
+def test_a_slow_server_is_left(kind: str, server: VerifierServer) -> None:
     server.mode, server.delay_s = "slow", 0.2
     verifier = REMOTE[kind](server.url)
     assert not asked(verifier, 2.0)[0].degraded
     server.delay_s = 3.0
-    made, _, took_s, _ = asked(verifier, 0.5)
-    assert made.degraded and took_s < 0.5 + LATE_S
+    assert asked(verifier, 0.5)[0].degraded
 
 
 @pytest.mark.parametrize(("key", "sent"), [("k", "Bearer k"), (None, None)])

@@ -17,8 +17,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from tests.contract.test_verifier import REMOTE, asked
+from tests.contract.test_verifier import closed as verifiers_closed  # noqa: F401 - a fixture
+from tests.contract.test_verifier import server as verifier_server  # noqa: F401 - a fixture
 from tests.faults.test_foreign_replies import EVENTS, foreign
 from tests.model_server import ModelServer, serving
+from tests.verifier_server import VerifierServer
 
 TIMEOUT_S, SLACK_S = 2.0, 0.3
 ASK: dict[str, Any] = {"query": "What are seizures?", "budget": {"timeout_s": TIMEOUT_S}}
@@ -165,3 +169,15 @@ def test_what_waits_in_vain_is_refused_in_time(
             assert {status for _, status in answers} <= {503, 504}
             worst = min(worst, max(took for took, _ in answers))
     assert worst <= TIMEOUT_S + SLACK_S
+
+
+@pytest.mark.parametrize("mode", ["drip", "slow"])
+@pytest.mark.parametrize("kind", REMOTE)
+def test_a_verifier_that_does_not_end(
+    kind: str,
+    mode: str,
+    verifier_server: VerifierServer,  # noqa: F811
+) -> None:
+    verifier_server.mode, verifier_server.delay_s = mode, 3.0
+    took = [asked(REMOTE[kind](verifier_server.url))[2] for _ in range(3)]
+    assert min(took) < 1.0 + SLACK_S
