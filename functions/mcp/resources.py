@@ -40,16 +40,14 @@ def listed_resources(cursor: str | None, ask: Ask, fresh_ms: int) -> ListResourc
 
     Raise `NoResource` for an invalid cursor, or if the store cannot be read.
     """
-    stored = _asked(ask, "namespaces", {})["namespaces"]
-    names = [one["namespace"] for one in stored]
-    namespace, _, after = (cursor or next(iter(names), "")).partition(" ")
-    if not names and cursor is None:
+    namespace, _, after = (cursor or _namespace_after("", ask)).partition(" ")
+    if not namespace:
         return ListResourcesResult(resources=[], ttl_ms=fresh_ms)
-    if namespace not in names:
-        raise NoResource("the cursor is not valid")
     page = _asked(ask, "documents", {"namespace": namespace, "cursor": after or None})
-    later = names[names.index(namespace) + 1 :]
-    next_cursor = f"{namespace} {page['cursor']}" if page["cursor"] else next(iter(later), None)
+    if page["cursor"]:
+        following = f"{namespace} {page['cursor']}"
+    else:
+        following = _namespace_after(namespace, ask)
     resources = [
         Resource(
             uri=f"{SCHEME}{namespace}/documents/{quote(one['doc_id'], safe='')}",
@@ -59,7 +57,13 @@ def listed_resources(cursor: str | None, ask: Ask, fresh_ms: int) -> ListResourc
         )
         for one in page["documents"]
     ]
-    return ListResourcesResult(resources=resources, next_cursor=next_cursor, ttl_ms=fresh_ms)
+    return ListResourcesResult(resources=resources, next_cursor=following or None, ttl_ms=fresh_ms)
+
+
+def _namespace_after(name: str, ask: Ask) -> str:
+    """Return the next namespace of the caller, "" after the last; it counts all documents."""
+    stored = _asked(ask, "namespaces", {})["namespaces"]
+    return next((one["namespace"] for one in stored if one["namespace"] > name), "")
 
 
 def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:

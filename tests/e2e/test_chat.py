@@ -188,6 +188,8 @@ def test_an_answer_in_json(client) -> None:
     told = json.loads(made.choices[0].message.content)
     assert told["answer"] == plain.choices[0].message.content
     assert [one["rank"] for one in told["citations"]] == cited
+    made = client.chat.completions.create(**asked, response_format=schema())
+    assert json.loads(made.choices[0].message.content) == told
     numbers = {"type": "array", "items": {"type": "integer"}}
     form = schema("answer", confidence={"type": "number"}, citations=numbers, answer={})
     made = client.chat.completions.create(**asked, response_format=form, stream=True)
@@ -240,6 +242,8 @@ def test_what_is_not_read_is_said(url) -> None:
         ({"tool_choice": {"type": "function"}}, "tool_choice", "tools_unsupported"),
         ({"response_format": {"type": "xml"}}, "response_format.type", None),
         ({"response_format": schema("answer", "mood")}, SCHEMA, "schema_unsupported"),
+        ({"response_format": schema(["answer"])}, None, None),
+        ({"response_format": schema(5)}, None, None),
     ],
 )
 def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:

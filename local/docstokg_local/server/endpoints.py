@@ -141,7 +141,8 @@ class Endpoints:
             def work(gone: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)
                 if name == "mcp":
-                    envelope = envelope.model_copy(update={"headers": dict(request.headers)})
+                    own = {n: v for n, v in request.headers.items() if n.startswith("mcp-")}
+                    envelope = envelope.model_copy(update={"headers": own})
                 return run(envelope, state.arrived, gone)
 
             admitted = partial(self._admitted, request, name, caller, asked)

@@ -51,14 +51,17 @@ class StreamOptions(LenientContract):
     include_usage: bool | None = Field(None, description="include token usage")
 
 
+class ObjectSchema(LenientContract):
+    """The schema of an object; only its own fields are read."""
+
+    required: Many[str] = Field((), description="among answer, citations, confidence")
+    properties: dict[str, Any] = Field({}, description="schemas of the fields")
+
+
 class JsonSchema(LenientContract):
     """A named JSON schema."""
 
-    schema_: dict[str, Any] = Field(
-        {},
-        alias="schema",
-        description="schema of an object; may require answer, citations, confidence",
-    )
+    schema_: ObjectSchema = Field(ObjectSchema(), alias="schema", description="schema of an object")
 
 
 class ResponseFormat(LenientContract):

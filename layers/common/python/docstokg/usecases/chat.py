@@ -133,7 +133,7 @@ def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldPro
         message = "no tools are called here; send none or auto"
         return [FieldProblem(path="$.tool_choice", code="tools_unsupported", message=message)]
     schema = chat.response_format and chat.response_format.json_schema
-    if schema and not set(schema.schema_.get("required", ())) <= set(_JSON_FIELDS):
+    if schema and not set(schema.schema_.required) <= set(_JSON_FIELDS):
         message = f"may require only {', '.join(_JSON_FIELDS)}"
         path = "$.response_format.json_schema"
         return [FieldProblem(path=path, code="schema_unsupported", message=message)]
@@ -144,11 +144,10 @@ def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
     """Return the fields of the requested JSON object, with their item types."""
     if form is None or form.type == "text":
         return {}
-    if form.json_schema is None:
-        return {"answer": "", "citations": "object"}
-    properties = form.json_schema.schema_.get("properties", {})
-    fields = {name: field_of(properties, name, "items", "type") for name in properties}
-    return {name: str(kind or "") for name, kind in fields.items() if name in _JSON_FIELDS}
+    properties = form.json_schema.schema_.properties if form.json_schema is not None else {}
+    kinds = {name: field_of(properties, name, "items", "type") for name in properties}
+    fields = {name: str(kind or "") for name, kind in kinds.items() if name in _JSON_FIELDS}
+    return fields or {"answer": "", "citations": "object"}
 
 
 def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | None]:
