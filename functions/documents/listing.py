@@ -15,7 +15,7 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
 from docstokg.domain import base64url, time_budget
-from docstokg.errors import InvalidCursor, NotLoaded
+from docstokg.errors import DocsToKGError, InvalidCursor, NotLoaded
 from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
 from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply
@@ -67,19 +67,24 @@ def list_namespaces(
         info = index.info(time_budget.NAMESPACE_S)
     except NotLoaded:
         info = IndexInfo()
-    listed = states(envelope.caller, register, info, queue.unfinished())
+    listed = states(envelope.caller, register, info, queue)
     return json_reply(NamespaceList(namespaces=tuple(listed)))
 
 
 def states(
-    caller: Caller, register: DocumentRegister, info: IndexInfo, jobs: Mapping[str, int]
+    caller: Caller, register: DocumentRegister, info: IndexInfo, queue: JobQueue
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
     It has documents, passages, an unfinished load or a job, and not only documents that the caller
-    may not read.
+    may not read. The number of jobs is None if the queue cannot be read.
     """
-    names = {*register.namespaces(), *info.namespaces, *info.unfinished, *jobs} - {""}
+    jobs: Mapping[str, int] | None
+    try:
+        jobs = queue.unfinished()
+    except DocsToKGError:
+        jobs = None
+    names = {*register.namespaces(), *info.namespaces, *info.unfinished, *(jobs or ())} - {""}
     for name in sorted(filter(caller.may_read, names)):
         documents = chunks = hidden = 0
         last = ("", "")
@@ -97,5 +102,5 @@ def states(
                 last_load=LastLoad(run_id=last[1], at=last[0]) if documents else None,
                 may_load=caller.may_load(name),
                 unfinished=bool(info.open_run(name)),
-                jobs=jobs.get(name, 0),
+                jobs=None if jobs is None else jobs.get(name, 0),
             )

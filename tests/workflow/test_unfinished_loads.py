@@ -87,3 +87,19 @@ def warned(client: Any, namespace: str) -> list[str]:
         client.post("/v1/chat/completions", json=chat).text,
         called.text,
     ]
+
+
+def test_namespaces_are_listed_without_the_queue(tmp_path: Path, cache_dir: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    corpus = {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
+    load_folder(
+        write_corpus(tmp_path / "beta", corpus), path, cache_dir, embed=False, namespace="beta"
+    )
+    path.with_name(f"{path.name}.jobs").write_bytes(b"no database" * 99)
+    url = f"sqlite:///{path}"
+    settings = Settings(
+        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_provider="none", sparse="none"
+    )
+    with opened(settings) as client:
+        (listed,) = client.get("/v1/namespaces").json()["namespaces"]
+    assert (listed["namespace"], listed["documents"], listed["jobs"]) == ("beta", 1, None)

@@ -297,8 +297,8 @@ class ListedNamespace(Contract):
     """whether the caller may load and remove documents"""
     unfinished: bool = False
     """whether a load is running or was interrupted; repeat an interrupted load"""
-    jobs: int = 0
-    """number of queued and running jobs"""
+    jobs: int | None = 0
+    """number of queued and running jobs; null: the queue cannot be read"""
 
 
 class NamespaceList(Contract):

@@ -159,7 +159,7 @@ class ToolNamespace(Contract):
     namespace: str = Field(description="name")
     documents: int = Field(description="number of documents that the caller may read")
     unfinished: bool = Field(description="true: a load is running or was interrupted")
-    jobs: int = Field(description="number of queued and running jobs")
+    jobs: int | None = Field(description="number of queued and running jobs")
 
 
 class NamespacesResult(Contract):
