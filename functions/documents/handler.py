@@ -44,7 +44,9 @@ def build(wiring: Wiring) -> Handler:
     reading: dict[str, Any] = {"index": index, "begin": begin}
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {
         "documents": partial(list_documents, register=register, key=key, **reading),
-        "namespaces": partial(list_namespaces, register=register, index=index, queue=queue),
+        "namespaces": partial(
+            list_namespaces, register=register, index=index, queue=queue, telemetry=wiring.telemetry
+        ),
         "passage": partial(read_passage, **reading),
         "load": partial(load_documents, register=register, queue=queue),
         "delete": partial(remove_document, register=register, queue=queue),

@@ -15,7 +15,8 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
 from docstokg.domain import base64url, time_budget
-from docstokg.errors import DocsToKGError, InvalidCursor, NotLoaded
+from docstokg.errors import DocsToKGError, InvalidCursor, NotLoaded, cause
+from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
 from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply
@@ -60,19 +61,28 @@ def list_documents(
 
 
 def list_namespaces(
-    envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, queue: JobQueue
+    envelope: Envelope,
+    *,
+    register: DocumentRegister,
+    index: SearchIndex,
+    queue: JobQueue,
+    telemetry: Telemetry,
 ) -> Reply:
     """Return a NamespaceList as a reply."""
     try:
         info = index.info(time_budget.NAMESPACE_S)
     except NotLoaded:
         info = IndexInfo()
-    listed = states(envelope.caller, register, info, queue)
+    listed = states(envelope.caller, register, info, queue, telemetry)
     return json_reply(NamespaceList(namespaces=tuple(listed)))
 
 
 def states(
-    caller: Caller, register: DocumentRegister, info: IndexInfo, queue: JobQueue
+    caller: Caller,
+    register: DocumentRegister,
+    info: IndexInfo,
+    queue: JobQueue,
+    telemetry: Telemetry,
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
@@ -82,7 +92,8 @@ def states(
     jobs: Mapping[str, int] | None
     try:
         jobs = queue.unfinished()
-    except DocsToKGError:
+    except DocsToKGError as error:
+        telemetry.log("WARNING", "jobs_failed", **cause(error))
         jobs = None
     names = {*register.namespaces(), *info.namespaces, *info.unfinished, *(jobs or ())} - {""}
     for name in sorted(filter(caller.may_read, names)):

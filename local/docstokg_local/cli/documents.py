@@ -32,7 +32,7 @@ def list_loaded(
     register, info = wiring.register(), info_before(wiring.search_index())
     summaries = [
         _summary(state, info)
-        for state in states(EVERYBODY, register, info, wiring.job_queue())
+        for state in states(EVERYBODY, register, info, wiring.job_queue(), wiring.telemetry)
         if namespace in (None, state.namespace)
     ]
     for summary in summaries:
