@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import batched
 
-from docstokg.contracts.records import EntityRecord
+from docstokg.contracts.records import CALLED, EntityRecord, FactRecord
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
@@ -70,7 +70,21 @@ class EntityResolver:
             more = {"namespace": context.namespace, "listed": listed, "vector": vector}
             records.append(EntityRecord(**fields, **more))
         context.stores.graph_writer.put_entities(records)
+        if listed:
+            context.stores.index_writer.put_facts([called(one) for one in records if one.synonyms])
         context.report.entities += len(records)
+
+
+def called(entity: EntityRecord) -> FactRecord:
+    """Return the names of an entity as a fact, for questions that use another name."""
+    return FactRecord(
+        id=f"{CALLED}:{entity.id}",
+        namespace=entity.namespace,
+        text="\n".join((entity.name, *entity.synonyms)),
+        source=entity.id,
+        type=CALLED,
+        target=entity.id,
+    )
 
 
 def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Names]:
