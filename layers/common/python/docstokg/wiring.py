@@ -442,6 +442,19 @@ class Wiring:
         return read_or_make(self.cache_folder() / "cursor.key")
 
     @once
+    def receipt_keys(self) -> ports.ReceiptKeys | None:
+        """Return the signing key of receipts and its predecessors; None without a setting."""
+        if not (where := self.settings.receipt_key):
+            return None
+        from docstokg.adapters.receipt_keys import ReceiptKeys
+
+        if where.startswith("arn:"):
+            from docstokg.adapters.aws.secrets import text_at
+        else:
+            from docstokg.adapters.key_file import text_at
+        return ReceiptKeys.signing(text_at(where), where)
+
+    @once
     def trace_sink(self) -> ports.TraceSink | None:
         """Return the queue of retrieval traces; None if they are off or the local server's own."""
         if self.settings.traces in ("off", "local"):

@@ -80,6 +80,17 @@ class ChunkRecord(ChunkText):
     vector: bytes | None = None
 
 
+class ReceiptText(Contract):
+    """A passage in a receipt, whole and exactly as stored."""
+
+    uuid: str
+    """uuid of the passage"""
+    char_start: int | None = None
+    """start of the passage in its document; null: offsets count in the passage"""
+    text: str
+    """text whose SHA-256 is the citation's `text_sha256`"""
+
+
 class VectorRow(NamedTuple):
     """Vectors of a stored chunk by another encoder; see `ChunkRecord`."""
 
