@@ -23,7 +23,7 @@ class EntityResolver:
         """Write the entities of lists and ontologies."""
         context = self.context
         with context.progress.stage("entities", context.staging.count("entity")) as advance:
-            for batch in batched(context.staging.entities(), ROW_BATCH, strict=False):
+            for batch in batched(context.staging.entities(), ROW_BATCH):
                 self._put(batch, listed=True)
                 advance(len(batch))
 
@@ -31,14 +31,14 @@ class EntityResolver:
         """Write those of these unlisted entities that are unwritten."""
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
-        for batch in batched(needed, ROW_BATCH, strict=False):
+        for batch in batched(needed, ROW_BATCH):
             rows = [self.entities[identity] for identity in batch]
             self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
         """Write those of these stored entities whose data changed; they count as unwritten."""
-        for batch in batched(sorted(affected), ROW_BATCH, strict=False):
+        for batch in batched(sorted(affected), ROW_BATCH):
             stored = list(stored_names(self.context, batch))
             self.write_named(e.id for e in stored if e != self.entities.get(e.id))
         self._written.clear()
@@ -105,7 +105,7 @@ def resolver_of(
     They are merged with stored data, except `affected` ones, whose staged names are complete.
     """
     own = desired_entities(context.staging.names(), names)
-    for identities in batched(sorted(own.keys() - affected), ROW_BATCH, strict=False):
+    for identities in batched(sorted(own.keys() - affected), ROW_BATCH):
         for stored in stored_names(context, identities):
             own[stored.id].take(stored.name, stored.type, stored.synonyms)
     for entry in own.values():
