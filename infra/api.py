@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
@@ -194,7 +195,10 @@ class Api(Construct):
             options=apigateway.IntegrationOptions(
                 credentials_role=self._starter,
                 **_asking(
-                    route, templates.request_workflow(route.name, self._workflow.alias_arn, caller)
+                    route,
+                    templates.request_workflow(
+                        route.name, self._workflow.alias_arn, caller, route.parameters
+                    ),
                 ),
                 integration_responses=[
                     _mapped("200", None, templates.response("workflow", route.name), self._cors),
@@ -235,16 +239,17 @@ class Api(Construct):
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
-        by_path: dict[str, list[str]] = {}
+        by_path: dict[str, list[Route]] = {}
         for route in ROUTES:
-            by_path.setdefault(gateway_path(route), []).append(route.method)
-        for path, methods in by_path.items():
-            allow = ", ".join(sorted(methods))
-            self._answer_nothing(
-                self.api.root.resource_for_path(path), 405, "method_not_allowed", allow
-            )
-        for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
-            self._answer_nothing(resource, 404, "not_found", "")
+            by_path.setdefault(gateway_path(route), []).append(route)
+        for path, routes in by_path.items():
+            allow = ", ".join(sorted(route.method for route in routes))
+            chat = routes[0].name in CHAT_ROUTES
+            resource = self.api.root.resource_for_path(path)
+            self._answer_nothing(resource, 405, "method_not_allowed", allow, chat=chat)
+        for path, chat in (("/", False), ("/{unknown+}", False), ("/v1/{unknown+}", True)):
+            resource = self.api.root.resource_for_path(path)
+            self._answer_nothing(resource, 404, "not_found", "", chat=chat)
 
     def _page(self, function: Function) -> None:
         # Files need no templates: event and reply pass unchanged.
@@ -259,11 +264,17 @@ class Api(Construct):
                 self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _answer_nothing(
-        self, resource: apigateway.IResource, status: int, code: str, allow: str
+        self,
+        resource: apigateway.IResource,
+        status: int,
+        code: str,
+        allow: str,
+        *,
+        chat: bool = False,
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
         headers = {"Allow": f"'{allow}'"} if allow else {}
-        template = templates.response_unrouted(status, code, detail)
+        template = templates.response_unrouted(status, code, detail, chat=chat)
         self._mock(resource, "ANY", status, template, headers)
 
     def _mock(

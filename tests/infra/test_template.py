@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.routes import ROUTES
 from infra import templates
 from infra.readiness import obstacles
@@ -54,6 +55,7 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
     assert {path for path, method in found if method == "ANY"} == {
         "/",
         "/{unknown+}",
+        "/v1/{unknown+}",
         *(path for path, _ in expected),
     }
 
@@ -98,6 +100,9 @@ def test_prod_cannot_be_deleted_by_mistake(assembly: Path) -> None:
 STREAMED = ("AWS_PROXY", "STREAM")
 
 
+CHATS = [route for route in ROUTES if route.name in CHAT_ROUTES]
+
+
 def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> None:
     for (path, method), properties in paths(template).items():
         if method == "ANY" or path == "/openapi.json":
@@ -115,7 +120,7 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         parameters = request.count("$!input.params().querystring")
         assert request.count("$input.body") + parameters == 1
         responses = integration["IntegrationResponses"]
-        chat = {"/v1/chat/completions": "chat", "/v1/models": "models"}.get(path, "")
+        chat = next((r.name for r in CHATS if gateway_path(r) == path), "")
         workflow = chat or path in ("/v1/answer", "/v1/search", "/v1/explain")
         wanted = (
             templates.response("workflow", chat) if workflow else templates.response("function")
