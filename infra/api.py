@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 import aws_cdk as cdk
@@ -21,6 +22,7 @@ from infra.nag import acknowledge
 from infra.page import PATHS
 from infra.removal import RETAIN, log_group
 from infra.rights import policy_of
+from infra.settings import Tokens
 from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -32,6 +34,7 @@ STATUSES = ("200", "400", "404", "405", "429", "500")
 HEADER = "method.response.header."
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
+PROTECTED = "/.well-known/oauth-protected-resource"
 OPEN = (
     "Open on purpose: the contract is public, health says states and times only, and an unknown "
     "path or method answers 404 or 405 without reaching anything."
@@ -136,6 +139,8 @@ class Api(Construct):
         for route in ROUTES:
             self._add(route)
         self._contract()
+        if self._authorizer is not None and environment.tokens is not None:
+            self._protected(environment.tokens)
         self._unrouted()
         if "page" in functions:
             self._page(functions["page"])
@@ -238,6 +243,26 @@ class Api(Construct):
         self._mock(resource, "GET", 200, templates.static_json(document), self._cors)
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
+    @property
+    def _url(self) -> str:
+        # Not `api.url`, which depends on the deployment and so on every method.
+        environment, host = self._environment, f"{self.api.rest_api_id}.execute-api"
+        if environment.domain_name:
+            return f"https://{environment.domain_name}"
+        return f"https://{host}.{cdk.Aws.REGION}.{cdk.Aws.URL_SUFFIX}/{environment.stage}"
+
+    def _protected(self, tokens: Tokens) -> None:
+        """Serve the OAuth metadata of the API (RFC 9728)."""
+        document = {
+            "resource": "%%URL%%",
+            "authorization_servers": [tokens.issuer],
+            "bearer_methods_supported": ["header"],
+        }
+        resource = self.api.root.resource_for_path(PROTECTED)
+        template = templates.static_json(document).replace("%%URL%%", self._url)
+        self._mock(resource, "GET", 200, template, self._cors)
+        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
+
     def _unrouted(self) -> None:
         by_path: dict[str, list[Route]] = {}
         for route in ROUTES:
@@ -304,6 +329,9 @@ class Api(Construct):
             rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]
         for kind, (status, code, detail, retry) in rows.items():
             headers = {"Content-Type": "'application/problem+json'"} | self._cors
+            if status == HTTPStatus.UNAUTHORIZED and self._authorizer is not None:
+                where = f'Bearer resource_metadata="{self._url}{PROTECTED}"'
+                headers["WWW-Authenticate"] = f"'{where}'"
             if retry:
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(
@@ -386,7 +414,7 @@ def _preflight(origin: str) -> apigateway.CorsOptions | None:
         allow_origins=[origin],
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "X-Api-Key"],
-        expose_headers=["Retry-After"],
+        expose_headers=["Retry-After", "WWW-Authenticate"],
         max_age=cdk.Duration.minutes(10),
     )
 

@@ -1,6 +1,7 @@
 """The local HTTP API."""
 
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -9,6 +10,7 @@ from starlette.routing import Route
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg.usecases.chat_reply import WARNING_HEADER
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server import openapi
@@ -54,6 +56,16 @@ def application(
     # Like API Gateway, accept one spelling per path.
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
+    if settings.cors_origins:
+        # No cookies are read, so credentials are never allowed.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            allow_private_network=True,
+            expose_headers=("X-Request-Id", "Retry-After", WARNING_HEADER),
+        )
     app.add_middleware(RequestIds)
     return app
 

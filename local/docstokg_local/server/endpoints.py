@@ -204,7 +204,8 @@ class Endpoints:
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         if route.changes or route.name == "mcp":
-            refuse_foreign_page(request, self._settings.hosts)
+            allowed = {*self._settings.cors_origins} - ({"*"} if route.changes else set())
+            refuse_foreign_page(request, self._settings.hosts, allowed)
         if route.changes and not is_own(self._host, ()):
             raise Refused(403, "loopback_only", LOOPBACK_ONLY)
 

@@ -149,10 +149,17 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
     return caller
 
 
-def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
-    """Refuse requests from another site's page, needed only without keys."""
+def refuse_foreign_page(
+    request: Request, listed: Collection[str], origins: Collection[str]
+) -> None:
+    """Refuse requests from another site's page, needed only without keys.
+
+    `listed`: host names of this server. `origins`: of allowed pages; "*" allows all.
+    """
     origin = request.headers.get("origin")
-    if origin is not None and not is_own(host_of(origin), listed):
+    if origin is None or origin in origins or "*" in origins:
+        return
+    if not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
