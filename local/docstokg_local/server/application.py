@@ -21,6 +21,7 @@ from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
 from docstokg_local.server.routes import starlette_routes
+from docstokg_local.server.tracing import Traced, tracer_of
 
 COMPRESSED_FROM = 1024
 """Minimum bytes of a compressed body."""
@@ -67,6 +68,8 @@ def application(
             expose_headers=("X-Request-Id", "Retry-After", WARNING_HEADER),
         )
     app.add_middleware(RequestIds)
+    if (tracer := tracer_of(wiring.telemetry)) is not None:
+        app.add_middleware(Traced, tracer=tracer)
     return app
 
 

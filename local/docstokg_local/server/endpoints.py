@@ -16,6 +16,7 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import Route, RouteName
 from docstokg.errors import DocsToKGError
+from docstokg.observability import note
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply, model_reply, models_reply
 from docstokg.usecases.live import EVENT_HEADERS
@@ -135,6 +136,7 @@ class Endpoints:
         is_read = name == "mcp" or run == self._by_machine
 
         async def endpoint(request: Request) -> Response:
+            note(method=route.method, route=route.path, request_id=request.state.request_id)
             if self._settings.auth == "off":
                 self._refuse_strangers(request, route)
             caller, state = caller_of(request, self._authentication), request.state
