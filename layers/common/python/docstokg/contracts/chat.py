@@ -76,8 +76,8 @@ class ResponseFormat(LenientContract):
     json_schema: JsonSchema | None = Field(None, description="schema, for json_schema")
 
 
-class ChatRequest(LenientContract):
-    """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
+class ModelRequest(LenientContract):
+    """Fields of all requests in OpenAI's formats."""
 
     model: str = Field(
         min_length=1,
@@ -85,17 +85,24 @@ class ChatRequest(LenientContract):
         description="model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace",
         examples=["extractive", "extractive@handbook"],
     )
+    stream: bool | None = Field(None, description="true: send each checked sentence as an event")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="sampling temperature of the model"
+    )
+    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
+    tool_choice: str | dict[str, Any] | None = Field(
+        None, description="none or auto; a required tool is refused"
+    )
+
+
+class ChatRequest(ModelRequest):
+    """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
+
     messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
         description="conversation; a follow-up question is rewritten from earlier messages"
     )
-    stream: bool | None = Field(
-        None, description="true: send each checked sentence as a chunk, then [DONE]"
-    )
     stream_options: StreamOptions | None = Field(
         None, description="stream options; only with `stream`"
-    )
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="sampling temperature of the model"
     )
     max_tokens: int | None = Field(
         None, ge=1, description="maximum tokens of the answer, at most 4096"
@@ -106,10 +113,6 @@ class ChatRequest(LenientContract):
     n: Literal[1] | None = Field(None, description="number of answers; only 1 is supported")
     stop: str | Annotated[Many[str], Field(max_length=4)] | None = Field(
         None, description="the answer ends before the first of these texts"
-    )
-    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
-    tool_choice: str | dict[str, Any] | None = Field(
-        None, description="none or auto; a required tool is refused"
     )
     response_format: ResponseFormat | None = Field(None, description="text or JSON")
 
@@ -142,29 +145,15 @@ class TextOptions(LenientContract):
     format: TextFormat | None = Field(None, description="text or JSON")
 
 
-class ResponsesRequest(LenientContract):
+class ResponsesRequest(ModelRequest):
     """Request body of `POST /v1/responses`; other OpenAI fields are ignored."""
 
-    model: str = Field(
-        min_length=1,
-        max_length=192,
-        description="model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace",
-        examples=["extractive", "extractive@handbook"],
-    )
     input: str | Annotated[Many[InputItem], Field(min_length=1, max_length=1999)] = Field(
         description="question, or messages; the last one of `user` is the question"
     )
     instructions: str | None = Field(None, description="style hint, like a system message")
-    stream: bool | None = Field(None, description="true: send each checked sentence as an event")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="sampling temperature of the model"
-    )
     max_output_tokens: int | None = Field(
         None, ge=1, description="maximum tokens of the answer, at most 4096"
-    )
-    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
-    tool_choice: str | dict[str, Any] | None = Field(
-        None, description="none or auto; a required tool is refused"
     )
     text: TextOptions | None = Field(None, description="format of the answer")
     previous_response_id: str | None = Field(
