@@ -67,7 +67,7 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
     name = request.node.callspec.params["template"]
     kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[environment(name).auth]
     for (path, method), properties in paths(template).items():
-        if method == "ANY" or path in ("/v1/health", "/openapi.json"):
+        if method == "ANY" or path in ("/v1/health", "/openapi.json", PROTECTED):
             assert properties["AuthorizationType"] == "NONE"
             if path != "/v1/health":
                 assert properties["Integration"]["Type"] == "MOCK"
