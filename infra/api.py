@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
@@ -20,6 +22,7 @@ from infra.nag import acknowledge
 from infra.page import PATHS
 from infra.removal import RETAIN, log_group
 from infra.rights import policy_of
+from infra.settings import Tokens
 from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -32,6 +35,7 @@ HEADER = "method.response.header."
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
 KEYS = "/.well-known/docstokg-keys.json"
+PROTECTED = "/.well-known/oauth-protected-resource"
 OPEN = (
     "Open on purpose: the contract is public, health says states and times only, and an unknown "
     "path or method answers 404 or 405 without reaching anything."
@@ -136,6 +140,8 @@ class Api(Construct):
         for route in ROUTES:
             self._add(route)
         self._contract()
+        if self._authorizer is not None and environment.tokens is not None:
+            self._protected(environment.tokens)
         self._unrouted()
         if "page" in functions:
             self._page(functions["page"])
@@ -195,7 +201,10 @@ class Api(Construct):
             options=apigateway.IntegrationOptions(
                 credentials_role=self._starter,
                 **_asking(
-                    route, templates.request_workflow(route.name, self._workflow.alias_arn, caller)
+                    route,
+                    templates.request_workflow(
+                        route.name, self._workflow.alias_arn, caller, route.parameters
+                    ),
                 ),
                 integration_responses=[
                     _mapped("200", None, templates.response("workflow", route.name), self._cors),
@@ -239,17 +248,38 @@ class Api(Construct):
             self._mock(resource, "GET", 200, templates.static_json(content), self._cors)
             self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
+    @property
+    def _url(self) -> str:
+        # Not `api.url`, which depends on the deployment and so on every method.
+        environment, host = self._environment, f"{self.api.rest_api_id}.execute-api"
+        if environment.domain_name:
+            return f"https://{environment.domain_name}"
+        return f"https://{host}.{cdk.Aws.REGION}.{cdk.Aws.URL_SUFFIX}/{environment.stage}"
+
+    def _protected(self, tokens: Tokens) -> None:
+        """Serve the OAuth metadata of the API (RFC 9728)."""
+        document = {
+            "resource": "%%URL%%",
+            "authorization_servers": [tokens.issuer],
+            "bearer_methods_supported": ["header"],
+        }
+        resource = self.api.root.resource_for_path(PROTECTED)
+        template = templates.static_json(document).replace("%%URL%%", self._url)
+        self._mock(resource, "GET", 200, template, self._cors)
+        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
+
     def _unrouted(self) -> None:
-        by_path: dict[str, list[str]] = {}
+        by_path: dict[str, list[Route]] = {}
         for route in ROUTES:
-            by_path.setdefault(gateway_path(route), []).append(route.method)
-        for path, methods in by_path.items():
-            allow = ", ".join(sorted(methods))
-            self._answer_nothing(
-                self.api.root.resource_for_path(path), 405, "method_not_allowed", allow
-            )
-        for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
-            self._answer_nothing(resource, 404, "not_found", "")
+            by_path.setdefault(gateway_path(route), []).append(route)
+        for path, routes in by_path.items():
+            allow = ", ".join(sorted(route.method for route in routes))
+            chat = routes[0].name in CHAT_ROUTES
+            resource = self.api.root.resource_for_path(path)
+            self._answer_nothing(resource, 405, "method_not_allowed", allow, chat=chat)
+        for path, chat in (("/", False), ("/{unknown+}", False), ("/v1/{unknown+}", True)):
+            resource = self.api.root.resource_for_path(path)
+            self._answer_nothing(resource, 404, "not_found", "", chat=chat)
 
     def _page(self, function: Function) -> None:
         # Files need no templates: event and reply pass unchanged.
@@ -264,11 +294,17 @@ class Api(Construct):
                 self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _answer_nothing(
-        self, resource: apigateway.IResource, status: int, code: str, allow: str
+        self,
+        resource: apigateway.IResource,
+        status: int,
+        code: str,
+        allow: str,
+        *,
+        chat: bool = False,
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
         headers = {"Allow": f"'{allow}'"} if allow else {}
-        template = templates.response_unrouted(status, code, detail)
+        template = templates.response_unrouted(status, code, detail, chat=chat)
         self._mock(resource, "ANY", status, template, headers)
 
     def _mock(
@@ -298,6 +334,9 @@ class Api(Construct):
             rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]
         for kind, (status, code, detail, retry) in rows.items():
             headers = {"Content-Type": "'application/problem+json'"} | self._cors
+            if status == HTTPStatus.UNAUTHORIZED and self._authorizer is not None:
+                where = f'Bearer resource_metadata="{self._url}{PROTECTED}"'
+                headers["WWW-Authenticate"] = f"'{where}'"
             if retry:
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(
@@ -380,7 +419,7 @@ def _preflight(origin: str) -> apigateway.CorsOptions | None:
         allow_origins=[origin],
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "X-Api-Key"],
-        expose_headers=["Retry-After"],
+        expose_headers=["Retry-After", "WWW-Authenticate"],
         max_age=cdk.Duration.minutes(10),
     )
 

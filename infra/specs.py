@@ -1,5 +1,6 @@
 """Resources, rights and routes of each function."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,5 +149,5 @@ PACKAGED = (*FUNCTIONS, PAGE)
 
 
 def gateway_path(route: Route) -> str:
-    """Return a route's path in the gateway's syntax; a document id may contain slashes."""
-    return route.path.replace("{doc_id}", "{doc_id+}")
+    """Return a route's path in the gateway's syntax; ids may contain slashes."""
+    return re.sub(r"\{(doc_id|model)\}", r"{\1+}", route.path)

@@ -40,9 +40,12 @@ def edge(namespaces: tuple[str, ...], origin: str) -> str:
     return base64.urlsafe_b64encode(told.encode()).decode()
 
 
-def request_workflow(route: str, target: str, caller_vtl: str) -> str:
+def request_workflow(
+    route: str, target: str, caller_vtl: str, parameters: tuple[str, ...] = ()
+) -> str:
     """Return VTL for StartSyncExecution on `target` (alias ARN)."""
-    return _fill(_read("request_workflow"), ROUTE=route, TARGET=target, CALLER=caller_vtl)
+    parts = {"BODY": _body(parameters, MAX_BYTES), "TARGET": target, "CALLER": caller_vtl}
+    return _fill(_read("request_workflow"), ROUTE=route, **parts)
 
 
 def request_function(
@@ -53,14 +56,15 @@ def request_function(
     `parameters` of query string and path become the body, as strings. A body is truncated above
     `max_bytes`, so that the function refuses it.
     """
-    names = ", ".join(f"'{name}'" for name in parameters)
-    if parameters:
-        body = _fill(_read("body_parameters"), NAMES=names)
-    else:
-        body = _fill(_read("body_sent"), LENGTH=str((max_bytes // 3 + 2) * 4))
     headers = _read("headers_mcp") if route == "mcp" else '#set($headers = "")'
-    parts = {"BODY": body, "HEADERS": headers, "CALLER": caller_vtl}
+    parts = {"BODY": _body(parameters, max_bytes), "HEADERS": headers, "CALLER": caller_vtl}
     return _fill(_read("request_function"), ROUTE=route, **parts)
+
+
+def _body(parameters: tuple[str, ...], max_bytes: int) -> str:
+    if not parameters:
+        return _fill(_read("body_sent"), LENGTH=str((max_bytes // 3 + 2) * 4))
+    return _fill(_read("body_parameters"), NAMES=", ".join(f"'{name}'" for name in parameters))
 
 
 def response(name: str, route: str = "") -> str:
@@ -69,16 +73,25 @@ def response(name: str, route: str = "") -> str:
     `workflow`: of StartSyncExecution, which is HTTP 200 also if the execution failed. `function`: a
     function's {statusCode, body, headers?}, or its error. `refused`: the service refused the call.
     """
-    form = "part_error" if route in CHAT_ROUTES else "part_problem"
-    return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=_read(form))
+    problem = _problem(route in CHAT_ROUTES)
+    return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=problem)
 
 
-def response_unrouted(status: int, code: str, detail: str) -> str:
-    """Return the template for an unknown path or method."""
-    title = HTTPStatus(status).phrase
+def response_unrouted(status: int, code: str, detail: str, *, chat: bool = False) -> str:
+    """Return the template for an unknown path or method; `chat`: in OpenAI's error format."""
+    title, problem = HTTPStatus(status).phrase, _problem(chat)
     return _fill(
-        _read("response_unrouted"), STATUS=str(status), TITLE=title, CODE=code, DETAIL=detail
+        _read("response_unrouted"),
+        PROBLEM=problem,
+        STATUS=str(status),
+        TITLE=title,
+        CODE=code,
+        DETAIL=detail,
     )
+
+
+def _problem(chat: bool) -> str:
+    return _read("part_error" if chat else "part_problem")
 
 
 def static_json(document: object) -> str:

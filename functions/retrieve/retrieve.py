@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotYet
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from docstokg.contracts.response import (
@@ -160,10 +161,10 @@ def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]
     time_s = _left_s(run)
 
     def embed() -> bytes:
-        with run.telemetry.span("embed", request_id=run.request_id):
+        with run.telemetry.span("embed", request_id=run.request_id, model=embedder.model):
             return embed_questions(embedder, [run.plan.query], time_s)[0]
 
-    return workers.submit(embed)
+    return workers.submit(copy_context().run, embed)
 
 
 def _ready(
@@ -245,7 +246,9 @@ def _search(
     try:
         if time_s <= 0:
             raise Timeout("no time left to search")
-        with run.telemetry.span("search", request_id=run.request_id, channels=len(queries)):
+        fields = {"namespace": run.scope.namespace, "top_k": run.plan.top_k}
+        fields |= {"request_id": run.request_id, "channels": len(queries)}
+        with run.telemetry.span("search", **fields):
             results = index.search([*queries, *more], run.scope, time_s)
     except DocsToKGError as error:
         run.log("search", error)

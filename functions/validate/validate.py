@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import Literal
 
-from docstokg.contracts.chat import ChatPlan
+from docstokg.contracts.chat import CONVERSATIONS, ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import Scope
@@ -29,7 +29,7 @@ from docstokg.contracts.state import (
 from docstokg.domain import time_budget
 from docstokg.domain.text.follow_up import last_turns, whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
-from docstokg.usecases.chat import models_reply, read_chat
+from docstokg.usecases.chat import model_reply, models_reply, read_chat, read_responses
 from docstokg.usecases.intake import decode_body, invalid, not_granted, parse
 from docstokg.usecases.problems import problem_reply
 
@@ -52,6 +52,8 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     """
     if envelope.route == "models":
         return Validated(reply=models_reply(envelope.caller, rules.models))
+    if envelope.route == "model":
+        return Validated(reply=model_reply(envelope, rules.models))
     began, told = time.perf_counter(), envelope.route == "stream"
     if told:
         envelope = envelope.model_copy(update={"route": "answer"})
@@ -83,8 +85,9 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
 def _parse(
     route: str, body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    if route == "chat":
-        request, chat, errors = read_chat(body, models)
+    if route in CONVERSATIONS:
+        read = read_chat if route == "chat" else read_responses
+        request, chat, errors = read(body, models)
         if request is not None and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
         return request, chat, errors

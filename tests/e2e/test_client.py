@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from docstokg.client import AsyncClient, Client, ProblemError
+from docstokg.client import AsyncClient, Client, ProblemError, anthropic_blocks
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsRequest, Job, PostedDocument
 from docstokg.contracts.traverse import TraverseRequest
@@ -54,6 +54,34 @@ async def test_documents_are_loaded_listed_and_removed(server_for, tmp_path: Pat
         with pytest.raises(ProblemError) as gone:
             await rag.delete("a b/leave.md")
         assert gone.value.status == 404
+
+
+def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/own.sqlite"
+    texts = {
+        "leave.md": "# Leave\n\nEverybody has 30 days of leave a year.\n",
+        "pumps.md": "# Pumps\n\nOil the pump every 40 days.\n",
+    }
+    posted = [PostedDocument(doc_id=name, text=text) for name, text in texts.items()]
+    with Client(server_for(index_url=store, graph_url=store)) as rag:
+        job = rag.load(DocumentsRequest(documents=posted)).job_id
+        until = time.monotonic() + 40
+        while rag.job(job).state in ("queued", "running"):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        response = rag.answer("How many days of leave has everybody?", **ANSWER)
+    blocks = anthropic_blocks(response)
+    assert "".join(block["text"] for block in blocks) == response.answer != ""
+    assert [block for block in blocks if not block["text"]] == []
+    cited = [one for block in blocks for one in block["citations"]]
+    titles = list(dict.fromkeys(one.doc_id for one in response.citations))
+    assert cited
+    for one in cited:
+        assert one["type"] == "char_location"
+        assert one["document_title"] == titles[one["document_index"]] == "leave.md"
+        span = slice(one["start_char_index"], one["end_char_index"])
+        assert texts["leave.md"][span] == one["cited_text"] != ""
+    assert anthropic_blocks(response.model_copy(update={"grounding": None}))[0]["citations"] == []
 
 
 def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path: Path) -> None:

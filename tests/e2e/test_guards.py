@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.server.serving import application
 
@@ -54,6 +55,65 @@ def test_a_foreign_page_gets_no_tools(served) -> None:
         assert (refused.status_code, refused.json()["code"]) == (403, "foreign_origin"), origin
     for origin in ("http://localhost:3000", "https://rag.example", "http://[::1]:5"):
         assert client.post("/mcp", json=PING, headers={"origin": origin}).status_code == 200
+
+
+PAGE = "https://app.example"
+EVENTS = {"accept": "text/event-stream"}
+ANSWER = {"query": "What are seizures?", "synthesis": {"enabled": True, "model": "extractive"}}
+CALLS = [
+    ("GET", "/v1/models", None, {}),
+    ("POST", "/v1/search", {"query": "What are seizures?"}, {}),
+    ("POST", "/v1/answer", {**ANSWER, "budget": {"max_tokens_gen": 400}}, EVENTS),
+    ("POST", "/v1/chat/completions", {"model": "none"}, {}),
+    ("POST", "/mcp", PING, {}),
+    ("GET", "/v1/nowhere", None, {}),
+    ("DELETE", "/v1/jobs/none", None, {}),
+]
+
+
+def preflight(client, path: str, method: str, origin: str = PAGE):
+    asked = {"origin": origin, "access-control-request-method": method}
+    more = {"access-control-request-headers": "authorization,content-type,mcp-method"}
+    return client.options(path, headers=asked | more)
+
+
+@pytest.mark.parametrize("listed", [(PAGE, "http://other.example:5"), ("*",)])
+def test_pages_of_listed_origins_may_call(served, listed) -> None:
+    client = served("localhost", cors_origins=listed)
+    shown = "*" if listed == ("*",) else PAGE
+    for method, path, body, headers in CALLS:
+        asked = preflight(client, path, method)
+        assert asked.status_code == 200
+        assert asked.headers["access-control-allow-origin"] == shown
+        assert "mcp-method" in asked.headers["access-control-allow-headers"]
+        told = client.request(method, path, json=body, headers={"origin": PAGE, **headers})
+        if method == "DELETE" and shown == "*":  # no page changes documents without a key
+            assert (told.status_code, told.json()["code"]) == (403, "foreign_origin")
+        else:
+            assert told.status_code != 403
+        assert told.headers["access-control-allow-origin"] == shown
+        assert "X-Docstokg-Warning" in told.headers["access-control-expose-headers"]
+        assert "access-control-allow-credentials" not in {*told.headers, *asked.headers}
+        if headers == EVENTS:
+            assert told.headers["content-type"].startswith("text/event-stream")
+    if shown != "*":
+        assert preflight(client, "/mcp", "POST", "https://evil.example").status_code == 400
+        told = client.post("/mcp", json=PING, headers={"origin": "https://evil.example"})
+        assert told.status_code == 403
+        assert "access-control-allow-origin" not in told.headers
+
+
+def test_without_the_setting_no_page_of_another_origin_may_call(served) -> None:
+    client = served("localhost")
+    assert preflight(client, "/v1/search", "POST").status_code == 405
+    told = client.post("/v1/search", json={"query": "What?"}, headers={"origin": PAGE})
+    assert not [name for name in told.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("origin", ["https://app.example/", "app.example", "https://*/x"])
+def test_an_origin_that_is_none_is_refused(origin: str) -> None:
+    with pytest.raises(Misconfigured, match="DOCSTOKG_CORS_ORIGINS"):
+        Settings.from_environment({"DOCSTOKG_CORS_ORIGINS": origin})
 
 
 def test_with_keys_any_name_is_answered_and_a_bearer_is_a_key(served, tmp_path: Path) -> None:

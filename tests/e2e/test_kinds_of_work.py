@@ -132,6 +132,8 @@ ANSWER, EXTRACT = "answer_with_citations", {"enabled": True, "model": EXTRACTIVE
         ("answer", [], "search"),
         ("chat", {"model": "m@space"}, "model"),
         ("chat", {"model": "extractive@space"}, "search"),
+        ("responses", {"model": "m@space"}, "model"),
+        ("responses", {"model": "extractive@space"}, "search"),
         ("check", {"text": "a"}, "check"),
         ("page", {}, "page"),
         ("load", {}, "load"),

@@ -200,6 +200,23 @@ def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
     assert parts[-1].usage.total_tokens > 0
 
 
+def test_a_response_is_told_sentence_by_sentence(url, model) -> None:
+    asked = {"model": TINY, "input": QUESTION["content"]}
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+        events = list(client.responses.create(**asked, stream=True))
+        told = [e.delta for e in events if e.type == "response.output_text.delta"]
+        assert len(told) == 3
+        assert "".join(told) == THREE == events[-1].response.output_text
+        model.answer, model.finish = "A seizure is an event [1]. It may be", "length"
+        for made in (
+            list(client.responses.create(**asked, stream=True))[-1].response,
+            client.responses.create(**asked),
+        ):
+            assert made.output_text == "A seizure is an event [1]."
+            assert made.status == made.output[0].status == "incomplete"
+            assert made.incomplete_details.reason == "max_output_tokens"
+
+
 def test_mcp_tells_progress_to_who_asks_for_it(url) -> None:
     call = {
         "jsonrpc": "2.0",

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.routes import ROUTES
 from infra import templates
+from infra.api import PROTECTED
 from infra.readiness import obstacles
 from infra.settings import ENVIRONMENTS, UNRESERVED, environment
 from infra.specs import FUNCTIONS, gateway_path
@@ -49,11 +51,14 @@ def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
 def test_every_route_exists_and_no_other(template: Template) -> None:
     expected = {(gateway_path(route), route.method) for route in ROUTES}
     expected.add(("/openapi.json", "GET"))
+    if environment(template.name).auth == "jwt":
+        expected.add((PROTECTED, "GET"))
     found = set(paths(template))
     assert {key for key in found if key[1] != "ANY"} == expected
     assert {path for path, method in found if method == "ANY"} == {
         "/",
         "/{unknown+}",
+        "/v1/{unknown+}",
         *(path for path, _ in expected),
     }
 
@@ -62,7 +67,7 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
     name = request.node.callspec.params["template"]
     kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[environment(name).auth]
     for (path, method), properties in paths(template).items():
-        if method == "ANY" or path in ("/v1/health", "/openapi.json"):
+        if method == "ANY" or path in ("/v1/health", "/openapi.json", PROTECTED):
             assert properties["AuthorizationType"] == "NONE"
             if path != "/v1/health":
                 assert properties["Integration"]["Type"] == "MOCK"
@@ -98,9 +103,12 @@ def test_prod_cannot_be_deleted_by_mistake(assembly: Path) -> None:
 STREAMED = ("AWS_PROXY", "STREAM")
 
 
+CHATS = [route for route in ROUTES if route.name in CHAT_ROUTES]
+
+
 def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> None:
     for (path, method), properties in paths(template).items():
-        if method == "ANY" or path == "/openapi.json":
+        if method == "ANY" or path in ("/openapi.json", PROTECTED):
             continue
         integration = properties["Integration"]
         assert integration["TimeoutInMillis"] == 29_000
@@ -115,7 +123,7 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         parameters = request.count("$!input.params().querystring")
         assert request.count("$input.body") + parameters == 1
         responses = integration["IntegrationResponses"]
-        chat = {"/v1/chat/completions": "chat", "/v1/models": "models"}.get(path, "")
+        chat = next((r.name for r in CHATS if gateway_path(r) == path), "")
         workflow = chat or path in ("/v1/answer", "/v1/search", "/v1/explain")
         wanted = (
             templates.response("workflow", chat) if workflow else templates.response("function")
@@ -124,6 +132,37 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         assert [r.get("SelectionPattern") is None for r in responses] == [True, False]
         if method == "POST":
             assert integration["PassthroughBehavior"] == "NEVER"
+
+
+def test_clients_find_the_issuer_of_tokens(template: Template) -> None:
+    ours = environment(template.name)
+    answers = template.all("AWS::ApiGateway::GatewayResponse").values()
+    named = [
+        json.dumps(answer["ResponseParameters"]["gatewayresponse.header.WWW-Authenticate"])
+        for answer in answers
+        if "gatewayresponse.header.WWW-Authenticate" in answer["ResponseParameters"]
+    ]
+    if ours.auth != "jwt":
+        assert named == []
+        return
+    assert ours.tokens is not None
+    refused = {answer["ResponseType"] for answer in answers if answer["StatusCode"] == "401"}
+    assert len(named) == len(refused) >= 3
+    method = paths(template)[PROTECTED, "GET"]
+    (answer,) = method["Integration"]["IntegrationResponses"]
+    parts = answer["ResponseTemplates"]["application/json"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
+    told = render_response(text, {}).json
+    assert told["authorization_servers"] == [ours.tokens.issuer]
+    assert told["bearer_methods_supported"] == ["header"]
+    address = told["resource"]
+    assert address.startswith("https://") and address.endswith(f"/{ours.stage}")
+    for value in named:
+        shown = "".join(
+            part if isinstance(part, str) else part["Ref"]
+            for part in json.loads(value)["Fn::Join"][1]
+        )
+        assert shown == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
 
 
 def test_the_contract_is_served_with_only_the_routes_that_exist(template: Template) -> None:

@@ -277,6 +277,11 @@ def test_unknown_paths_and_gateway_answers_are_problems() -> None:
     template = templates.response_unrouted(405, "method_not_allowed", "POST.")
     answer = render_response(template, {"statusCode": 405}, status=405)
     assert answer.json["status"] == answer.status == 405
+    template = templates.response_unrouted(404, "not_found", "There is nothing.", chat=True)
+    answer = render_response(template, {"statusCode": 404}, status=404)
+    assert answer.status == 404
+    assert answer.headers["Content-Type"] == "application/json"
+    assert ErrorReply.model_validate_json(answer.body).error.code == "not_found"
     text = templates.gateway_problem(413, "body_too_large", "Too large.")
     assert json.loads(text.replace("$context.requestId", "r"))["code"] == "body_too_large"
 
@@ -320,10 +325,11 @@ def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, mode
     )
     workflow = LocalWorkflow(wiring)
 
-    def through(route: str, body: str):
+    def through(route: str, body: str, **path: str):
         caller = Caller(sub="s", namespaces=("default", "handbook"), groups=())
-        template = templates.request_workflow(route, "arn:alias", templates.caller("jwt"))
-        request = render_request(template, body, context(caller))
+        names = tuple(path)
+        template = templates.request_workflow(route, "arn:alias", templates.caller("jwt"), names)
+        request = render_request(template, body, context(caller), None, path)
         execution = workflow.execute(Envelope.model_validate_json(request["input"]))
         said = {"status": execution.status, "output": json.dumps(execution.output)}
         return render_response(templates.response("workflow", route), said)
@@ -341,4 +347,14 @@ def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, mode
     assert (wrong.status, wrong.json["error"]["code"]) == (403, "namespace_not_granted")
     listed = through("models", "")
     assert "extractive@handbook" in [model["id"] for model in listed.json["data"]]
+    assert through("model", "", model="extractive%40handbook").json["id"] == "extractive@handbook"
+    missing = through("model", "", model="house/small")
+    assert (missing.status, missing.json["error"]["code"]) == (404, "model_not_found")
+    asked = {"model": "extractive", "input": "What are seizures?"}
+    made = through("responses", json.dumps(asked)).json
+    assert made["output"][0]["content"][0]["text"] == content
+    stream = through("responses", json.dumps({**asked, "stream": True}))
+    assert stream.headers["Content-Type"].startswith("text/event-stream")
+    last = stream.body.rpartition("data: ")[2]
+    assert json.loads(last)["response"]["output"][0]["content"] == made["output"][0]["content"]
     wiring.close()

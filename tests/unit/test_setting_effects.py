@@ -60,6 +60,7 @@ SHOWN = {
         "jwt_audience jwt_claims jwt_issuer jwt_jwks_url",
     "another_address_serves_when_the_first_is_gone": "embed_base_url",
     "citations_link_to_their_passages_on_the_page": "public_url",
+    "pages_of_listed_origins_may_call": "cors_origins",
     "each_model_is_asked_of_its_own_provider":
         "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
     "health_is_told_again_where_deployed": "environment",

@@ -24,7 +24,12 @@ def test_every_setting_belongs_to_one_part_and_says_what_it_is_for() -> None:
 def test_a_setting_is_read_from_its_variable(field: str) -> None:
     default = FIELDS[field].default
     texts = {bool: str(not default), int: "17", float: "1.0", tuple: "bm25"}
-    special = {"embed_dimension": "768", "model_table": "mine=4096/0.5/1", "jwt_claims": "a b c d"}
+    special = {
+        "embed_dimension": "768",
+        "model_table": "mine=4096/0.5/1",
+        "jwt_claims": "a b c d",
+        "cors_origins": "*",
+    }
     text = special.get(field, texts.get(type(default), "x"))
     try:
         value = getattr(Settings.from_environment({variable(field): text}), field)
@@ -43,7 +48,7 @@ def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
         "jwt_jwks_url", "jwt_claims", "ingest_url", "ingest_machine_arn",
     }  # fmt: skip
     in_secrets = {*SECRETS, "index_user", "graph_user"}
-    local = {"auth", "keys_file", "rerank_model_path", "hosts", "open_metrics"}
+    local = {"auth", "keys_file", "rerank_model_path", "hosts", "open_metrics", "cors_origins"}
     assert Counter(NAMES) == Counter([*DEPLOYED, *given_by_stacks, *in_secrets, *local])
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -140,7 +141,9 @@ class StateMachine:
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
         arrived, size = transferred(arguments, f"arguments of {call.state}")
         function = self._functions[str(arguments["FunctionName"])]
-        future: Future[dict[str, Any]] = self._pool.submit(function, arrived["Payload"], context)
+        future: Future[dict[str, Any]] = self._pool.submit(
+            copy_context().run, function, arrived["Payload"], context
+        )
         left_s = ends - time.monotonic()
         try:
             result = future.result(timeout=max(0.0, min(own_s, left_s)))

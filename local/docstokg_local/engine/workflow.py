@@ -11,7 +11,7 @@ from typing import Any
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.errors import DocsToKGError
-from docstokg.observability import Telemetry
+from docstokg.observability import Telemetry, traced
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions import __name__ as package
@@ -34,11 +34,13 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Return a handler that logs the places of a crash, not its message."""
+    """Return a handler that logs the places of a crash, not its message, and traces the step."""
+    step = name.removesuffix("Function").lower()
 
     def call(event: dict[str, Any], context: object) -> dict[str, Any]:
         try:
-            return handler(event, context)
+            with traced(step):
+                return handler(event, context)
         except DocsToKGError:
             raise
         except Exception as crash:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 LONGEST_WAIT_S = 4.0
@@ -67,7 +68,7 @@ class Admission:
         `hang_up` returns when the client disconnects. Raises `Overloaded`, `TooLate`, `ClientGone`.
         """
         wait_s, latest_start = self._admit(caller, ends)
-        future = self._pool.submit(self._timed, work, latest_start)
+        future = self._pool.submit(copy_context().run, self._timed, work, latest_start)
         future.add_done_callback(lambda _: self._leave(caller))
         answer = asyncio.wrap_future(future)
         gone = asyncio.create_task(hang_up())

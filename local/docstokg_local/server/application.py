@@ -4,6 +4,7 @@ from functools import partial
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -13,6 +14,7 @@ from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg.usecases.chat_reply import WARNING_HEADER
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server import openapi
@@ -23,6 +25,7 @@ from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
 from docstokg_local.server.routes import starlette_routes
+from docstokg_local.server.tracing import Traced, tracer_of
 
 COMPRESSED_FROM = 1024
 """Minimum bytes of a compressed body."""
@@ -59,7 +62,19 @@ def application(
     # Like API Gateway, accept one spelling per path.
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
+    if settings.cors_origins:
+        # No cookies are read, so credentials are never allowed.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            allow_private_network=True,
+            expose_headers=("X-Request-Id", "Retry-After", WARNING_HEADER),
+        )
     app.add_middleware(RequestIds)
+    if (tracer := tracer_of(wiring.telemetry)) is not None:
+        app.add_middleware(Traced, tracer=tracer)
     return app
 
 

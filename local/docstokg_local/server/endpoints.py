@@ -16,8 +16,9 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import Route, RouteName
 from docstokg.errors import DocsToKGError
+from docstokg.observability import note
 from docstokg.settings import Settings
-from docstokg.usecases.chat import error_reply, models_reply
+from docstokg.usecases.chat import error_reply, model_reply, models_reply
 from docstokg.usecases.live import EVENT_HEADERS
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
@@ -96,6 +97,8 @@ class Endpoints:
             return self._get_health
         if route.name == "models":
             return self._get_models
+        if route.name == "model":
+            return self._endpoint(route, route.name, self._get_model)
         if route.function and route.name != "stream":
             call = LocalRouteFunction(self._functions[route.function]).run
             return self._endpoint(route, route.name, lambda envelope, *_: call(envelope))
@@ -108,13 +111,20 @@ class Endpoints:
 
     async def _get_models(self, request: Request) -> Response:
         caller = caller_of(request, self._authentication)
-        models, wiring = self._settings.models, self._wiring
-        ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
         try:
-            stored = (await asyncio.to_thread(wiring.search_index().info, INFO_S)).namespaces
+            index = self._wiring.search_index()
+            stored = (await asyncio.to_thread(index.info, INFO_S)).namespaces
         except DocsToKGError:  # model names need no store
             stored = ()
-        return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
+        return response(models_reply(caller, self._ready_models(), stored))
+
+    def _get_model(self, envelope: Envelope, *_: object) -> Reply:
+        return error_reply(model_reply(envelope, self._ready_models()))
+
+    def _ready_models(self) -> tuple[str, ...]:
+        models = self._settings.models
+        ready = {EXTRACTIVE, *self._wiring.model_access().remote(models)}
+        return tuple(model for model in models if model in ready)
 
     def _by_machine(self, envelope: Envelope, arrived: float, gone: Callable[[], bool]) -> Reply:
         reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
@@ -126,6 +136,7 @@ class Endpoints:
         is_read = name == "mcp" or run == self._by_machine
 
         async def endpoint(request: Request) -> Response:
+            note(method=route.method, route=route.path, request_id=request.state.request_id)
             if self._settings.auth == "off":
                 self._refuse_strangers(request, route)
             caller, state = caller_of(request, self._authentication), request.state
@@ -195,7 +206,8 @@ class Endpoints:
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         if route.changes or route.name == "mcp":
-            refuse_foreign_page(request, self._settings.hosts)
+            allowed = {*self._settings.cors_origins} - ({"*"} if route.changes else set())
+            refuse_foreign_page(request, self._settings.hosts, allowed)
         if route.changes and not is_own(self._host, ()):
             raise Refused(403, "loopback_only", LOOPBACK_ONLY)
 

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from ulid import ULID
 
-from docstokg.contracts.chat import CHAT_ROUTES
+from docstokg.contracts.chat import CHAT_ROUTES, CONVERSATIONS
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
@@ -32,7 +32,8 @@ WORK: dict[RouteName, Work] = {
 
 ANSWER_TOOL, REMOTE = "answer_with_citations", "remote"
 BODY_S = 10.0
-CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
+NO_ROUTE = "not_found"
+CHAT_PATHS = tuple(route_of(name).path.partition("{")[0] for name in CHAT_ROUTES)
 
 
 class Refused(Exception):
@@ -101,11 +102,12 @@ def asked_of(
         timeout_s = default_s
     chosen = model if isinstance(model, str) else ""
     work, writer = WORK.get(route, "search"), None
-    if route == "chat":
+    if route in CONVERSATIONS:
         head, _, tail = chosen.rpartition("@")
         writer, is_told = head or tail, field_of(message, "stream") is True
         # An answer that is changed at its end is sent whole.
-        is_whole = field_of(message, "stop") or field_of(message, "response_format")
+        form = field_of(message, "text", "format", "type") not in (None, "text")
+        is_whole = field_of(message, "stop") or field_of(message, "response_format") or form
         is_told = is_told and not is_whole
     else:
         arguments, is_default = message, False
@@ -147,10 +149,17 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
     return caller
 
 
-def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
-    """Refuse requests from another site's page, needed only without keys."""
+def refuse_foreign_page(
+    request: Request, listed: Collection[str], origins: Collection[str]
+) -> None:
+    """Refuse requests from another site's page, needed only without keys.
+
+    `listed`: host names of this server. `origins`: of allowed pages; "*" allows all.
+    """
     origin = request.headers.get("origin")
-    if origin is not None and not is_own(host_of(origin), listed):
+    if origin is None or origin in origins or "*" in origins:
+        return
+    if not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
@@ -189,7 +198,9 @@ def problem_of(
 ) -> Reply:
     """Return a problem in the route's format, which differs for OpenAI clients."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
-    return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
+    path = request.scope["path"]
+    is_unknown = code == NO_ROUTE and path.startswith("/v1/")
+    return error_reply(reply) if is_unknown or path.startswith(CHAT_PATHS) else reply
 
 
 async def _refused(request: Request, exc: Exception) -> Response:
@@ -200,7 +211,7 @@ async def _refused(request: Request, exc: Exception) -> Response:
 async def _http_error(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
     code, detail = {
-        404: ("not_found", "There is no such route; see /openapi.json."),
+        404: (NO_ROUTE, "There is no such route; see /openapi.json."),
         405: ("method_not_allowed", "This route does not take that method."),
     }.get(exc.status_code, ("http_error", str(exc.detail)))
     headers = dict(exc.headers or {})

@@ -8,7 +8,7 @@ from typing import Any
 
 from docstokg.contracts.routes import RouteName
 from docstokg.usecases.answer_checks import checks_of
-from docstokg.usecases.chat_reply import live_chunk
+from docstokg.usecases.chat_reply import ResponseEvents, live_chunk
 from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
 from docstokg.wiring import Wiring
 
@@ -87,6 +87,8 @@ def frames_of(
             return f"data: {text_of(live_chunk(name, plain(value), head))}\n\n{end}"
 
         return chat
+    if route == "responses":
+        return ResponseEvents(request_id, model).of
     if route == "mcp":
         progress = Progress(token)
 

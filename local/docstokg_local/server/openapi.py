@@ -78,7 +78,12 @@ _DESCRIBED: dict[RouteName, Described] = {
         200, "ChatCompletion", "The answer; also when degraded, see `docstokg`",
         (400, 403, 413, 415, 429, 503, 504), "ChatRequest",
     ),
+    "responses": Described(
+        200, "ModelResponse", "The answer; also when degraded, see `docstokg`",
+        (400, 403, 413, 415, 429, 503, 504), "ResponsesRequest",
+    ),
     "models": Described(200, "ModelList", "The models", (429, 503, 504)),
+    "model": Described(200, "ListedModel", "The model", (404, 429, 503, 504)),
     "mcp": Described(200, "", _MCP_REPLIES[200], (403, 413, 415, 504)),
     "health": Described(200, "Health", "ok or degraded", ()),
     "load": Described(
@@ -100,13 +105,15 @@ _PARAMETERS: dict[str, Json] = {
         ("doc_id", "document id, percent-encoded as one segment, `/` as `%2F`"),
         ("id", "`job_id` of the job"),
         ("n", "page number, from 1"),
+        ("model", "`id` of the model"),
     )
 } | {
     "cursor": {"in": "query", "schema": _CURSOR, "description": "`cursor` of the previous page"},
     "namespace": {"in": "query", "schema": _NAMESPACE, "description": "namespace of the documents"},
 }
 _REPLIES = (
-    Problem, Health, chat.ChatCompletion, chat.ModelList, chat.ErrorReply, documents.JobAccepted,
+    Problem, Health, chat.ChatCompletion, chat.ModelResponse, chat.ModelList, chat.ListedModel,
+    chat.ErrorReply, documents.JobAccepted,
     documents.Job, documents.DocumentPage, documents.NamespaceList,
 )  # fmt: skip
 
@@ -114,7 +121,7 @@ _REPLIES = (
 def document() -> Json:
     """Return the document of the routes that this version serves."""
     models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(_REPLIES, "serialization")
-    taken = (chat.ChatRequest, documents.DocumentsRequest)
+    taken = (chat.ChatRequest, chat.ResponsesRequest, documents.DocumentsRequest)
     models |= dict.fromkeys(taken, "validation")
     for route in ROUTES:
         if route.request:
@@ -199,8 +206,8 @@ def _operation(route: Route) -> Json:
 def _with_its_own(name: RouteName, made: Json) -> Json:
     responses = made["responses"]
     match name:
-        case "chat":
-            events = "One event with the whole, checked answer, then `data: [DONE]`"
+        case "chat" | "responses":
+            events = "Events of OpenAI's format; the text comes in checked sentences"
             streamed = {"schema": {"type": "string", "description": events}}
             responses["200"]["content"][EVENTS] = streamed
         case "stream":

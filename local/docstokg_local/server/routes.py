@@ -59,8 +59,10 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
 
 
 def _path_fields(request: Request, path: str) -> dict[str, str]:
-    segments = request.scope["raw_path"].partition(b"?")[0].split(b"/")
     names = path.split("/")
+    # A model's name contains slashes, which some clients do not escape.
+    most = len(names) - 1 if names[-1] == "{model}" else -1
+    segments = request.scope["raw_path"].partition(b"?")[0].split(b"/", most)
     if len(segments) != len(names) or not all(segments[1:]):
         raise HTTPException(404)
     return {

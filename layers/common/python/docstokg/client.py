@@ -231,6 +231,38 @@ class AsyncClient:
     cancel = _coroutine(Client.cancel)
 
 
+def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
+    """Return the answer as text blocks with `char_location` citations, like Anthropic's API.
+
+    Together the texts are the answer. `document_index` counts the documents of the response from 0.
+    Offsets count in the document, or in the passage if its `offset_base` is `chunk`.
+    """
+    answer, report = response.answer, response.grounding
+    places = [(one.namespace, one.doc_id) for one in response.citations]
+    indexes = {place: n for n, place in enumerate(dict.fromkeys(places))}
+    locations = {
+        one.rank: {
+            "type": "char_location",
+            "cited_text": one.snippet,
+            "document_index": indexes[place],
+            "document_title": one.document_name or one.doc_id,
+            "start_char_index": one.char_start,
+            "end_char_index": one.char_end,
+        }
+        for one, place in zip(response.citations, places, strict=True)
+    }
+    blocks: list[dict[str, Any]] = []
+    at = 0
+    for sentence in report.sentences if report is not None else ():
+        cited = [locations[rank] for rank in sentence.citations if rank in locations]
+        blocks.append({"type": "text", "text": answer[at : sentence.start], "citations": []})
+        text = answer[sentence.start : sentence.end]
+        blocks.append({"type": "text", "text": text, "citations": cited})
+        at = sentence.end
+    blocks.append({"type": "text", "text": answer[at:], "citations": []})
+    return [block for block in blocks if block["text"]]
+
+
 def _target(route: Route, parameters: Mapping[str, str]) -> str:
     quoted = {name: quote(value, safe="") for name, value in parameters.items()}
     rest = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}

@@ -4,7 +4,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
 Kind = Literal["counter", "histogram"]
@@ -58,6 +59,32 @@ class MetricSink(Protocol):
 
 Segments = Callable[[str, float, float, str], None]
 """Receives a trace segment: name, begin and end in epoch seconds, "ok" or the error type."""
+
+
+class Tracer(Protocol):
+    """Destination of the spans of a request, next to metrics and segments."""
+
+    def span(self, name: str, fields: Mapping[str, object]) -> AbstractContextManager[None]:
+        """Open a span below the current one."""
+
+    def note(self, fields: Mapping[str, object]) -> None:
+        """Add fields to the current span."""
+
+
+TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
+"""Tracer of the current request; threads of a request run in a copy of its context."""
+
+
+def traced(name: str, **fields: object) -> AbstractContextManager[None]:
+    """Return the span of a block, if the request is traced."""
+    tracer = TRACER.get()
+    return nullcontext() if tracer is None else tracer.span(name, fields)
+
+
+def note(**fields: object) -> None:
+    """Add fields to the current span, if the request is traced."""
+    if (tracer := TRACER.get()) is not None:
+        tracer.note(fields)
 
 
 Line = Mapping[str, Any]
@@ -116,7 +143,8 @@ class Telemetry:
         started = time.perf_counter()
         outcome = "ok"
         try:
-            yield
+            with traced(name, **fields):
+                yield
         except Exception as exc:
             outcome = type(exc).__name__
             self.on_error(exc)

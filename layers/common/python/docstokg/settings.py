@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -55,6 +55,9 @@ claude-3-haiku."""
 
 VERIFIERS = "onnx:FOLDER, https://HOST/predict, llm:MODEL or bedrock-guardrail:ID:VERSION"
 _VERIFIER = r"(?:onnx:|llm:|https?://).|bedrock-guardrail:[^:]+:[^:]+$"
+
+Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z+.-]*://[^/\s]+)$")]
+"""Origin of a web page, or all origins."""
 
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
@@ -252,6 +255,9 @@ class AccessSettings(Contract):
     )
     hosts: tuple[str, ...] = Field(
         (), description="with auth off: accepted Host names in addition to loopback"
+    )
+    cors_origins: tuple[Origin, ...] = Field(
+        (), description="web pages that may call the server, such as https://HOST; *: all pages"
     )
     keys_file: str | None = Field(None, description="JSON file of API keys and their permissions")
     open_metrics: bool = Field(False, description="with auth keys: serve /metrics without a key")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextvars import copy_context
 
 from docstokg.errors import Timeout
 
@@ -22,7 +23,8 @@ def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> A
         except BaseException as exc:  # noqa: BLE001 - raised again by `result`, never lost
             outcome.set_exception(exc)
 
-    threading.Thread(target=run, name=f"call {whom}", daemon=True).start()
+    context = copy_context()
+    threading.Thread(target=context.run, args=(run,), name=f"call {whom}", daemon=True).start()
     if not wait((outcome,), timeout_s).done:
         raise Timeout(f"{whom} did not answer in {timeout_s:.2f} s")
     return outcome.result()

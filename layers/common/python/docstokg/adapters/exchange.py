@@ -21,6 +21,7 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
+from docstokg.observability import note, traced
 
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
 """Options of a request whose response `exchanged` reads."""
@@ -113,13 +114,15 @@ def read_within[Answer](
         with translated(whom, timeout_s):
             response = ask()
             opened.append(response)
+            note(status=response.status)
             try:
                 return read(response, blocks(response, whom, most, until))
             finally:
                 response.release_conn() if response.closed else response.close()
 
     try:
-        return within(ask_and_read, timeout_s, whom)
+        with traced("HTTP", server=whom):
+            return within(ask_and_read, timeout_s, whom)
     except Timeout:
         for response in opened:
             wake(response)

@@ -12,6 +12,7 @@ from docstokg.adapters.exchange import NotAccepted
 from docstokg.contracts.completion import Completion, ModelCall, ModelReply
 from docstokg.contracts.language_models import SERVED, ModelAccess, ModelFacts, ModelRoute
 from docstokg.errors import NotConfigured, Timeout
+from docstokg.observability import note, traced
 
 LONGEST_TEXT = 200_000
 _MILLION = 1_000_000
@@ -80,26 +81,41 @@ class LanguageModels:
         route = self._access.route(model)
         if (setting := route.missing) is not None:
             raise NotConfigured(f"no key or address is set for model {model} ({setting})")
-        speak = self._served if route.provider in SERVED else self._others
-        whom = f"model {model}"
         plain = ModelCall([dict(one) for one in messages], max_tokens)
         call = plain._replace(temperature=temperature, schema=schema)
-        draft, until = _Draft(told), time.monotonic() + timeout_s
+        fields = {"model": model, "provider": route.provider, "max_tokens": max_tokens}
+        with traced("chat", temperature=temperature, **fields):
+            reply = self._replied(route, call, plain, model, timeout_s, told)
+            completion = self._completion(reply, route, model)
+            note(tokens_in=completion.tokens_in, tokens_out=completion.tokens_out)
+        return completion
+
+    def _replied(
+        self,
+        route: ModelRoute,
+        call: ModelCall,
+        plain: ModelCall,
+        model: str,
+        timeout_s: float,
+        told: Callable[[str], bool] | None,
+    ) -> ModelReply:
+        speak = self._served if route.provider in SERVED else self._others
+        draft, until, whom = _Draft(told), time.monotonic() + timeout_s, f"model {model}"
         write = None if told is None else draft.add
         try:
+            wanted = plain if model in self._plain else call
             try:
-                wanted = plain if model in self._plain else call
-                reply = speak(route, wanted, whom, timeout_s, write)
+                return speak(route, wanted, whom, timeout_s, write)
             except NotAccepted:
                 reply = speak(route, plain, whom, until - time.monotonic(), write)
                 self._plain.add(model)
+                return reply
         except Timeout:
             if not draft.text.strip():
                 raise
-            reply = ModelReply(draft.text, cut="time")
+            return ModelReply(draft.text, cut="time")
         finally:
             draft.close()
-        return self._completion(reply, route, model)
 
     def _completion(self, reply: ModelReply, route: ModelRoute, model: str) -> Completion:
         tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)

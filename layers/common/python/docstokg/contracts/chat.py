@@ -1,4 +1,4 @@
-"""Contract of `POST /v1/chat/completions`."""
+"""Contract of the routes in OpenAI's formats."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -13,11 +13,14 @@ from docstokg.contracts.response import (
     QueryUsedBy,
 )
 
-CHAT_ROUTES: Final = ("chat", "models")
+CHAT_ROUTES: Final = ("chat", "responses", "models", "model")
 """Routes that return OpenAI's error object instead of a problem."""
 
+CONVERSATIONS: Final = ("chat", "responses")
+"""Routes that answer a conversation."""
 
 FinishReason = Literal["stop", "length"]
+ResponseStatus = Literal["in_progress", "completed", "incomplete"]
 
 
 class LenientContract(BaseModel):
@@ -73,8 +76,8 @@ class ResponseFormat(LenientContract):
     json_schema: JsonSchema | None = Field(None, description="schema, for json_schema")
 
 
-class ChatRequest(LenientContract):
-    """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
+class ModelRequest(LenientContract):
+    """Fields of all requests in OpenAI's formats."""
 
     model: str = Field(
         min_length=1,
@@ -82,17 +85,24 @@ class ChatRequest(LenientContract):
         description="model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace",
         examples=["extractive", "extractive@handbook"],
     )
+    stream: bool | None = Field(None, description="true: send each checked sentence as an event")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="sampling temperature of the model"
+    )
+    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
+    tool_choice: str | dict[str, Any] | None = Field(
+        None, description="none or auto; a required tool is refused"
+    )
+
+
+class ChatRequest(ModelRequest):
+    """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
+
     messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
         description="conversation; a follow-up question is rewritten from earlier messages"
     )
-    stream: bool | None = Field(
-        None, description="true: send each checked sentence as a chunk, then [DONE]"
-    )
     stream_options: StreamOptions | None = Field(
         None, description="stream options; only with `stream`"
-    )
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="sampling temperature of the model"
     )
     max_tokens: int | None = Field(
         None, ge=1, description="maximum tokens of the answer, at most 4096"
@@ -104,20 +114,64 @@ class ChatRequest(LenientContract):
     stop: str | Annotated[Many[str], Field(max_length=4)] | None = Field(
         None, description="the answer ends before the first of these texts"
     )
-    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
-    tool_choice: str | dict[str, Any] | None = Field(
-        None, description="none or auto; a required tool is refused"
-    )
     response_format: ResponseFormat | None = Field(None, description="text or JSON")
 
 
+class InputItem(LenientContract):
+    """An item of the input; only messages are read."""
+
+    role: Literal["system", "developer", "user", "assistant"] | None = Field(
+        None, description="role of a message, as in a chat"
+    )
+    content: str | Many[Part] | None = Field(
+        None, description="text of the message, as a string or in parts"
+    )
+
+
+class TextFormat(LenientContract):
+    """Format of the text."""
+
+    type: Literal["text", "json_object", "json_schema"] = Field(
+        description="json_object: an object with answer and citations"
+    )
+    schema_: ObjectSchema | None = Field(
+        None, alias="schema", description="schema of an object, for json_schema"
+    )
+
+
+class TextOptions(LenientContract):
+    """Options of the text."""
+
+    format: TextFormat | None = Field(None, description="text or JSON")
+
+
+class ResponsesRequest(ModelRequest):
+    """Request body of `POST /v1/responses`; other OpenAI fields are ignored."""
+
+    input: str | Annotated[Many[InputItem], Field(min_length=1, max_length=1999)] = Field(
+        description="question, or messages; the last one of `user` is the question"
+    )
+    instructions: str | None = Field(None, description="style hint, like a system message")
+    max_output_tokens: int | None = Field(
+        None, ge=1, description="maximum tokens of the answer, at most 4096"
+    )
+    text: TextOptions | None = Field(None, description="format of the answer")
+    previous_response_id: str | None = Field(
+        None, description="refused: no response is stored; send the earlier messages in `input`"
+    )
+    conversation: Any = Field(None, description="refused, like `previous_response_id`")
+    prompt: Any = Field(None, description="refused: no prompt is stored")
+    background: bool | None = Field(None, description="true is refused: no response is stored")
+
+
 class ChatPlan(Contract):
-    """Format of the reply: requested model name, and whether to stream.
+    """Format of the reply: route, requested model name, and whether to stream.
 
     `stop`: texts that end the answer. `fields`: of a JSON object, with the types of their items;
     empty for text. `warnings`: parts of the request that were changed.
     """
 
+    route: Literal["chat", "responses"] = "chat"
     model: str
     stream: bool = False
     include_usage: bool = True
@@ -236,6 +290,118 @@ class ChatCompletion(Contract):
     usage: Usage
     """estimated token usage"""
     docstokg: Evidence
+    """evidence of the answer"""
+
+
+class TextCitation(UrlCitation):
+    """A citation in the format of `POST /v1/responses`."""
+
+    type: Literal["url_citation"] = "url_citation"
+    """always `url_citation`"""
+
+
+class OutputText(Contract):
+    """Text of the answer."""
+
+    type: Literal["output_text"] = "output_text"
+    """always `output_text`"""
+    text: str = ""
+    """answer, or a sentence that the documents do not contain one"""
+    annotations: tuple[TextCitation, ...] = ()
+    """citations in the order of their markers"""
+    logprobs: tuple[()] = ()
+    """always empty"""
+
+
+class OutputMessage(Contract):
+    """Message with the answer."""
+
+    id: str
+    """id of the message"""
+    type: Literal["message"] = "message"
+    """always `message`"""
+    role: Literal["assistant"] = "assistant"
+    """always `assistant`"""
+    status: ResponseStatus
+    """incomplete: the answer was truncated"""
+    content: tuple[OutputText, ...] = ()
+    """the only text"""
+
+
+class InputDetails(Contract):
+    """Details of the input tokens."""
+
+    cached_tokens: int = 0
+    """always 0"""
+
+
+class OutputDetails(Contract):
+    """Details of the output tokens."""
+
+    reasoning_tokens: int = 0
+    """always 0"""
+
+
+class ResponseUsage(Contract):
+    """Estimated token usage."""
+
+    input_tokens: int
+    """estimated tokens of the passages given to the model"""
+    input_tokens_details: InputDetails = InputDetails()
+    """details of the input tokens"""
+    output_tokens: int
+    """estimated tokens of the answer"""
+    output_tokens_details: OutputDetails = OutputDetails()
+    """details of the output tokens"""
+    total_tokens: int
+    """sum of both"""
+
+
+class Incomplete(Contract):
+    """Reason of a truncated answer."""
+
+    reason: Literal["max_output_tokens"] = "max_output_tokens"
+    """always `max_output_tokens`"""
+
+
+class ModelResponse(Contract):
+    """Response of `POST /v1/responses`: OpenAI's format plus `docstokg`."""
+
+    id: str
+    """id of the response"""
+    object: Literal["response"] = "response"
+    """always `response`"""
+    created_at: int
+    """creation time, Unix seconds"""
+    status: ResponseStatus = "in_progress"
+    """incomplete: the answer was truncated"""
+    model: str
+    """requested model name"""
+    output: tuple[OutputMessage, ...] = ()
+    """the only message"""
+    usage: ResponseUsage | None = None
+    """estimated token usage"""
+    incomplete_details: Incomplete | None = None
+    """reason of a truncated answer"""
+    error: None = None
+    """always null"""
+    instructions: None = None
+    """always null"""
+    metadata: dict[str, str] = {}
+    """always empty"""
+    parallel_tool_calls: bool = False
+    """always false"""
+    tool_choice: Literal["none"] = "none"
+    """always `none`"""
+    tools: tuple[()] = ()
+    """always empty"""
+    temperature: None = None
+    """always null"""
+    top_p: None = None
+    """always null"""
+    store: bool = False
+    """always false: no response is stored"""
+    docstokg: Evidence | None = None
     """evidence of the answer"""
 
 

@@ -7,11 +7,12 @@ MAX_CHECK_BYTES: Final = 512 * 1024
 MAX_DOCUMENTS_BYTES: Final = 4 * 1024 * 1024
 
 RouteName = Literal[
-    "answer", "stream", "search", "explain", "chat", "models", "check", "traverse", "mcp",
+    "answer", "stream", "search", "explain", "chat", "responses", "models", "model", "check",
+    "traverse", "mcp",
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
-"""The second line is one Lambda function; `passage` is only a tool of `mcp`."""
+"""The third line is one Lambda function; `passage` is only a tool of `mcp`."""
 
 
 class Route(NamedTuple):
@@ -97,8 +98,24 @@ ROUTES: Final = (
         method="GET",
         path="/v1/models",
         operation="models",
-        summary="List the models of the chat route",
+        summary="List the models of the chat routes",
         description="All allowed models, and `MODEL@NAMESPACE` for each namespace granted by name.",
+    ),
+    Route(
+        name="responses",
+        path="/v1/responses",
+        operation="responses",
+        summary="Answer a question in OpenAI's Responses format",
+        description="Like `/v1/chat/completions`, for clients of the Responses API. Nothing is "
+        "stored: send earlier messages in `input`.",
+    ),
+    Route(
+        name="model",
+        method="GET",
+        path="/v1/models/{model}",
+        operation="model",
+        summary="Return a model of the chat routes",
+        parameters=("model",),
     ),
     Route(
         name="traverse",

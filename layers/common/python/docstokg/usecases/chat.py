@@ -1,6 +1,8 @@
-"""Requests and errors in OpenAI's chat format."""
+"""Requests and errors in OpenAI's formats."""
 
+import base64
 import json
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -10,31 +12,41 @@ from docstokg.contracts.chat import (
     ChatRequest,
     ErrorDetail,
     ErrorReply,
+    JsonSchema,
     ListedModel,
     ModelList,
+    ObjectSchema,
+    Part,
     ResponseFormat,
+    ResponsesRequest,
 )
-from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import (
     MAX_HISTORY_BYTES,
     MAX_QUERY_CHARACTERS,
     MAX_STYLE_CHARACTERS,
     MAX_TURNS,
     MIN_QUERY_BYTES,
+    NAMESPACE_PATTERN,
     RAGRequest,
 )
 from docstokg.contracts.response import FieldProblem, Problem
 from docstokg.usecases.intake import field_of, parse
-from docstokg.usecases.problems import PROBLEM_TYPE
+from docstokg.usecases.problems import PROBLEM_TYPE, problem_reply
 
 STYLE_CUT = f"The system prompt was cut to {MAX_STYLE_CHARACTERS} characters."
 PARTS_UNREAD = "Images, audio and files in messages are not read."
+ITEMS_UNREAD = "Input items other than messages are not read."
+NO_MODEL = "does not exist or may not be used; see GET /v1/models"
 _JSON_FIELDS = ("answer", "citations", "confidence")
 DEFAULT_TOKENS = 512
 MOST_TOKENS = 4096
 JSON_TYPE = "application/json"
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _QUESTION, _HISTORY, _STYLE = "$.query", "$.history", "$.synthesis.system_prompt"
+_STORED = ("previous_response_id", "conversation", "prompt", "background")
+_NOT_STORED = "nothing is stored between requests; send the earlier messages in input"
+_TEXTS = ("text", "input_text", "output_text")
 
 
 class Conversation:
@@ -105,8 +117,73 @@ def read_chat(
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     """Return the question and the reply's form, or all errors of the request."""
     chat, errors = parse(body, ChatRequest)
-    if chat is None:
+    return (None, None, errors) if chat is None else _read(chat, models)
+
+
+def read_responses(
+    body: bytes, models: tuple[str, ...]
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
+    """Return the same as `read_chat` for a request of the Responses API."""
+    asked, errors = parse(body, ResponsesRequest)
+    if asked is None:
         return None, None, errors
+    errors = [
+        FieldProblem(path=f"$.{name}", code="state_unsupported", message=_NOT_STORED)
+        for name in _STORED
+        if getattr(asked, name)
+    ]
+    if errors:
+        return None, None, errors
+    items = asked.input
+    request, plan, errors = _read(_as_chat(asked), models)
+    if plan is not None:
+        is_whole = isinstance(items, str) or all(item.role for item in items)
+        warnings = plan.warnings if is_whole else (*plan.warnings, ITEMS_UNREAD)
+        plan = plan.model_copy(update={"route": "responses", "warnings": warnings})
+    return request, plan, [_in_responses(error) for error in errors]
+
+
+def _as_chat(asked: ResponsesRequest) -> ChatRequest:
+    if isinstance(asked.input, str):
+        messages = [ChatMessage(role="user", content=asked.input)]
+    else:
+        messages = [
+            ChatMessage(role=item.role, content=_parts(item.content))
+            for item in asked.input
+            if item.role
+        ]
+    style = ChatMessage(role="system", content=asked.instructions)
+    form = asked.text.format if asked.text is not None else None
+    schema = JsonSchema(schema=form.schema_ or ObjectSchema()) if form is not None else None
+    return ChatRequest(
+        model=asked.model,
+        messages=(style, *messages),
+        stream=asked.stream,
+        temperature=asked.temperature,
+        max_tokens=asked.max_output_tokens,
+        tool_choice=asked.tool_choice,
+        response_format=ResponseFormat(type=form.type, json_schema=schema) if form else None,
+    )
+
+
+def _parts(content: str | tuple[Part, ...] | None) -> str | tuple[Part, ...] | None:
+    if not isinstance(content, tuple):
+        return content
+    return tuple(
+        Part(type="text" if one.type in _TEXTS else one.type.removeprefix("input_"), text=one.text)
+        for one in content
+    )
+
+
+def _in_responses(error: FieldProblem) -> FieldProblem:
+    path = "$.input" if error.path.startswith("$.messages") else error.path
+    path = path.replace("$.response_format.json_schema", "$.text.format")
+    return error.model_copy(update={"path": path})
+
+
+def _read(
+    chat: ChatRequest, models: tuple[str, ...]
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     conversation = Conversation(chat)
     if refused := _unsupported(chat, conversation):
         return None, None, refused
@@ -168,6 +245,17 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
     return json_sent(listed.model_dump_json())
+
+
+def model_reply(envelope: Envelope, models: tuple[str, ...]) -> Reply:
+    """Return the model that a request names, or 404 if no conversation can use it."""
+    name = str(json.loads(base64.b64decode(envelope.body_b64))["model"])
+    model, namespace = model_and_namespace(name, models)
+    is_named = namespace is None or re.fullmatch(NAMESPACE_PATTERN, namespace)
+    if model in models and is_named and (not namespace or envelope.caller.may_read(namespace)):
+        return json_sent(ListedModel(id=name).model_dump_json())
+    error = FieldProblem(path="$.model", code="model_not_found", message=NO_MODEL)
+    return problem_reply(404, "model_not_found", "", envelope.request_id, (error,))
 
 
 def json_sent(body: str, kind: str = JSON_TYPE) -> Reply:

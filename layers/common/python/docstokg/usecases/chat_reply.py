@@ -1,7 +1,8 @@
-"""Answers in OpenAI's chat format."""
+"""Answers in OpenAI's formats."""
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,13 @@ from docstokg.contracts.chat import (
     ChatPlan,
     Evidence,
     FinishReason,
+    Incomplete,
+    ModelResponse,
+    OutputMessage,
+    OutputText,
+    ResponseStatus,
+    ResponseUsage,
+    TextCitation,
     UrlCitation,
     Usage,
 )
@@ -37,8 +45,17 @@ def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int, public_url: str) -
         return error_reply(reply)
     response = RAGResponse.model_validate_json(reply.body)
     completion = _completion(response, chat, started_ms, public_url)
-    if chat.stream:
-        event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
+    if chat.route == "responses":
+        made = _model_response(completion)
+        if chat.stream:
+            events = ResponseEvents(response.metadata.request_id, made.model)
+            text, whole = made.output[0].content[0].text, made.model_dump(mode="json")
+            body = events.opening() + events.delta(text) + events.closing(whole)
+            reply = json_sent(body, EVENTS_TYPE)
+        else:
+            reply = json_sent(made.model_dump_json())
+    elif chat.stream:
+        event = _line(_event(completion, chat))
         reply = json_sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
     else:
         reply = json_sent(completion.model_dump_json())
@@ -169,3 +186,103 @@ def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dic
     evidence = value if name == "citations" else {name: value}
     chunk = {"object": "chat.completion.chunk", "choices": [choice], "docstokg": evidence}
     return {**head, **chunk}
+
+
+def _model_response(completion: ChatCompletion) -> ModelResponse:
+    """Return a completion as a response of the Responses API."""
+    (choice,), usage = completion.choices, completion.usage
+    is_cut = choice.finish_reason == "length"
+    status: ResponseStatus = "incomplete" if is_cut else "completed"
+    cited = (one.url_citation.model_dump() for one in choice.message.annotations)
+    annotations = tuple(TextCitation(**one) for one in cited)
+    text = OutputText(text=choice.message.content, annotations=annotations)
+    request_id = completion.docstokg.request_id
+    return ModelResponse(
+        id=f"resp_{request_id}",
+        created_at=completion.created,
+        status=status,
+        model=completion.model,
+        output=(OutputMessage(id=f"msg_{request_id}", status=status, content=(text,)),),
+        usage=ResponseUsage(
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            total_tokens=usage.total_tokens,
+        ),
+        incomplete_details=Incomplete() if is_cut else None,
+        docstokg=completion.docstokg,
+    )
+
+
+class ResponseEvents:
+    """Events of one streamed response, numbered in order."""
+
+    def __init__(self, request_id: str, model: str) -> None:
+        begun = ModelResponse(id=f"resp_{request_id}", created_at=int(time.time()), model=model)
+        self._begun, self._item_id = begun.model_dump(mode="json"), f"msg_{request_id}"
+        self._count = 0
+
+    def of(self, name: str, value: Any) -> str | None:
+        """Return the frames of an event of `usecases/live.py`, or None."""
+        match name:
+            case "citations":
+                return self.opening()
+            case "sentence":
+                return self.delta(value.text)
+            case "response":
+                return self.closing(value)
+            case "problem":
+                return self.failed(value["error"])
+        return None
+
+    def opening(self) -> str:
+        """Return the events before the text."""
+        item = OutputMessage(id=self._item_id, status="in_progress").model_dump(mode="json")
+        part = OutputText().model_dump(mode="json")
+        return (
+            self._event("created", response=self._begun)
+            + self._event("in_progress", response=self._begun)
+            + self._event("output_item.added", output_index=0, item=item)
+            + self._of_text("content_part.added", part=part)
+        )
+
+    def delta(self, text: str) -> str:
+        """Return the event of a part of the text."""
+        return self._of_text("output_text.delta", delta=text, logprobs=[])
+
+    def closing(self, response: dict[str, Any]) -> str:
+        """Return the events after the text: citations, the whole text and the response."""
+        response = {**response, "created_at": self._begun["created_at"]}
+        (item,) = response["output"]
+        (part,) = item["content"]
+        added = (
+            self._of_text("output_text.annotation.added", annotation_index=n, annotation=one)
+            for n, one in enumerate(part["annotations"])
+        )
+        return (
+            "".join(added)
+            + self._of_text("output_text.done", text=part["text"], logprobs=[])
+            + self._of_text("content_part.done", part=part)
+            + self._event("output_item.done", output_index=0, item=item)
+            + self._event(response["status"], response=response)
+        )
+
+    def failed(self, error: Mapping[str, Any]) -> str:
+        """Return the event of an error."""
+        fields = {name: error[name] for name in ("code", "message", "param")}
+        return self._frame("error", fields)
+
+    def _of_text(self, name: str, **fields: Any) -> str:
+        place = {"item_id": self._item_id, "output_index": 0, "content_index": 0}
+        return self._event(name, **place, **fields)
+
+    def _event(self, name: str, **fields: Any) -> str:
+        return self._frame(f"response.{name}", fields)
+
+    def _frame(self, kind: str, fields: Mapping[str, Any]) -> str:
+        event = {"type": kind, "sequence_number": self._count, **fields}
+        self._count += 1
+        return f"event: {kind}\ndata: {_line(event)}\n\n"
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
@@ -95,21 +94,27 @@ class LiveReply:
             self._is_ended = True
         if reply.statusCode != 200 and self._answer is None:
             return
-        value = json.loads(reply.body.removeprefix("data: ").partition("\n\n")[0])  # a chat's event
+        lines = [line.removeprefix("data: ") for line in reply.body.split("\n")]
+        value = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         if reply.statusCode != 200:
             self._tell("problem", value)
         elif route == "mcp":
             self._tell("response", value)
+        elif route == "chat":
+            text = value["choices"][0]["delta"]["content"]
+            self._finish(value, text, value["docstokg"])
+        elif route == "responses":
+            made = value["response"]
+            self._finish(made, made["output"][0]["content"][0]["text"], made["docstokg"])
         else:
-            self._finish(value, value["docstokg"] if route in CHAT_ROUTES else value)
+            self._finish(value, value["answer"], value)
 
-    def _finish(self, value: dict[str, Any], evidence: dict[str, Any]) -> None:
+    def _finish(self, value: dict[str, Any], text: str, evidence: dict[str, Any]) -> None:
         if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
             self._tell("citations", {"citations": evidence["citations"]})
         sent = evidence["grounding"]
         report = Grounding.model_validate_json(json.dumps(sent)) if sent else None
-        text = value["choices"][0]["delta"]["content"] if "choices" in value else value["answer"]
         sentences, repairs = self._answer.end(text, report)
         for sentence in sentences:
             self._tell("sentence", sentence)

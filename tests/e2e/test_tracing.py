@@ -1,0 +1,234 @@
+"""Spans in a receiver of OTLP/HTTP: parts of a question, its parent, and what is never sent."""
+
+import gzip
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.streaming_model import StreamingModel, streaming
+
+pytestmark = pytest.mark.timeout(180)
+TINY = "gateway/tiny"
+QUESTION = "What are seizures?"
+ANSWER = "A seizure is an event of abnormal excessive neuronal activity in the brain [1]."
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SENT = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+ASKED = {
+    "query": QUESTION,
+    "synthesis": {"enabled": True, "model": TINY},
+    "budget": {"max_tokens_gen": 512, "timeout_s": 20},
+}
+STEPS = {"validate", "retrieve", "expand", "ground", "synthesize", "respond"}
+
+
+class Receiver(ThreadingHTTPServer):
+    """`hangs`: it reads a request and never answers."""
+
+    daemon_threads = True
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), _Exported)
+        self.hangs, self.requests = hangs, 0
+        self.bodies: list[bytes] = []
+        self.released = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def spans(self) -> list[Span]:
+        found = []
+        for body in self.bodies:
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                named = {one.key: one.value.string_value for one in resource.resource.attributes}
+                assert named["service.name"] == "docstokg"
+                found += [span for scope in resource.scope_spans for span in scope.spans]
+        return found
+
+
+class _Exported(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.server.requests += 1
+        if self.server.hangs:
+            self.server.released.wait(60)
+            return
+        assert self.path == "/v1/traces"
+        self.server.bodies.append(body)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def receiving(*, hangs: bool = False) -> Iterator[Receiver]:
+    receiver = Receiver(hangs=hangs)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    yield receiver
+    receiver.released.set()
+    receiver.shutdown()
+    receiver.server_close()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[StreamingModel]:
+    with streaming(StreamingModel(answer=ANSWER)) as state:
+        yield state
+
+
+@pytest.fixture
+def traced_to(monkeypatch, server_for, model):
+    """The address of a server that sends its spans to an address."""
+
+    def start(receiver: str) -> str:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+        return server_for(llm_base_url=model.url, models=(TINY, "extractive"))
+
+    return start
+
+
+def attributes(span: Span) -> dict[str, object]:
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+
+
+def collected(receiver: Receiver, name: str) -> dict[str, Span]:
+    """Give the spans by name, once the named one has come, which ends last."""
+    for _ in range(100):
+        spans = receiver.spans()
+        if any(span.name == name for span in spans):
+            return {span.name: span for span in spans}
+        time.sleep(0.1)
+    raise AssertionError([span.name for span in receiver.spans()])
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
+    with receiving() as receiver:
+        url = traced_to(receiver.url)
+        answered = httpx.post(f"{url}/v1/answer", json=ASKED, headers={**SENT, "accept": accept})
+        assert answered.status_code == 200
+        assert httpx.get(f"{url}/v1/health").status_code == 200
+        spans = collected(receiver, "POST /v1/answer")
+    root = spans["POST /v1/answer"]
+    assert root.kind == Span.SPAN_KIND_SERVER
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
+    assert {span.trace_id.hex() for span in spans.values()} == {TRACE}
+    told = attributes(root)
+    assert told["http.response.status_code"] == 200
+    assert told["docstokg.request_id"] == answered.headers["x-request-id"]
+    by_id = {span.span_id: span for span in spans.values()}
+    assert {s.name for s in spans.values() if s.parent_span_id == root.span_id} == STEPS
+
+    def path(name: str) -> list[str]:
+        span, names = spans[name], []
+        while span.span_id != root.span_id:
+            names.append(span.name)
+            span = by_id[span.parent_span_id]
+        return names
+
+    assert path("HTTP") == ["HTTP", f"chat {TINY}", "language_model", "synthesize"]
+    assert path("retrieval default") == ["retrieval default", "retrieve"]
+    (embedding,) = [name for name in spans if name.startswith("embeddings ")]
+    assert path(embedding) == [embedding, "retrieve"]
+    assert path("hydrate") == ["hydrate", "ground"]
+    assert path("check_answer") == ["check_answer", "respond"]
+    call = attributes(spans[f"chat {TINY}"])
+    assert spans[f"chat {TINY}"].kind == spans["HTTP"].kind == Span.SPAN_KIND_CLIENT
+    assert call["gen_ai.operation.name"] == "chat"
+    assert call["gen_ai.request.model"] == TINY
+    assert call["gen_ai.request.max_tokens"] == 512
+    assert call["gen_ai.usage.input_tokens"] > 0
+    assert call["gen_ai.usage.output_tokens"] > 0
+    found = attributes(spans["retrieval default"])
+    assert found["gen_ai.operation.name"] == "retrieval"
+    assert found["gen_ai.data_source.id"] == "default"
+    assert attributes(spans["HTTP"])["http.response.status_code"] == 200
+
+
+def test_no_text_of_question_or_passage_is_in_a_span(traced_to) -> None:
+    with receiving() as receiver:
+        url = traced_to(receiver.url)
+        httpx.post(f"{url}/v1/answer", json=ASKED, headers=SENT)
+        chat = {"model": "extractive", "messages": [{"role": "user", "content": QUESTION}]}
+        httpx.post(f"{url}/v1/chat/completions", json=chat)
+        httpx.get(f"{url}/v1/documents/seizures?namespace=default")
+        collected(receiver, "POST /v1/chat/completions")
+        told = b"\n".join(receiver.bodies).lower()
+    assert len(told) > 1000
+    for word in (b"seizure", b"neuronal", b"what are"):
+        assert word not in told
+
+
+def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
+    model.break_after = 1
+    try:
+        with receiving() as receiver:
+            url = traced_to(receiver.url)
+            streamed = SENT | {"accept": "text/event-stream"}
+            told = httpx.post(f"{url}/v1/answer", json=ASKED, headers=streamed)
+            assert told.status_code == 200
+            spans = collected(receiver, "POST /v1/answer")
+    finally:
+        model.break_after = None
+    failed = spans[f"chat {TINY}"]
+    assert failed.status.code == 2 and not failed.status.message and not failed.events
+    assert attributes(failed)["error.type"] == "Unavailable"
+    assert spans["POST /v1/answer"].status.code == 0
+
+
+def test_a_dead_or_hanging_receiver_delays_no_answer(traced_to) -> None:
+    def took(url: str) -> float:
+        asked = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}}
+        begun = time.perf_counter()
+        assert httpx.post(f"{url}/v1/answer", json=asked, headers=SENT).status_code == 200
+        return time.perf_counter() - begun
+
+    with receiving(hangs=True) as receiver:
+        for address in (receiver.url, "http://127.0.0.1:9"):
+            url = traced_to(address)
+            assert max(took(url) for _ in range(8)) < 3
+        assert receiver.requests > 0
+
+
+ALONE = """
+import sys
+from starlette.testclient import TestClient
+from docstokg.settings import Settings
+from docstokg_local.server.application import application
+url = f"sqlite:///{sys.argv[1]}"
+with TestClient(application(Settings(index_url=url, graph_url=url, cache_dir=sys.argv[2]))) as c:
+    asked = {"query": "What are seizures?", "synthesis": {"enabled": True, "model": "extractive"}}
+    asked["budget"] = {"max_tokens_gen": 400}
+    answered = c.post("/v1/answer", json=asked, headers={"traceparent": sys.argv[3]})
+    assert answered.status_code == 200, answered.text
+print(sorted(name for name in sys.modules if name.startswith("opentelemetry")))
+"""
+
+
+@pytest.mark.parametrize("more", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_SERVICE_NAME": "x"}])
+def test_nothing_is_imported_without_the_variables(small_store, cache_dir, more) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    command = [sys.executable, "-c", ALONE, str(small_store), str(cache_dir), SENT["traceparent"]]
+    done = subprocess.run(
+        command, env=environ | more, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("[]")
