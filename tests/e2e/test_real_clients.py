@@ -29,7 +29,7 @@ def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 def test_clients_of_openai_and_mcp_get_answers(server_for) -> None:
     done = run(str(ROOT / "tests" / "e2e" / "real_clients.py"), server_for())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": works") >= 8
+    assert done.stdout.count(": works") == 9
 
 
 def test_the_langchain_retriever_passes_the_standard_tests(server_for) -> None:
