@@ -11,6 +11,8 @@ DEADLINES := tests/faults/test_deadlines.py
 # Takes ten minutes and runs separately, as other tests are timed: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
+# Another file than environments.toml.
+export ENVIRONMENTS
 MINUTES ?= 30
 # The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
 # Use the system's certificate store, which contains a company's own certificate authority.

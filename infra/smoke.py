@@ -233,7 +233,7 @@ def main(
     """Test a deployment by its output `Url`, or a server on this machine.
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
-    (IAM) if ENV names an environment of infra/settings.py.
+    (IAM) if ENV names an environment of environments.toml.
     """
     try:
         service = Service(url)
