@@ -95,7 +95,8 @@ def _index(environment: Environment) -> Iterator[str]:
 
 def _times(environment: Environment) -> Iterator[str]:
     most = environment.max_timeout_s
-    if (own := environment.settings.get("default_timeout_s", 0)) > most:
+    own = environment.settings.get("default_timeout_s")
+    if isinstance(own, int | float) and own > most:
         yield f"settings.default_timeout_s {own} is over max_timeout_s {most}: lower it"
     if most > LONGEST_DEADLINE_S:
         yield (

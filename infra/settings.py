@@ -108,7 +108,8 @@ class Environment:
 
     `account`: the only account it may be deployed to; `tags`: for billing and ownership.
     `function_quota`: the account's concurrent executions in the region; `load_tasks`: maximum of
-    them for loads, if set. `cold_start_s`: added to the time limit of each state, which includes
+    them for loads, if set. `notice_email`: for alarms that can wait, by default `alarm_email`.
+    `cold_start_s`: added to the time limit of each state, which includes
     INIT. `metering`: usage plans by caller name; without any, API keys are not required. `page`:
     also serve the page and the API reference; requires tokens, which a person pastes, or gets by
     signing in if `sign_in` configures a client. `cors_origin`: the foreign page whose scripts may
@@ -130,6 +131,7 @@ class Environment:
     network: Network | None = None
     waf_requests_per_5_minutes: int | None = None
     alarm_email: str = ""
+    notice_email: str = ""
     canary: Canary | None = None
     monthly_budget_usd: int = 100
     max_timeout_s: int = 25

@@ -1,7 +1,7 @@
 """Smoke test of a deployed environment: `make smoke URL=...`.
 
 It loads, queries and deletes three documents, and sends requests that a gateway must refuse. For a
-named environment it also fires one alarm.
+named environment it also fires the alarm `test`.
 """
 
 import json
@@ -26,7 +26,7 @@ TEXTS = {
 }
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
-ALARM = "circuit-open"
+ALARM = "test"
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0

@@ -40,6 +40,10 @@ def function_of(state: dict[str, Any]) -> str:
     return re.sub(r"\$\{(\w+)Function\}", r"\1", state["Arguments"]["FunctionName"]).lower()
 
 
+def alarm_names(template: Template) -> list[str]:
+    return [alarm["AlarmName"] for alarm in template.all("AWS::CloudWatch::Alarm").values()]
+
+
 def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
     """(path, method) -> method properties."""
     resources = template.all("AWS::ApiGateway::Resource")
@@ -452,6 +456,9 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
         Counter(resource["Type"] for resource in template.resources.values())
         for template in (staging, prod)
     ]
+    managers = sum("-index-manager" in name for name in alarm_names(prod))
+    assert managers == 3  # staging has no nodes for management alone
+    kinds[1]["AWS::CloudWatch::Alarm"] -= managers
     assert kinds[0] == kinds[1]
     ours, theirs = environment("staging"), environment("prod")
     assert (ours.auth, ours.snap_start, ours.index.kind) == (
@@ -479,6 +486,12 @@ def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
     crowded = replace(ENVIRONMENTS["prod"], function_quota=500)
     (told,) = (said for said in obstacles(crowded) if "quota" in said)
     assert str(crowded.reserved + UNRESERVED) in told
+
+
+def test_templates_stay_well_below_the_limit_of_one_megabyte(assembly: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in assembly.glob("*/*.template.json")}
+    assert len(sizes) == 2 * len(ENVIRONMENTS)
+    assert max(sizes.values()) <= 750_000, sizes
 
 
 def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
