@@ -6,6 +6,7 @@ An invalid value ends the synthesis.
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings, variable
 from infra.settings import Environment
+from infra.sizing import layout
 
 type Value = str | int | float | bool | tuple[str, ...]
 
@@ -25,7 +26,11 @@ DEPLOYED = frozenset(
 
 def chosen(environment: Environment) -> dict[str, Value]:
     """Return an environment's product settings; raise `Misconfigured` for invalid ones."""
+    index = environment.index
+    shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
     own: dict[str, Value] = {
+        "index_shards": shards,
+        "index_replicas": replicas,
         "models": environment.models,
         "embed_provider": environment.embed_provider,
         "max_timeout_s": environment.max_timeout_s,

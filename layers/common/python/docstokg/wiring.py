@@ -133,13 +133,16 @@ class Wiring:
         return Snapshots(Server(**at), name)
 
     def _opensearch(self) -> dict[str, Any]:
+        from docstokg.adapters.opensearch.layout import Shards
+
         chosen = self.settings
         if not chosen.index_url.startswith(("http://", "https://")):
             raise Misconfigured(
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
         login = {"user": chosen.index_user, "password": chosen.index_password}
-        at = {"url": chosen.index_url, "auth": chosen.index_auth, **login}
+        shards = Shards(chosen.index_shards, chosen.index_replicas)
+        at = {"url": chosen.index_url, "auth": chosen.index_auth, "shards": shards, **login}
         return {**at, "name": chosen.index_name}
 
     @once
