@@ -49,13 +49,7 @@ class Snapshots:
     def take(self, snapshot: str) -> None:
         """Write all three indices into a new snapshot and wait until it is complete."""
         self._begin(snapshot)
-        until = time.monotonic() + JOB_S
-        while (state := self._state(snapshot)) == "IN_PROGRESS":
-            if time.monotonic() > until:
-                raise Unavailable(f"snapshot {snapshot} is not whole after {JOB_S:.0f} s")
-            time.sleep(POLL_S)
-        if state != "SUCCESS":
-            raise Unavailable(f"snapshot {snapshot} ended as {state}")
+        self._complete(snapshot)
 
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
         """Start today's snapshot if it is missing, and delete expired daily ones.
@@ -96,8 +90,11 @@ class Snapshots:
         return tuple(fresh.values())
 
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
-        """Restore a snapshot without deleted documents; return its new indices by alias."""
-        held = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")["snapshots"][0]["indices"]
+        """Restore a snapshot without deleted documents; return its new indices by alias.
+
+        A snapshot that is still being written is waited for.
+        """
+        held = self._complete(snapshot)["indices"]
         fresh = {}
         for alias, kind in self._kinds.items():
             own = [name for name in held if name.startswith(f"{self._name}-{kind}")]
@@ -235,9 +232,17 @@ class Snapshots:
         for page in pages(self._call, f"/{index}/_search", body):
             yield from page["hits"]["hits"]
 
-    def _state(self, snapshot: str) -> str:
-        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
-        return str(answer["snapshots"][0]["state"])
+    def _complete(self, snapshot: str) -> Json:
+        until = time.monotonic() + JOB_S
+        while time.monotonic() < until:
+            answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
+            found: Json = answer["snapshots"][0]
+            if found["state"] == "SUCCESS":
+                return found
+            if found["state"] != "IN_PROGRESS":
+                raise Unavailable(f"snapshot {snapshot} ended as {found['state']}")
+            time.sleep(POLL_S)
+        raise Unavailable(f"snapshot {snapshot} is not complete after {JOB_S:.0f} s")
 
     def _behind(self, alias: str) -> list[str]:
         return sorted(self._call("GET", f"/{alias}/_mapping", absent_is_none=True))
