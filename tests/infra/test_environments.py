@@ -1,6 +1,7 @@
 """The file of the environments: its schema, and settings that contradict each other."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from infra.readiness import contradictions, obstacles
 from infra.settings import ENVIRONMENTS, Index, read
 from infra.sizing import Layout, cpu_ms, layout, questions_per_second
 from infra.specs import ROOT
+from infra.variables import chosen
 from tests.infra.conftest import infra_run
 
 DELIVERED = (ROOT / "environments.toml").read_text("utf-8")
@@ -106,3 +108,10 @@ def test_more_nodes_answer_more_questions() -> None:
     assert rate(2) == pytest.approx(2 * 2 * 0.8 / 0.076)
     assert rate(10) == pytest.approx(5 * rate(2))
     assert cpu_ms(2_000_000) > cpu_ms(1_004_011) == pytest.approx(169)
+
+
+def test_only_a_new_domain_has_a_layout_of_its_own() -> None:
+    prod = ENVIRONMENTS["prod"]
+    assert chosen(prod)["index_replicas"] == 2
+    existing = Index("existing", endpoint="https://search", arn="arn:aws:es:::domain/x")
+    assert "index_replicas" not in chosen(replace(prod, index=existing))
