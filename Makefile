@@ -92,6 +92,10 @@ bench-load: ## measure the server with 1 to 128 clients and with broken stores (
 soak: ## run at half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
 
+.PHONY: clients
+clients: ## try clients of OpenAI's format and of MCP, as others publish them, against the server at URL=
+	@"$$(scripts/find-tool clients python)" tests/e2e/real_clients.py $(or $(URL),http://127.0.0.1:8080)
+
 prune: ## remove versions of ENV that no rollback needs
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 

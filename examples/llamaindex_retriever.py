@@ -1,6 +1,6 @@
 """DocsToKG RAG as a retriever of LlamaIndex.
 
-pip install llama-index-core docstokg        # and `docstokg serve` elsewhere
+pip install llama-index-core        # next to docstokg[client], and `docstokg serve` elsewhere
 python examples/llamaindex_retriever.py "QUESTION" NAMESPACE http://127.0.0.1:8080
 """
 

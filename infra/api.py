@@ -30,6 +30,7 @@ STATUSES = ("200", "400", "404", "405", "429", "500")
 HEADER = "method.response.header."
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
+KEYS = "/.well-known/docstokg-keys.json"
 OPEN = (
     "Open on purpose: the contract is public, health says states and times only, and an unknown "
     "path or method answers 404 or 405 without reaching anything."
@@ -227,9 +228,13 @@ class Api(Construct):
     def _contract(self) -> None:
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
         document.pop("servers", None)
-        resource = self.api.root.resource_for_path(CONTRACT)
-        self._mock(resource, "GET", 200, templates.static_json(document), self._cors)
-        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
+        keys = dict(self._environment.receipt_keys)
+        if not keys:
+            document["paths"].pop(KEYS)
+        for path, content in {CONTRACT: document, **({KEYS: keys} if keys else {})}.items():
+            resource = self.api.root.resource_for_path(path)
+            self._mock(resource, "GET", 200, templates.static_json(content), self._cors)
+            self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
         by_path: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ from infra.removal import RETAIN, log_group
 from infra.rights import allow
 from infra.specs import FUNCTIONS, ROOT, FunctionSpec
 from infra.tracequeue import TraceQueue
-from infra.variables import settings_of
+from infra.variables import chosen, settings_of
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
@@ -156,6 +156,9 @@ class Functions(Construct):
             function = Function(stack, self, spec, variables, [layer], data.network)
             self._grant(function)
             self.by_name[spec.name] = function
+        if secret := chosen(self._environment).get("receipt_key"):
+            signer = self.by_name["respond"].role
+            allow(signer, ["secretsmanager:GetSecretValue"], str(secret))
 
     def _variables(self, spec: FunctionSpec) -> dict[str, str]:
         environment, data = self._environment, self._data

@@ -114,7 +114,8 @@ class Environment:
     also serve the page and the API reference; requires tokens, which a person pastes, or gets by
     signing in if `sign_in` configures a client. `cors_origin`: the foreign page whose scripts may
     call, as `https://HOST`. `settings`: product settings by name (docs/settings.md), such as
-    `{"rerank_provider": "cohere"}`; see infra/variables.py.
+    `{"rerank_provider": "cohere"}`; see infra/variables.py. `receipt_keys`: the key set that
+    `docstokg receipt-key` prints, to publish.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Environment:
     page: bool = False
     sign_in: SignIn | None = None
     cors_origin: str = ""
+    receipt_keys: Mapping[str, object] = field(default_factory=dict)
     domain_name: str = ""
     certificate_arn: str = ""
     embed_provider: EmbedderName = "local"

@@ -18,8 +18,9 @@ DEPLOYED = frozenset(
         "graph_database", "index_name", "kg_2hop_enabled", "kg_boost_enabled", "kg_boost_value",
         "kg_enabled", "llm_base_url", "llm_fallback_model", "log_level", "max_timeout_s",
         "min_score", "model_table", "models", "names", "provider_jina_enabled", "provider_urls",
-        "public_url", "rag_log_snippets", "repair", "rerank_base_url", "rerank_model",
-        "rerank_provider", "sparse", "verifier", "verifier_label", "verifier_threshold",
+        "public_url", "rag_log_snippets", "receipt_key", "repair", "rerank_base_url",
+        "rerank_model", "rerank_provider", "sparse", "verifier", "verifier_label",
+        "verifier_threshold",
     }
 )  # fmt: skip
 

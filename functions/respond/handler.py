@@ -4,6 +4,7 @@ from typing import Any
 
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
+from docstokg.settings import settings_digest
 from docstokg.usecases.answer_checks import checks_of
 from docstokg.usecases.chat_reply import chat_reply
 from docstokg.usecases.run import Run
@@ -16,6 +17,7 @@ def build(wiring: Wiring) -> Handler:
     index, trace_sink = wiring.search_index(), wiring.trace_sink()
     graph, settings = wiring.knowledge_graph(), wiring.settings
     checks = checks_of(wiring.embedder(), graph, settings.domains, wiring.verifier())
+    digest = settings_digest(settings)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
@@ -26,6 +28,8 @@ def build(wiring: Wiring) -> Handler:
             checks=checks,
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
+            receipt_keys=wiring.receipt_keys,
+            digest=digest,
         )
         if run.plan.chat is not None:
             reply = chat_reply(reply, run.plan.chat, run.plan.started_ms, settings.public_url)

@@ -2,10 +2,11 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
+from docstokg.contracts.records import ReceiptText, StoredChunk
 from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
@@ -14,6 +15,7 @@ from docstokg.contracts.response import (
     Metadata,
     PlanUse,
     RAGResponse,
+    Receipt,
     Timings,
 )
 from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
@@ -21,7 +23,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg.ports import ResponseCache, SearchIndex, TraceSink
+from docstokg.ports import ReceiptKeys, ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
@@ -34,9 +36,13 @@ FULL_TEXT_BYTES = 16_384
 """Maximum bytes per chunk for verbosity full."""
 
 DAY_MS = 86_400_000
+SIGNATURE_CHARS = 88
+"""Base64 characters of an Ed25519 signature, counted before it is made."""
+
+NO_RECEIPT_KEY = "There is no receipt: its key cannot be read; the log says why."
 
 
-def respond(
+def respond(  # noqa: PLR0913 - one parameter a port
     run: Run,
     step_input: RespondInput,
     *,
@@ -44,8 +50,13 @@ def respond(
     checks: Checks,
     response_cache: Callable[[], ResponseCache],
     trace_sink: TraceSink | None,
+    receipt_keys: Callable[[], ReceiptKeys | None],
+    digest: str,
 ) -> Reply:
-    """Return the reply; failures of the cache, log or trace store do not affect it."""
+    """Return the reply; failures of the cache, log or trace store do not affect it.
+
+    `digest`: of the settings, for a receipt.
+    """
     for reason in step_input.degraded:
         run.mark_degraded(reason)
     grounded = step_input.grounded
@@ -58,8 +69,14 @@ def respond(
     run.warnings += [*plan.warnings, *grounded.warnings]
     checked = _checked(run, grounded, step_input.synthesis, checks)
     citations = _marked(grounded.citations, checked.cited if checked else ())
+    wanted = plan.verbosity == "full" or plan.receipt
+    chunks = _chunks(run, citations, index) if citations and wanted else {}
     if plan.verbosity == "full":
-        citations = _with_full_text(run, citations, index)
+        citations = _with_full_text(citations, chunks)
+    keys = run.attempt("receipt_key", receipt_keys, None) if plan.receipt else None
+    receipt = _receipt(citations, chunks, keys.key_id, digest) if keys is not None else None
+    if plan.receipt and keys is None:
+        run.warnings.append(NO_RECEIPT_KEY)
     now_ms = run.clock() * 1000
     if now_ms > plan.deadline_ms:
         run.mark_degraded("deadline_exceeded")
@@ -77,6 +94,7 @@ def respond(
         grounding=checked.grounding if checked else None,
         conflicts=grounded.conflicts,
         graph=step_input.graph,
+        receipt=receipt,
         notes=grounded.notes,
         warnings=tuple(dict.fromkeys(run.warnings)),
         diagnostics=_diagnostics(run, step_input, grounded, check_ms, now_ms),
@@ -91,7 +109,12 @@ def respond(
             index_model=grounded.report.index_model,
         ),
     )
-    reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
+    reply, response = reply_within(
+        response,
+        REPLY_LIMIT_BYTES,
+        with_diagnostics=plan.diagnostics,
+        sign=None if keys is None else keys.sign,
+    )
     _cache(run, reply, response, response_cache)
     _trace(run, grounded, response, trace_sink)
     _record(run, response, step_input.synthesis)
@@ -158,27 +181,46 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
     ]
 
 
-def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> list[Citation]:
-    if not citations:
-        return citations
+def _chunks(run: Run, citations: Sequence[Citation], index: SearchIndex) -> dict[str, StoredChunk]:
+    """Return the cited chunks that are unchanged since the ground step, by uuid."""
     uuids = [citation.uuid for citation in citations]
     time_s = run.left_s(*time_budget.FULL_TEXT)
     hydrated = run.attempt(
         "full_text", lambda: index.get(uuids, run.scope, time_s), "hydration_incomplete"
     )
-    if hydrated is None:
-        return citations
+    found = hydrated.chunks if hydrated is not None else {}
+    same = {
+        citation.uuid: chunk
+        for citation in citations
+        if (chunk := found.get(citation.uuid)) and chunk.text_sha256 == citation.text_sha256
+    }
+    if len(same) < len(citations):
+        run.mark_degraded("hydration_incomplete")
+    return same
+
+
+def _with_full_text(
+    citations: Sequence[Citation], chunks: Mapping[str, StoredChunk]
+) -> list[Citation]:
     filled = []
     for citation in citations:
-        chunk = hydrated.chunks.get(citation.uuid)
-        if chunk is None or chunk.text_sha256 != citation.text_sha256:
-            run.mark_degraded("hydration_incomplete")
-            filled.append(citation)
-            continue
-        text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
-        whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
-        filled.append(citation.model_copy(update=whole))
+        if (chunk := chunks.get(citation.uuid)) is not None:
+            text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
+            whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
+            citation = citation.model_copy(update=whole)  # noqa: PLW2901
+        filled.append(citation)
     return filled
+
+
+def _receipt(
+    citations: Sequence[Citation], chunks: Mapping[str, StoredChunk], key_id: str, digest: str
+) -> Receipt:
+    texts = [
+        ReceiptText(uuid=one.uuid, char_start=one.char_start, text=one.text)
+        for one in (chunks[c.uuid] for c in citations if c.uuid in chunks)
+    ]
+    blank = "A" * SIGNATURE_CHARS
+    return Receipt(texts=tuple(texts), settings_digest=digest, key_id=key_id, signature=blank)
 
 
 def _diagnostics(

@@ -1,9 +1,11 @@
 """Trimming of the reply to the payload limit."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 
 from docstokg.contracts.envelope import Reply
+from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Citation, RAGResponse
 from docstokg.domain.budget import nested_json_bytes, smaller
 from docstokg.domain.text import snippets
@@ -14,23 +16,46 @@ _NOT_FULL = {"full_text": None, "title": None, "metadata": None}
 
 
 def reply_within(
-    response: RAGResponse, limit: int, *, with_diagnostics: bool
+    response: RAGResponse,
+    limit: int,
+    *,
+    with_diagnostics: bool,
+    sign: Callable[[bytes], str] | None = None,
 ) -> tuple[Reply, RAGResponse]:
     """Return the reply with a body of at most `limit` bytes, measured as a JSON string.
 
     Trimmed in this order: additions of verbosity full from the lowest rank, `graph`, uncited
-    snippets, uncited citations from the lowest rank. Adds the degraded reason `payload_trimmed`.
+    snippets, uncited citations from the lowest rank with their texts in `receipt`, then `receipt`.
+    Adds the degraded reason `payload_trimmed`. `sign` signs what is left.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:
         response = _trimmed(_degraded(response), limit, with_diagnostics)
         body = _body(response, with_diagnostics)
+    if response.receipt is not None and sign is not None:
+        try:
+            body = _body(response, with_diagnostics, sign)
+        except ValueError as broken:
+            response = _without_receipt(response, f"it cannot be signed: {broken}")
+            body = _body(response, with_diagnostics)
     return Reply(statusCode=200, body=body, headers=MEDIA_TYPE), response
 
 
-def _body(response: RAGResponse, with_diagnostics: bool) -> str:
+def _body(
+    response: RAGResponse, with_diagnostics: bool, sign: Callable[[bytes], str] | None = None
+) -> str:
     shown = response if with_diagnostics else _undiagnosed(response)
-    return json.dumps(shown.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+    fields = shown.model_dump(mode="json")
+    if sign is not None:
+        from docstokg.domain.canonical_json import signed_part
+
+        fields["receipt"]["signature"] = sign(signed_part(fields))
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def _without_receipt(response: RAGResponse, why: str) -> RAGResponse:
+    told = (*response.warnings, f"There is no receipt: {why}.")
+    return response.model_copy(update={"receipt": None, "warnings": told})
 
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
@@ -42,8 +67,8 @@ def _undiagnosed(response: RAGResponse) -> RAGResponse:
     )
 
 
-def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
-    citations = list(response.citations)
+def _trimmed(whole: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
+    response, citations = whole, list(whole.citations)
     over = nested_json_bytes(_body(response, with_diagnostics)) - limit
     over = smaller(citations, over, _bytes, lambda one: one.model_copy(update=_NOT_FULL))
     if over > 0 and response.graph is not None:
@@ -52,15 +77,32 @@ def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRe
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
     for step in snippets.STEPS:
         over = smaller(citations, over, _bytes, partial(_shorter, limit=step))
-    smaller(citations, over, _bytes, lambda one: one if one.cited else None)
+    texts = {one.uuid: one for one in response.receipt.texts} if response.receipt else {}
+
+    def with_text(citation: Citation) -> int:
+        return _bytes(citation, *(texts[u] for u in (citation.uuid,) if u in texts))
+
+    over = smaller(citations, over, with_text, lambda one: one if one.cited else None)
+    if response.receipt is not None and (over > 0 or not citations):
+        return _trimmed(_without_receipt(whole, "it did not fit"), limit, with_diagnostics)
     return _with(response, citations)
 
 
 def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
     ranks = {citation.rank for citation in citations}
     told = tuple(one for one in response.conflicts if ranks.issuperset(one.ranks))
+    receipt = response.receipt
+    if receipt is not None:
+        kept = {citation.uuid for citation in citations}
+        texts = tuple(one for one in receipt.texts if one.uuid in kept)
+        receipt = receipt.model_copy(update={"texts": texts})
     return response.model_copy(
-        update={"citations": tuple(citations), "results_count": len(citations), "conflicts": told}
+        update={
+            "citations": tuple(citations),
+            "results_count": len(citations),
+            "conflicts": told,
+            "receipt": receipt,
+        }
     )
 
 
@@ -87,5 +129,8 @@ def _shorter(citation: Citation, limit: int) -> Citation:
     )
 
 
-def _bytes(citation: Citation) -> int:
-    return nested_json_bytes(json.dumps(citation.model_dump(mode="json"), ensure_ascii=False))
+def _bytes(*parts: Contract) -> int:
+    return sum(
+        nested_json_bytes(json.dumps(part.model_dump(mode="json"), ensure_ascii=False))
+        for part in parts
+    )

@@ -2,7 +2,7 @@
 
 import base64
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.graph.other_names import other_words
 from docstokg.domain.text.language_weights import (
     ENGLISH,
     LEAST,
@@ -46,6 +47,9 @@ UNAVAILABLE: dict[Channel, DegradedReason] = {
     "facts": "facts_unavailable",
 }
 FIXED_KEYS = frozenset(("doc_id", "document_name", "section", "topic"))
+NAMES_READ = 20
+NAMES_WEIGHT = 0.3
+"""Weight of the word channels when searched with other names (benchmarks/other_names.py)."""
 KEYS_READ = 20
 """Passages whose metadata keys are listed if a filter finds nothing."""
 
@@ -54,9 +58,13 @@ Results = dict[Channel, ChannelResult]
 
 @dataclass
 class ChannelResults:
-    """Results of the channels, and properties of the index; `empty`: namespaces of the scope."""
+    """Results of the channels, and properties of the index.
+
+    `others`: results for other names of the question's entities. `empty`: namespaces of the scope.
+    """
 
     by_channel: Results = field(default_factory=dict)
+    others: Sequence[ChannelResult] = ()
     index_model: str | None = None
     languages: Mapping[str, float] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
@@ -75,7 +83,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
 ) -> Retrieval:
     """Return `selected` and `pool`; a failed channel is a degraded reason.
 
-    Takes one round trip if the query vector is ready within 25 ms, else two.
+    Takes one round trip if the query vector is ready within 25 ms and no entity of the question has
+    other names, else two.
     """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
@@ -85,18 +94,18 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     answers = ChannelResults()
     usable = _usable_embedder(run, index, embedder, answers)
     future = _embedding(run, usable, workers) if usable is not None else None
-    queries = _word_queries(run, sparse_encoder)
+    queries = _word_queries(run, sparse_encoder, run.plan.query, sizes)
     vector = _ready(run, future, time_budget.VECTOR_HEAD_START_S)
     if vector is not None:
         queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
         future = None
-    if queries:
-        _search(run, index, queries, answers)
+    others, late = _searched(run, index, queries, answers, sparse_encoder), []
     if future is not None:
         vector = _ready(run, future, _left_s(run), last=True)
         if vector is not None:
-            late = ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)
-            _search(run, index, [late], answers)
+            late = [ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)]
+    if others or late:
+        answers.others = _search(run, index, late, others, answers)
     if not any(result.hits for result in answers.by_channel.values()):
         run.warnings += [f"Namespace {name!r} is empty." for name in answers.empty]
         if run.scope.filter:
@@ -174,21 +183,23 @@ def _ready(
     return None
 
 
-def _word_queries(run: Run, sparse_encoder: SparseEncoder | None) -> list[ChannelQuery]:
-    plan, sizes, time_s = run.plan, run.plan.retrieval.channels, _left_s(run)
+def _word_queries(
+    run: Run, sparse_encoder: SparseEncoder | None, text: str, channels: Collection[Channel]
+) -> list[ChannelQuery]:
+    sizes, time_s = run.plan.retrieval.channels, _left_s(run)
     queries = [
-        ChannelQuery(channel=channel, size=sizes[channel], text=plan.query)
+        ChannelQuery(channel=channel, size=sizes[channel], text=text)
         for channel in ("bm25", "facts")
-        if channel in sizes
+        if channel in channels
     ]
-    if "splade" not in sizes:
+    if "splade" not in channels:
         return queries
     if sparse_encoder is None:
         run.skip("encode_sparse", "splade_unavailable", "there is no sparse encoder here")
         return queries
     weights = run.attempt(
         "encode_sparse",
-        lambda: sparse_encoder.encode_query(plan.query, time_s),
+        lambda: sparse_encoder.encode_query(text, time_s),
         "splade_unavailable",
     )
     if weights is not None:
@@ -196,27 +207,51 @@ def _word_queries(run: Run, sparse_encoder: SparseEncoder | None) -> list[Channe
     return queries
 
 
+def _searched(
+    run: Run,
+    index: SearchIndex,
+    queries: list[ChannelQuery],
+    answers: ChannelResults,
+    encoder: SparseEncoder | None,
+) -> list[ChannelQuery]:
+    """Search, and return the queries with other names of the question's entities."""
+    probed, plan = _probed(run, queries), run.plan
+    more = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
+    if plan.expansion.enabled and any(query.channel == "bm25" for query in queries):
+        more.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
+    found = _search(run, index, queries, more, answers) if queries else ()
+    answers.absent = tuple(
+        word
+        for word, one in zip(probed, found, strict=False)
+        if not (one.hits or one.failure or one.partial)
+    )
+    names = {fact.source: fact.text.split("\n") for one in found for fact in one.facts}
+    added = other_words(plan.query, names) if names else ""
+    if not added:
+        return []
+    working = {one.channel for one in answers.by_channel.values() if one.failure is None}
+    return _word_queries(run, encoder, added, working - {"facts"})
+
+
 def _search(
-    run: Run, index: SearchIndex, queries: list[ChannelQuery], answers: ChannelResults
-) -> None:
-    time_s, probed = _left_s(run), _probed(run, queries)
-    probes = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
+    run: Run,
+    index: SearchIndex,
+    queries: Sequence[ChannelQuery],
+    more: Sequence[ChannelQuery],
+    answers: ChannelResults,
+) -> tuple[ChannelResult, ...]:
+    """Store the results of `queries`, and return those of `more`; () if the search failed."""
+    time_s = _left_s(run)
     try:
         if time_s <= 0:
             raise Timeout("no time left to search")
         with run.telemetry.span("search", request_id=run.request_id, channels=len(queries)):
-            results = index.search([*queries, *probes], run.scope, time_s)
-        answers.absent += tuple(
-            word
-            for word, one in zip(probed, results[len(queries) :], strict=True)
-            if not (one.hits or one.failure or one.partial)
-        )
-        results = results[: len(queries)]
+            results = index.search([*queries, *more], run.scope, time_s)
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
         results = tuple(ChannelResult(channel=query.channel, failure=failure) for query in queries)
-    for result in results:
+    for result in results[: len(queries)]:
         answers.by_channel[result.channel] = result
         if result.failure is not None or result.partial:
             run.mark_degraded(UNAVAILABLE[result.channel])
@@ -229,6 +264,7 @@ def _search(
                 reason=UNAVAILABLE[result.channel],
                 error=result.cause,
             )
+    return results[len(queries) :]
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
@@ -302,8 +338,12 @@ def _fused(
         late = bool(results) and all(r.failure == "timeout" for r in results.values())
         run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
-    pool = list((fusion.reciprocal_rank if by_rank else fusion.minmax)(lists, weights))[:POOL_LIMIT]
-    selected, mmr_ms = _selected(plan, pool, results)
+    named = {f"{one.channel} of other names": one for one in answers.others if one.hits}
+    added = {name: [(hit.uuid, hit.score) for hit in one.hits] for name, one in named.items()}
+    weights = {**(weights or {}), **dict.fromkeys(added, NAMES_WEIGHT)}
+    fused = (fusion.reciprocal_rank if by_rank else fusion.minmax)({**lists, **added}, weights)
+    pool = list(fused[:POOL_LIMIT])
+    selected, mmr_ms = _selected(plan, pool, [*results.values(), *named.values()])
     return Retrieval(
         selected=selected,
         pool=tuple(Candidate(uuid, round(score, 6)) for uuid, score in pool),
@@ -324,12 +364,12 @@ def _fused(
 
 
 def _selected(
-    plan: Plan, pool: list[tuple[str, float]], results: Results
+    plan: Plan, pool: list[tuple[str, float]], results: Sequence[ChannelResult]
 ) -> tuple[tuple[str, ...], float]:
     started = time.perf_counter()
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
-        vectors = {hit.uuid: hit.vector for result in results.values() for hit in result.hits}
+        vectors = {hit.uuid: hit.vector for result in results for hit in result.hits}
         places = mmr.select(
             [score for _, score in pool], [vectors[uuid] for uuid, _ in pool], plan.top_k
         )

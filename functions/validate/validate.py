@@ -31,6 +31,7 @@ from docstokg.domain.text.follow_up import last_turns, whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import models_reply, read_chat
 from docstokg.usecases.intake import decode_body, invalid, not_granted, parse
+from docstokg.usecases.problems import problem_reply
 
 ANSWER_SNIPPET = 800
 SEARCH_SNIPPET = 200
@@ -38,6 +39,10 @@ CLOCK_SKEW_MS = 5000
 
 
 NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there are citations only."
+NO_KEY = (
+    "This server has no DOCSTOKG_RECEIPT_KEY, so it signs no receipts; `docstokg receipt-key FILE` "
+    "makes a key."
+)
 
 
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
@@ -56,6 +61,8 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
+    if request.receipt and not rules.receipt_key:
+        return Validated(reply=problem_reply(400, "receipts_off", NO_KEY, envelope.request_id))
     caller = envelope.caller
     names = request.asked_namespaces or (caller.sole_namespace,)
     choices = () if names[0] else caller.namespaces
@@ -183,6 +190,7 @@ def _plan(
         snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
         graph_limits=request.limits.graph,
         diagnostics=request.diagnostics,
+        receipt=request.receipt,
         rerank=_rerank(request.providers.reranker, rules),
         budget_limits=BudgetLimits(
             max_chunks=request.budget.max_chunks,

@@ -13,7 +13,7 @@ import pytest
 
 from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
-from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, Scope
+from docstokg.contracts.records import CALLED, ChunkRecord, DocumentChange, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
@@ -184,6 +184,22 @@ def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
     hit = found["facts"].facts[0]
     assert (hit.source, hit.type, hit.target) == ("ent:a", "causes", "ent:b")
     assert seen(ask(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
+
+
+def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
+    """Facts of relations and of names share a store; neither takes a place of the other."""
+    names = fact(
+        "called:ex:1", "Seizure\nFit\nConvulsion", source="ex:1", type=CALLED, target="ex:1"
+    )
+    fill(store, chunk("a", "Seizure."), facts=(fact("f1", "seizure causes a fit"), names))
+    relations = ChannelQuery(channel="facts", size=1, text="fit")
+    asked = [relations, relations.model_copy(update={"names": True})]
+    found, called = store.index.search(asked, Scope(namespace="ns"), PATIENT_S)
+    assert [hit.id for hit in found.facts] == ["f1"]
+    assert [(hit.source, hit.text) for hit in called.facts] == [("ex:1", names.text)]
+    assert store.index.info(PATIENT_S).facts == 1, "names are not counted as facts"
+    store.writer.delete("ns", None)
+    assert list(store.writer.stored_facts("ns")) == []
 
 
 def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) -> None:

@@ -60,6 +60,15 @@ async def bad(client: Client, tool: str, **arguments) -> dict:
     return json.loads(text_of(result))
 
 
+def assert_strict(schema: dict) -> None:
+    """Require one type of each value, without null, and the type of each item."""
+    assert isinstance(schema["type"], str) and schema["type"] != "null", schema
+    if schema["type"] == "array":
+        assert_strict(schema["items"])
+    for part in schema.get("properties", {}).values():
+        assert_strict(part)
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
 async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     async with Client(url, mode=mode) as client:
@@ -70,6 +79,7 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     assert len(listed.encode()) <= 12_000
     assert "$ref" not in listed and "anyOf" not in listed
     for tool in tools.values():
+        assert_strict(tool.input_schema)
         Draft202012Validator.check_schema(tool.input_schema)
         Draft202012Validator.check_schema(tool.output_schema)
         assert tool.annotations is not None and tool.annotations.read_only_hint is True

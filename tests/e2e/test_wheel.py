@@ -5,9 +5,10 @@ import json
 import os
 import shlex
 import subprocess
+import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,29 +23,32 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def script(name: str, *arguments: str) -> str:
+    command = [str(ROOT / "scripts" / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def uv() -> str:
-    found = subprocess.run(
-        [str(ROOT / "scripts" / "find-uv")], capture_output=True, text=True, check=True
-    )
-    return found.stdout.strip()
+    return script("find-uv")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Source archive and, made from it, the wheel."""
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [uv(), "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)],
-        check=True,
-        capture_output=True,
-    )
-    (made,) = folder.glob("*.whl")
+    command = [uv(), "build", "--quiet", "--out-dir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (made,) = dist.glob("*.whl")
     return made
 
 
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Run]:
-    """A fresh environment with `docstokg[local]`, at the tested versions, and a home of its own."""
-    home = tmp_path_factory.mktemp("home")
+def install(home: Path, wheel: Path, python: str) -> Run:
+    """Install `docstokg[local]`, at the tested versions, into a fresh environment in `home`."""
     environment = {
         "PATH": f"{home / 'env' / 'bin'}:{Path(uv()).parent}:{os.defpath}",
         "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "UV_SYSTEM_CERTS": "1",
@@ -61,15 +65,50 @@ def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Run
             command, env=environment | more, cwd=home, capture_output=True, text=True, check=False
         )
 
-    base = ROOT / ".venv" / "bin" / "python"
     for step in (
-        (uv(), "venv", "--quiet", "--python", str(base), "env"),
+        (uv(), "venv", "--quiet", "--python", python, "env"),
         (uv(), "pip", "install", "--quiet", "--python", "env",
          "-c", str(ROOT / "requirements.lock"), f"docstokg[local] @ {wheel.as_uri()}"),
     ):  # fmt: skip
         done = run(*step)
         assert done.returncode == 0, done.stderr
-    yield run
+    return run
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Run:
+    python = str(ROOT / ".venv" / "bin" / "python")
+    return install(tmp_path_factory.mktemp("home"), wheel, python)
+
+
+def test_an_index_would_accept_wheel_and_source_archive(dist: Path) -> None:
+    made = [str(one) for one in dist.iterdir() if one.suffix in (".whl", ".gz")]
+    assert len(made) == 2
+    command = [script("find-tool", "release", "twine"), "check", "--strict", *made]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_source_archive_holds_no_ignored_file(dist: Path) -> None:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    assert names - set(listed.stdout.decode().split()) == {"PKG-INFO"}
+
+
+def test_python_3_12_answers_the_demo_question(tmp_path: Path, wheel: Path) -> None:
+    try:
+        python = script("find-python", "3.12")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(error.stderr.splitlines()[-1])
+    run = install(tmp_path, wheel, python)
+    assert run("python", "--version").stdout.startswith("Python 3.12.")
+    done = run("docstokg", "demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "are Global developmental delay" in done.stdout and "[1]" in done.stdout
+    assert "degraded" not in done.stdout
 
 
 def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:

@@ -236,7 +236,8 @@ def test_no_file_is_longer_than_a_reader_bears() -> None:
 def test_every_name_of_the_architecture_page_is_in_the_code() -> None:
     """A path is that of a file or folder; it may leave out where the page says it is."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    rooms = ("functions", "layers", "statemachine", "local", "infra", "tests", "benchmarks", "docs")
+    rooms = ["functions", "layers", "statemachine", "local", "infra", "tests", "benchmarks", "docs"]
+    rooms.append("integrations")
     there = [f"/{path.relative_to(ROOT)}/" for room in rooms for path in (ROOT / room).rglob("*")]
     for name in re.findall(r"`([\w./-]+(?:/|\.(?:py|json|md|js)))`", page):
         assert any(f"/{name}".rstrip("/") + "/" in path for path in there), name

@@ -56,3 +56,13 @@ def unknown(page: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_each_name_on_a_page_exists(page: str) -> None:
     assert list(unknown(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_installs_the_name_that_is_not_registered(page: str) -> None:
+    """An index would install anybody's package of this name; a file or a URL is ours."""
+    text = (ROOT / page).read_text("utf-8")
+    found = re.findall(
+        r"(?:pip|uvx|uv tool|pipx)\b[^`\n]*?[\s'\"](docstokg\b(?!\[[^]]*\] @|/)[^`\n]*)", text
+    )
+    assert found == []

@@ -66,6 +66,7 @@ SHOWN = {
     "keys_bind_namespaces_and_groups": "auth keys_file open_metrics",
     "models_are_listed_with_the_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
+    "a_manipulation_is_found": "receipt_key",
     "secrets_fill_in_credentials_and_nothing_else": "secrets",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",

@@ -90,6 +90,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
 ELSEWHERE = {
     "budget.timeout_s": "tests/faults/test_deadlines.py",
     "cache_key": "tests/e2e/test_stored_answers.py",
+    "receipt": "tests/workflow/test_receipts.py",
 }
 
 

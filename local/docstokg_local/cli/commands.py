@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from docstokg.errors import LoadError, Misconfigured
+from docstokg_local.cli.drift import drift
 from docstokg_local.cli.entities import entities
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.options import (
@@ -26,6 +27,7 @@ from docstokg_local.cli.options import (
     wiring_of,
 )
 from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.receipts import receipt_key
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.tracing import trace
 from docstokg_local.cli.why_not import why_not
@@ -284,6 +286,11 @@ def ask(  # noqa: PLR0913 - one parameter an option
     ),
     answer_only: bool = flag("--answer-only", "Print only the answer."),
     as_json: bool = flag("--json", "Print the RAGResponse (or the problem) as JSON."),
+    receipt: Path | None = option(
+        "--receipt",
+        "Write the response with a signed receipt to FILE; see `docstokg receipt-key`.",
+        "FILE",
+    ),
     request: Path | None = option(
         "--request", "Read the request from a JSON file; other options override it.", "FILE"
     ),
@@ -313,6 +320,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
     given = {"query": question, "namespace": namespace, "top_k": top_k}
+    given["receipt"] = True if receipt else None
     body = request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
     # People get an answer by default; programs get only what they request.
@@ -324,7 +332,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     if synthesize is not None:
         body = with_answer(body, synthesize)
     shown: Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = ask_and_show(wiring, body, shown, citations)
+    good = ask_and_show(wiring, body, shown, citations, receipt)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
 
@@ -424,21 +432,38 @@ def verify(
     source: Path | None = option(
         "--source", "Check against these files instead of the store.", "FOLDER"
     ),
+    offline: bool = flag("--offline", "Check against the response's own receipt."),
+    key: Path | None = option(
+        "--key",
+        "Public keys of --offline: a saved key set or PEM; default: DOCSTOKG_RECEIPT_KEY.",
+        "PUB",
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
     """Check the citations of a response against its sources.
 
-    Every source is read again, and spans, hashes and markers are compared.
+    Every source is read again, and spans, hashes and markers are compared. With --offline, no
+    source is read: the receipt's signature and texts prove the response.
     """
+    from docstokg_local.cli.receipts import verify_offline
     from docstokg_local.cli.verify import show_findings, verify_response
 
+    if (source and offline) or (key and not offline):
+        raise typer.BadParameter("use --source FOLDER, or --offline [--key PUB]")
     body = json_file(response)
-    findings, proven = verify_response(body, source, lambda: wiring_of(index, graph))
+    if offline:
+        findings, proven = verify_offline(
+            body, key, lambda: wiring_of(index, graph, aloud=False).receipt_keys()
+        )
+    else:
+        findings, proven = verify_response(body, source, lambda: wiring_of(index, graph))
     show_findings(findings, proven)
     raise typer.Exit(NOT_GOOD if findings else DONE)
 
 
+app.command("receipt-key")(receipt_key)
+app.command()(drift)
 app.command("why-not")(why_not)
 app.add_typer(entities, name="entities")
 

@@ -254,11 +254,11 @@ def disease_passages(
     for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):
         best.setdefault(one.phenotype, one)
     rows = list(best.values())[:most]
-    for number, own in enumerate(batched(rows, PER_CHUNK, strict=False)):
+    for number, own in enumerate(batched(rows, PER_CHUNK)):
         phrases = [one.label(ontology.label(one.phenotype)) for one in own]
         text = " ".join(
             f"Phenotypic abnormalities of {name} ({disease}) are {_listed(part)}."
-            for part in batched(phrases, PER_SENTENCE, strict=False)
+            for part in batched(phrases, PER_SENTENCE)
         )
         passage = {
             "id": f"{disease}/{number}",

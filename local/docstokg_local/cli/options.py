@@ -124,9 +124,22 @@ def text_file(path: Path) -> str:
 def json_file(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file, or standard input (`-`); raise `LoadError` if invalid."""
     try:
-        value = json.loads(text_file(path))
-    except ValueError as broken:
+        value = json.loads(text_file(path), object_pairs_hook=_object, parse_constant=_no_number)
+    except (ValueError, RecursionError) as broken:
         raise LoadError(f"{path} is not JSON: {broken}") from broken
     if not isinstance(value, dict):
         raise LoadError(f"{path} is not a JSON object")
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; readers differ in which of two equal names they take."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} is repeated")
+    return made
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
@@ -13,6 +14,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import RouteName
 from docstokg.ports import Workflow
 from docstokg_local.cli.printing import say
+from docstokg_local.cli.receipts import save_receipt
 from docstokg_local.server.authentication import EVERYBODY
 
 if TYPE_CHECKING:
@@ -122,13 +124,18 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
     return wiring, model
 
 
-def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
+def ask_and_show(
+    wiring: "Wiring",
+    request: dict[str, Any],
+    shown: Shown,
+    most: int,
+    receipt: Path | None = None,
+) -> bool:
     """Ask and print the result, with at most `most` citations; return whether it succeeded.
 
-    Errors are printed on standard error, each with its remedy.
+    Errors are printed on standard error, each with its remedy. `receipt`: file of the response.
     """
-    from docstokg_local.cli.display import print_json, show_answer, show_problem
-    from docstokg_local.cli.doctor import examine
+    from docstokg_local.cli.display import print_json, show_answer
     from docstokg_local.engine.workflow import LocalWorkflow
 
     if shown != "json" and (missing := _no_store(wiring)):
@@ -138,16 +145,13 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     timed = with_time(request, wiring.settings.max_timeout_s)
     is_watched = shown != "json" and sys.stderr.isatty()
     outcome = _ask_live(wiring, workflow, timed) if is_watched else ask(workflow, timed)
+    if receipt is not None and outcome.status == 200:
+        save_receipt(receipt, outcome.body)
     if shown == "json":
         print_json(outcome.body)
         return outcome.status == 200
     if outcome.status != 200:
-        parts = examine(wiring) if outcome.status == 503 else []
-        faults = [part for part in parts if part.state == "missing"]
-        for part in faults:
-            say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
-        if not faults:
-            show_problem(outcome.body)
+        _show_failure(wiring, outcome)
         return False
     if shown == "all":
         show_answer(outcome.body, most)
@@ -160,6 +164,18 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
             hint = "no passage matches the filter; `docstokg list --documents` lists the documents"
             say(hint, err=True)
     return shown == "all" or _say_answer(outcome.body)
+
+
+def _show_failure(wiring: "Wiring", outcome: Outcome) -> None:
+    from docstokg_local.cli.display import show_problem
+    from docstokg_local.cli.doctor import examine
+
+    parts = examine(wiring) if outcome.status == 503 else []
+    faults = [part for part in parts if part.state == "missing"]
+    for part in faults:
+        say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
+    if not faults:
+        show_problem(outcome.body)
 
 
 def _say_answer(body: dict[str, Any]) -> bool:

@@ -155,12 +155,7 @@ def verify_response(
     Returns the findings and the number of proven citations. `tell` is called with notes. Raises
     `LoadError` if the body is not a response.
     """
-    try:
-        response = RAGResponse.model_validate_json(json.dumps(_of_today(body)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
+    response = read_response(body)
     namespace, ports, uuids = response.metadata.namespace, wiring(), uuids_of(response)
     if source is None:
         store = ports.search_index(), ports.register()
@@ -169,6 +164,16 @@ def verify_response(
         readers = readers_of(ports)
         chunks = file_chunks(source, namespace, uuids, readers, _stored(ports), tell)
     return check_response(response, chunks)
+
+
+def read_response(body: dict[str, object]) -> RAGResponse:
+    """Return a saved RAGResponse, also of 0.x releases; raise `LoadError` for another object."""
+    try:
+        return RAGResponse.model_validate_json(json.dumps(_of_today(body)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
 
 
 def _of_today(body: dict[str, object]) -> Any:

@@ -127,7 +127,7 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Floats]:
     wanted = sorted(set(texts), key=len)
     return {
         text: unpack(vector)
-        for batch in batched(wanted, EMBEDDED_AT_ONCE, strict=False)
+        for batch in batched(wanted, EMBEDDED_AT_ONCE)
         for text, vector in zip(batch, embedder.embed(batch, None), strict=True)
     }
 

@@ -58,7 +58,7 @@ class LoadProcesses:
 
         Raises `Unavailable` if a process has ended.
         """
-        parts = [batched(column, TASK_TEXTS, strict=False) for column in columns]
+        parts = [batched(column, TASK_TEXTS) for column in columns]
         with _broken_is_unavailable():
             futures = [self._pool.submit(task, *part) for part in zip(*parts, strict=True)]
             return [row for future in futures for row in future.result()]

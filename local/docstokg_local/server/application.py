@@ -1,12 +1,16 @@
 """The local HTTP API."""
 
+from functools import partial
+
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from docstokg.adapters.sqlite.jobs import SqliteJobs
+from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -14,7 +18,7 @@ from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server import openapi
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.endpoints import Endpoints
-from docstokg_local.server.exchange import EXCEPTION_HANDLERS, RequestIds, caller_of
+from docstokg_local.server.exchange import EXCEPTION_HANDLERS, Refused, RequestIds, caller_of
 from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
@@ -47,6 +51,7 @@ def application(
         routes=[
             *starlette_routes(endpoints.of),
             *_own_routes(sink, authentication, settings.open_metrics),
+            Route(openapi.KEYS, partial(_receipt_keys, wiring), methods=["GET"]),
             *page_routes(),
         ],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -82,3 +87,12 @@ def _own_routes(sink: PrometheusSink, authentication: Authentication, is_open: b
         Route("/openapi.json", get_openapi, methods=["GET"]),
         Route("/metrics", get_metrics, methods=["GET"]),
     ]
+
+
+async def _receipt_keys(wiring: Wiring, request: Request) -> Response:
+    try:
+        keys = await run_in_threadpool(wiring.receipt_keys)
+    except DocsToKGError as error:
+        wiring.telemetry.log("ERROR", "no_receipt_key", **cause(error))
+        raise Refused(503, "unavailable", "The key of receipts cannot be read.") from error
+    return JSONResponse(keys.key_set() if keys is not None else {"keys": []})

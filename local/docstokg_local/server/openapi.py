@@ -22,6 +22,7 @@ from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.usecases.live import EVENTS
 
 Json = dict[str, Any]
+KEYS = "/.well-known/docstokg-keys.json"
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists all errors.",
     401: "No valid credentials.",
@@ -129,12 +130,12 @@ def document() -> Json:
         more = {"description": route.description} if route.description else {}
         head = {"operationId": route.operation, "summary": route.summary, **more}
         paths[route.path][route.method.lower()] = head | _operation(route)
-    paths["/openapi.json"]["get"] = {
-        "operationId": "openapi",
-        "summary": "This document",
-        "security": [],
-        "responses": {"200": _sent("OpenAPI 3.1")},
-    }
+    for path, name, summary, reply in (
+        ("/openapi.json", "openapi", "This document", "OpenAPI 3.1"),
+        (KEYS, "receipt_keys", "Return the public keys of receipts", "A JSON Web Key Set"),
+    ):
+        own: Json = {"operationId": name, "summary": summary, "security": []}
+        paths[path]["get"] = own | {"responses": {"200": _sent(reply)}}
     return {
         "openapi": "3.1.0",
         "info": {

@@ -539,6 +539,20 @@ class TraceStore(Protocol):
         """Remove traces older than a time; return their number."""
 
 
+class ReceiptKeys(Protocol):
+    """Signing key of receipts, and the public keys to publish."""
+
+    @property
+    def key_id(self) -> str:
+        """Return the id of the signing key."""
+
+    def sign(self, data: bytes) -> str:
+        """Return the signature of these bytes in base64."""
+
+    def key_set(self) -> dict[str, Any]:
+        """Return the public keys as a JSON Web Key Set."""
+
+
 class TokenVerifier(Protocol):
     """Verifier of bearer tokens."""
 

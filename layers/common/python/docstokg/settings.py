@@ -1,5 +1,6 @@
 """Settings, read once from a mapping such as `os.environ`."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -277,6 +278,11 @@ class OperationSettings(Contract):
     public_url: str = Field(
         "", description="address of the page for users, such as https://HOST; citations link to it"
     )
+    receipt_key: str | None = Field(
+        None,
+        description="Ed25519 key of receipts: a PEM file, or the ARN of a secret with its text; "
+        "`docstokg receipt-key` makes one",
+    )
     traces: str = Field("off", description="trace destination: off, local, or a queue URL")
     appconfig: str | None = Field(
         None, description="AppConfig APPLICATION/ENVIRONMENT/PROFILE of the flags"
@@ -354,6 +360,12 @@ PARTS: tuple[type[Contract], ...] = tuple(
 )
 """Sections. Code that needs only one section takes only that one."""
 NAMES = tuple(field for part in PARTS for field in part.model_fields)
+
+
+def settings_digest(settings: Settings) -> str:
+    """Return the SHA-256 of the settings that may affect a response, without credentials."""
+    without = {*SECRETS, "index_user", "graph_user", "process_dir"}
+    return hashlib.sha256(settings.model_dump_json(exclude=without).encode()).hexdigest()
 
 
 def variable(field: str) -> str:

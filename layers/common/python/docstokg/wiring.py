@@ -133,15 +133,13 @@ class Wiring:
         return Snapshots(Server(**at), name)
 
     def _opensearch(self) -> dict[str, Any]:
-        from docstokg.adapters.opensearch.layout import Shards
-
         chosen = self.settings
         if not chosen.index_url.startswith(("http://", "https://")):
             raise Misconfigured(
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
         login = {"user": chosen.index_user, "password": chosen.index_password}
-        shards = Shards(chosen.index_shards, chosen.index_replicas)
+        shards = (chosen.index_shards, chosen.index_replicas)
         at = {"url": chosen.index_url, "auth": chosen.index_auth, "shards": shards, **login}
         return {**at, "name": chosen.index_name}
 
@@ -443,6 +441,19 @@ class Wiring:
         from docstokg.adapters.key_file import read_or_make
 
         return read_or_make(self.cache_folder() / "cursor.key")
+
+    @once
+    def receipt_keys(self) -> ports.ReceiptKeys | None:
+        """Return the signing key of receipts and its predecessors; None without a setting."""
+        if not (where := self.settings.receipt_key):
+            return None
+        from docstokg.adapters.receipt_keys import ReceiptKeys
+
+        if where.startswith("arn:"):
+            from docstokg.adapters.aws.secrets import text_at
+        else:
+            from docstokg.adapters.key_file import text_at
+        return ReceiptKeys.signing(text_at(where), where)
 
     @once
     def trace_sink(self) -> ports.TraceSink | None:

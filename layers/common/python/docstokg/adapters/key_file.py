@@ -1,8 +1,10 @@
-"""Secret key of a machine's processes."""
+"""Secret keys in files."""
 
 import os
 import secrets
 from pathlib import Path
+
+from docstokg.errors import Misconfigured
 
 KEY_BYTES = 32
 
@@ -30,3 +32,11 @@ def read_or_make(path: Path) -> bytes:
     except OSError:
         return made
     return key if len(key) == KEY_BYTES else made
+
+
+def text_at(where: str) -> str:
+    """Return the text of a key file; raise `Misconfigured` if it cannot be read."""
+    try:
+        return Path(where).expanduser().read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as broken:
+        raise Misconfigured(f"key file {where} cannot be read: {broken}") from broken

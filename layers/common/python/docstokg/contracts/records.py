@@ -80,6 +80,17 @@ class ChunkRecord(ChunkText):
     vector: bytes | None = None
 
 
+class ReceiptText(Contract):
+    """A passage in a receipt, whole and exactly as stored."""
+
+    uuid: str
+    """uuid of the passage"""
+    char_start: int | None = None
+    """start of the passage in its document; null: offsets count in the passage"""
+    text: str
+    """text whose SHA-256 is the citation's `text_sha256`"""
+
+
 class VectorRow(NamedTuple):
     """Vectors of a stored chunk by another encoder; see `ChunkRecord`."""
 
@@ -134,8 +145,15 @@ class DocumentRecord(Contract):
     original: bytes | None = None
 
 
+CALLED = "called"
+"""Type of a fact that holds the names of a listed entity, and the start of its id."""
+
+
 class FactRecord(Contract):
-    """A relation as a searchable sentence; visible iff its evidence chunk is."""
+    """A relation as a searchable sentence; visible iff its evidence chunk is.
+
+    Of type `called`: the names of the entity `source`, one per line, the preferred name first.
+    """
 
     id: str
     namespace: str

@@ -275,6 +275,11 @@ class SearchRequest(StrictContract):
     providers: Providers = Field(Providers(), description="embedding and reranking providers")
     limits: Limits = Field(Limits(), description="optional limits")
     diagnostics: bool = Field(True, description="true: include diagnostics in the response")
+    receipt: bool = Field(
+        False,
+        description="true: add a signed receipt, which proves the response without the store; in "
+        "MCP only with `numbers`",
+    )
     cache_key: str | None = Field(
         None,
         min_length=1,

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from docstokg.contracts.model import Contract
+from docstokg.contracts.records import ReceiptText
 
 DegradedReason = Literal[
     "bm25_unavailable",
@@ -521,6 +522,21 @@ class ConfidenceParts(Contract):
     """cosine similarity of question and answer; 0 without an embedder"""
 
 
+class Receipt(Contract):
+    """Proof of a response without the store."""
+
+    texts: tuple[ReceiptText, ...] = ()
+    """passages of the citations"""
+    settings_digest: str
+    """SHA-256 of the server's settings without credentials"""
+    version: int = 1
+    """version of this format"""
+    key_id: str
+    """`kid` of the public key at /.well-known/docstokg-keys.json"""
+    signature: str
+    """Ed25519, base64, of the response's RFC 8785 JSON without `diagnostics` and this field"""
+
+
 class RAGResponse(Contract):
     """Response to one question."""
 
@@ -550,6 +566,8 @@ class RAGResponse(Contract):
     """citations whose document is superseded by that of another citation"""
     graph: GraphView | None = None
     """graph around the citations; only with verbosity `graph`"""
+    receipt: Receipt | None = None
+    """signed receipt; null: not requested"""
     warnings: tuple[str, ...] = ()
     """warnings for the reader"""
     diagnostics: Diagnostics | None = None

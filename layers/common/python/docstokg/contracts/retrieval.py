@@ -13,7 +13,8 @@ class ChannelQuery(Contract):
     """One query of a multi-search.
 
     bm25 and facts use `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
-    vector as bytes). `size`: maximum number of hits. `unordered`: any hits in any order.
+    vector as bytes). `size`: maximum number of hits. `unordered`: any hits in any order. `names`:
+    facts that hold names of entities instead of relations.
     """
 
     channel: Channel
@@ -22,6 +23,7 @@ class ChannelQuery(Contract):
     weights: dict[str, float] = {}
     vector: bytes | None = None
     unordered: bool = False
+    names: bool = False
 
 
 class Hit(NamedTuple):
@@ -33,7 +35,7 @@ class Hit(NamedTuple):
 
 
 class FactHit(Contract):
-    """A relation that matches the question."""
+    """A relation that matches the question, or with `text` the names of an entity."""
 
     id: str
     score: float
@@ -41,6 +43,7 @@ class FactHit(Contract):
     type: str
     target: str
     evidence_uuid: str | None = None
+    text: str = ""
 
 
 class ChannelResult(Contract):

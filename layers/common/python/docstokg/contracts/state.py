@@ -126,6 +126,7 @@ class Plan(Contract):
     snippet_chars: int
     graph_limits: GraphLimits | None = None
     diagnostics: bool
+    receipt: bool = False
     rerank: Literal["yes", "no", "lost"] = "yes"
     budget_limits: BudgetLimits
     min_score: float = 0.3

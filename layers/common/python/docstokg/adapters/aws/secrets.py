@@ -1,4 +1,4 @@
-"""Credentials from Secrets Manager, read once at INIT."""
+"""Credentials from Secrets Manager, read at INIT, and the key of receipts."""
 
 from collections.abc import Iterable
 
@@ -9,6 +9,9 @@ from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 
 TIME_S = 5.0
+TEXT_TIME_S = 1.0
+"""Seconds inside a request."""
+
 _TEXTS = TypeAdapter(dict[str, str])
 
 
@@ -42,3 +45,9 @@ def read_secrets(
             raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")
         merged |= value
     return merged
+
+
+def text_at(where: str) -> str:
+    """Return the text of the secret with this id."""
+    service = AwsService("secretsmanager")
+    return str(service.ask("get_secret_value", TEXT_TIME_S, SecretId=where).get("SecretString", ""))

@@ -79,7 +79,7 @@ class HttpEmbedder:
         """Return one unit vector per text; without a limit (loading) failures are retried."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
-        for batch in map(list, batched(texts, _BATCH, strict=False)):
+        for batch in map(list, batched(texts, _BATCH)):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 raise Timeout(f"{len(vectors)} of {len(texts)} texts were embedded in time")

@@ -39,7 +39,7 @@ class HttpVerifier:
         until = time.monotonic() + timeout_s
         found: list[Opinion] = []
         inputs = [[source, pair.claim] for pair in pairs for source in pair.sources]
-        for batch in batched(inputs, BATCH, strict=False):
+        for batch in batched(inputs, BATCH):
             if (left_s := until - time.monotonic()) <= 0:
                 raise Timeout(
                     f"{self.name}: {len(found)} of {len(inputs)} inputs were read in time"

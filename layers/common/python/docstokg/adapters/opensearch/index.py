@@ -18,7 +18,7 @@ from docstokg.adapters.opensearch.server import (
     index_notes,
     schema_checked,
 )
-from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
+from docstokg.contracts.records import CALLED, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
@@ -42,6 +42,8 @@ WARM_UP_S = 20.0
 WARM_SIZE = 80
 INFO_TTL_S = 10.0
 PROBE_S = 2.0
+NAMES: Json = {"prefix": {"id": f"{CALLED}:"}}
+RELATIONS: Json = {"bool": {"must_not": NAMES}}
 
 
 class OpenSearchIndex:
@@ -196,9 +198,10 @@ class OpenSearchIndex:
         by_name = {"field": "namespace", "size": MAX_NAMESPACES}
         spaces = {"spaces": {"terms": by_name, "aggs": codes}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
+        relations = count | {"query": RELATIONS}
         body = "".join(
-            f"{json.dumps({'index': alias})}\n{json.dumps(count)}\n"
-            for alias in (self._name, facts_alias(self._name))
+            f"{json.dumps({'index': alias})}\n{json.dumps(counted)}\n"
+            for alias, counted in ((self._name, count), (facts_alias(self._name), relations))
         )
         left = max(0.001, until - time.monotonic())
         answer = self._post("/_msearch", body, left)
@@ -304,10 +307,12 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
         "sort": [{"_score": "desc"}, {"id" if facts else "uuid": "asc"}],
     }
     if facts:
-        body["_source"] = ["id", "evidence_uuid", "rest"]
+        body["_source"] = ["id", "evidence_uuid", "rest", *(["text"] if query.names else ())]
     else:  # stored fields are slower to read than the search
         body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
     visible = _visible(scope, facts=facts)
+    if facts:
+        visible.append(NAMES if query.names else RELATIONS)
     if query.channel == "dense":
         body["query"] = {
             "knn": {
@@ -427,6 +432,7 @@ def _fact_hit(hit: Json) -> FactHit:
         id=source["id"],
         score=hit["_score"],
         evidence_uuid=source.get("evidence_uuid"),
+        text=source.get("text", ""),
         **{name: source["rest"][name] for name in ("source", "type", "target")},
     )
 

@@ -40,7 +40,7 @@ class Connection(TypedDict, total=False):
     auth: Auth
     user: str | None
     password: str | None
-    shards: Shards
+    shards: tuple[int, int | None]
 
 
 class Server:
@@ -49,7 +49,7 @@ class Server:
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])
         self._url = at["url"].rstrip("/")
-        self.shards = at.get("shards", Shards())
+        self.shards = Shards(*at.get("shards", ()))
         self._headers = {"Content-Type": "application/json"}
         if self._url.startswith("https"):
             self._headers |= urllib3.make_headers(accept_encoding="gzip")

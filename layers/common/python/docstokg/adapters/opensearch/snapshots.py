@@ -172,7 +172,7 @@ class Snapshots:
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
             if hit["_id"] != LOADER
         )
-        for page in batched(content, COPIED_AT_ONCE, strict=False):
+        for page in batched(content, COPIED_AT_ONCE):
             lines = [
                 json.dumps(line)
                 for hit in page

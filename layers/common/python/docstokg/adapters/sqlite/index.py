@@ -25,6 +25,7 @@ from docstokg.adapters.sqlite.index_files import (
 )
 from docstokg.adapters.sqlite.index_schema import (
     LANGUAGES,
+    RELATIONS,
     SPACE,
     UNFINISHED,
     check_layout,
@@ -38,7 +39,7 @@ from docstokg.adapters.sqlite.index_schema import (
     words_table,
 )
 from docstokg.adapters.sqlite.session import Reading, Sessions
-from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.contracts.records import CALLED, IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
 from docstokg.domain.text.language_weights import ENGLISH, counts, shares
@@ -253,6 +254,8 @@ class SqliteIndex:
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
         columns = "f.fact AS id, f.source, f.type, f.target, f.evidence AS evidence_uuid"
+        if query.names:
+            columns += ", f.text"
         words = searched(query.text, ())
         if not words:
             return ()
@@ -261,9 +264,15 @@ class SqliteIndex:
             matched = db.execute(
                 f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
-                f"WHERE {table} MATCH :words AND {condition} "
+                f"WHERE {table} MATCH :words AND {condition} AND (f.type = :called) = :names "
                 f"ORDER BY score DESC, f.fact LIMIT :size",
-                {**values, "words": match_expression(words), "size": query.size},
+                {
+                    **values,
+                    "words": match_expression(words),
+                    "size": query.size,
+                    "called": CALLED,
+                    "names": query.names,
+                },
             ).fetchall()
         return tuple(FactHit(**dict(row)) for row in matched)
 
@@ -360,7 +369,7 @@ class SqliteIndex:
             if chunks is None or facts is None or "dirty" in notes:
                 # Counting takes milliseconds, so loads store the counts.
                 chunks, facts = db.execute(
-                    "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
+                    f"SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM {RELATIONS})"
                 ).fetchone()
         dimension = notes.get("dimension")
         return IndexInfo(

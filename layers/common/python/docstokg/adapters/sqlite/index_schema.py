@@ -10,7 +10,7 @@ from typing import Any
 
 from docstokg.adapters.languages import indexed
 from docstokg.adapters.sqlite.session import HOW
-from docstokg.contracts.records import ChunkRecord, ChunkText, Scope, StoredChunk
+from docstokg.contracts.records import CALLED, ChunkRecord, ChunkText, Scope, StoredChunk
 from docstokg.domain.text.query_terms import indexed_text, option_words
 from docstokg.domain.visibility import facet, required
 from docstokg.errors import Misconfigured, NotLoaded
@@ -47,6 +47,8 @@ CREATE TABLE IF NOT EXISTS index_facts (
   text TEXT NOT NULL, UNIQUE (ns, fact));
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
+RELATIONS = f"index_facts WHERE type <> '{CALLED}'"
+"""The facts that are counted."""
 LANGUAGES = "languages/"
 """Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
 SPACE = "space/"

@@ -24,6 +24,7 @@ from docstokg.adapters.sqlite.index_files import (
 )
 from docstokg.adapters.sqlite.index_schema import (
     LANGUAGES,
+    RELATIONS,
     SCHEMA_VERSION,
     SPACE,
     TABLES,
@@ -221,7 +222,7 @@ class SqliteIndexWriter:
             last(db)
             notes = notes_of(db)
             keep = {notes.get("generation", "")}
-            for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
+            for kind, table in (("chunks", "index_rows"), ("facts", RELATIONS)):
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 _note(db, kind, str(counted))
             if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):

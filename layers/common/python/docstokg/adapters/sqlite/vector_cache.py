@@ -117,7 +117,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         missing = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
         # Sorted by length, so that batches need little padding.
         todo = sorted(missing.items(), key=lambda row: (len(str(row[1])), row[0]))
-        for part in batched(todo, WRITE_THROUGH, strict=False):
+        for part in batched(todo, WRITE_THROUGH):
             made = compute([item for _, item in part], _left(deadline))
             fresh = {key: value for (key, _), value in zip(part, made, strict=True)}
             self._cache.put({key: _written(value) for key, value in fresh.items()})

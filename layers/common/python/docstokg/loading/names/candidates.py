@@ -141,7 +141,7 @@ def stage_names(context: Context, labels: Labels) -> None:
     """Stage the names of every chunk of the load."""
     recogniser = installed_recogniser(context)
     with context.progress.stage("names", context.staging.count("chunk")) as advance:
-        for batch in batched(context.staging.chunks(), FIND_BATCH, strict=False):
+        for batch in batched(context.staging.chunks(), FIND_BATCH):
             found = chunk_names(context.stores.names, batch)
             for chunk, names in zip(batch, found, strict=True):
                 record = NamesRecord(naming_digest(recogniser, chunk), names)

@@ -84,7 +84,7 @@ def extract(context: Context, chosen: Extraction) -> ExtractionReport:
     asking = _Asking(chosen, report)
     total = estimate.chunks + estimate.cached
     with context.progress.stage("extracting", total) as advance:
-        for batch in batched(_readable(context, chosen), BATCH, strict=False):
+        for batch in batched(_readable(context, chosen), BATCH):
             replies = asking.replies([chunk.text for chunk in batch])
             for chunk in batch:
                 _keep(context, report, chunk, replies[_key(chosen.model, chunk.text)])
@@ -101,7 +101,7 @@ def _readable(context: Context, chosen: Extraction) -> Iterator[RawChunk]:
 def _estimated(context: Context, chosen: Extraction) -> Estimate:
     chunks = characters = total = tokens_in = tokens_out = 0
     seen: set[str] = set()
-    for batch in batched(_readable(context, chosen), BATCH, strict=False):
+    for batch in batched(_readable(context, chosen), BATCH):
         texts = {_key(chosen.model, chunk.text): chunk.text for chunk in batch}
         answered = chosen.replies.get(list(texts)).keys() | seen
         total += len(batch)

@@ -43,7 +43,7 @@ def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
     graph, model = context.stores.graph_writer, recogniser_of(context)
     given: dict[str, list[ChunkName]] = {}
     digests: dict[str, str] = {}
-    for batch in batched(graph.names(context.namespace), ROW_BATCH, strict=False):
+    for batch in batched(graph.names(context.namespace), ROW_BATCH):
         stored = {
             uuid: NamesRecord.read(text).digest
             for uuid, text in batch
@@ -165,10 +165,10 @@ def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
 def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
     namespace, graph = context.namespace, context.stores.graph_writer
     stated: dict[str, set[str]] = {}
-    for uuids in batched(sorted(leaving), ROW_BATCH, strict=False):
+    for uuids in batched(sorted(leaving), ROW_BATCH):
         stated |= graph.stated(namespace, uuids)
     marks: dict[str, str] = {}
-    for uuids in batched(stated, ROW_BATCH, strict=False):
+    for uuids in batched(stated, ROW_BATCH):
         marks |= context.stores.index_writer.fingerprints(namespace, uuids)
     for chunk in context.staging.chunks() if stated else ():
         uuid = chunk_uuid(namespace, chunk.id)

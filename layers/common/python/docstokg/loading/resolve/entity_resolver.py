@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import batched
 
-from docstokg.contracts.records import EntityRecord
+from docstokg.contracts.records import CALLED, EntityRecord, FactRecord
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
@@ -23,7 +23,7 @@ class EntityResolver:
         """Write the entities of lists and ontologies."""
         context = self.context
         with context.progress.stage("entities", context.staging.count("entity")) as advance:
-            for batch in batched(context.staging.entities(), ROW_BATCH, strict=False):
+            for batch in batched(context.staging.entities(), ROW_BATCH):
                 self._put(batch, listed=True)
                 advance(len(batch))
 
@@ -31,14 +31,14 @@ class EntityResolver:
         """Write those of these unlisted entities that are unwritten."""
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
-        for batch in batched(needed, ROW_BATCH, strict=False):
+        for batch in batched(needed, ROW_BATCH):
             rows = [self.entities[identity] for identity in batch]
             self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
         """Write those of these stored entities whose data changed; they count as unwritten."""
-        for batch in batched(sorted(affected), ROW_BATCH, strict=False):
+        for batch in batched(sorted(affected), ROW_BATCH):
             stored = list(stored_names(self.context, batch))
             self.write_named(e.id for e in stored if e != self.entities.get(e.id))
         self._written.clear()
@@ -70,7 +70,21 @@ class EntityResolver:
             more = {"namespace": context.namespace, "listed": listed, "vector": vector}
             records.append(EntityRecord(**fields, **more))
         context.stores.graph_writer.put_entities(records)
+        if listed:
+            context.stores.index_writer.put_facts([called(one) for one in records if one.synonyms])
         context.report.entities += len(records)
+
+
+def called(entity: EntityRecord) -> FactRecord:
+    """Return the names of an entity as a fact, for questions that use another name."""
+    return FactRecord(
+        id=f"{CALLED}:{entity.id}",
+        namespace=entity.namespace,
+        text="\n".join((entity.name, *entity.synonyms)),
+        source=entity.id,
+        type=CALLED,
+        target=entity.id,
+    )
 
 
 def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Names]:
@@ -91,7 +105,7 @@ def resolver_of(
     They are merged with stored data, except `affected` ones, whose staged names are complete.
     """
     own = desired_entities(context.staging.names(), names)
-    for identities in batched(sorted(own.keys() - affected), ROW_BATCH, strict=False):
+    for identities in batched(sorted(own.keys() - affected), ROW_BATCH):
         for stored in stored_names(context, identities):
             own[stored.id].take(stored.name, stored.type, stored.synonyms)
     for entry in own.values():

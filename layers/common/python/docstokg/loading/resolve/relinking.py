@@ -57,7 +57,7 @@ def relink(
     if not others or not (changed or stating):
         return
     with context.progress.stage("earlier chunks", len(others)) as advance:
-        for batch in batched(others, ROW_BATCH, strict=False):
+        for batch in batched(others, ROW_BATCH):
             marks = context.stores.index_writer.fingerprints(context.namespace, batch)
             linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
             chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks

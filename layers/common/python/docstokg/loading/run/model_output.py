@@ -29,7 +29,7 @@ def put_output(
     """Write the JSON values of `ask` for a shard's chunks; return their number."""
     rows, count = Shard.fetched(run, objects, shard), 0
     lines = [json.dumps(models)]
-    for batch in batched(rows.every(), CHUNK_BATCH, strict=False):
+    for batch in batched(rows.every(), CHUNK_BATCH):
         chunks = [record for record in batch if isinstance(record, RawChunk)]
         values = iter(ask(chunks))
         lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for r in batch]

@@ -32,7 +32,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
         every = rows(stores.index_writer.stored_chunks(namespace))
         stores.index_writer.replace_vectors(namespace, dense.model, dense.dimension, every)
         entities = [e for e in stores.graph_writer.stored_entities(namespace) if e.vector]
-        for named in batched(entities, CHUNK_BATCH, strict=False):
+        for named in batched(entities, CHUNK_BATCH):
             vectors = dense.embed([entity.name for entity in named], None)
             stores.graph_writer.put_entities(
                 [
@@ -47,7 +47,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
 def _rows(
     stored: Iterable[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
 ) -> Iterator[VectorRow]:
-    for some in batched(stored, CHUNK_BATCH, strict=False):
+    for some in batched(stored, CHUNK_BATCH):
         chunks = [chunk for chunk, _ in some]
         made = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
         for (chunk, mark), (vector, packed) in zip(some, made, strict=True):

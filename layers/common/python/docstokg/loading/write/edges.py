@@ -40,7 +40,7 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
         advance(done)
-        for batch in batched(islice(context.staging.edges(), done, None), ROW_BATCH, strict=False):
+        for batch in batched(islice(context.staging.edges(), done, None), ROW_BATCH):
             ends = {end for row in batch for end in (row[0], row[2])}
             resolver.write_named(ends)
             names = resolver.display_names(ends)

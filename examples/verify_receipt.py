@@ -1,0 +1,155 @@
+"""Prove a saved DocsToKG response by its receipt, without the docstokg package and its store.
+
+    pip install cryptography
+    python verify_receipt.py RESPONSE.json KEYS.json
+
+KEYS.json is the server's /.well-known/docstokg-keys.json, fetched from an address that you trust.
+Exit code 0: proven; 1: not proven, with the failed part; 2: not readable.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+def canonical(value: Any) -> str:
+    """Return RFC 8785 JSON; raise ValueError for values without one."""
+    if value is None or isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(canonical, value))}]"
+    names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+    return f"{{{','.join(f'{canonical(name)}:{canonical(value[name])}' for name in names)}}}"
+
+
+def number(value: float) -> str:
+    """Return a number as ECMAScript writes it."""
+    if isinstance(value, int) and abs(value) >= 2**53:
+        raise ValueError(f"{value} is not exact in JSON")
+    sign, places, exponent = Decimal(repr(value)).as_tuple()
+    digits = "".join(map(str, places)).lstrip("0")
+    point, digits = len(digits) + int(exponent), digits.rstrip("0")
+    if not digits:
+        return "0"
+    if len(digits) <= point <= 21:
+        text = digits.ljust(point, "0")
+    elif 0 < point <= 21:
+        text = f"{digits[:point]}.{digits[point:]}"
+    elif -6 < point <= 0:
+        text = f"0.{'0' * -point}{digits}"
+    else:
+        text = f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1:+d}"
+    return "-" * sign + text
+
+
+def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
+    """Return the key whose RFC 7638 thumbprint is `key_id`."""
+    for key in keys["keys"]:
+        named = canonical({name: key[name] for name in ("crv", "kty", "x")}).encode()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(named).digest()).decode().rstrip("=")
+        if digest == key_id:
+            return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))
+    return None
+
+
+def faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
+    """Yield the parts of a response that its receipt does not prove."""
+    receipt = response["receipt"]
+    texts = {one["uuid"]: one for one in receipt["texts"]}
+    yield from signature_faults(response, keys)
+    for rank, citation in enumerate(response["citations"], 1):
+        if citation["rank"] != rank:
+            yield f"citation {rank}: has rank {citation['rank']}"
+        namespace = citation["namespace"] or response["metadata"]["namespace"]
+        named = f"docstokg:{namespace}/{citation['chunk_id']}"
+        if citation["uuid"] != str(uuid.uuid5(uuid.NAMESPACE_URL, named)):
+            yield f"citation {rank}: uuid is not that of {citation['chunk_id']}"
+        yield from text_faults(citation, texts.get(citation["uuid"]))
+    yield from answer_faults(response, texts)
+
+
+def signature_faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with version, key and signature."""
+    receipt = {name: value for name, value in response["receipt"].items() if name != "signature"}
+    signed = {name: value for name, value in response.items() if name != "diagnostics"}
+    if receipt["version"] != 1:
+        yield f"receipt: unknown version {receipt['version']!r}"
+    if (key := key_of(keys, receipt["key_id"])) is None:
+        yield f"key: {receipt['key_id']} is not in the key set; use the set of that time"
+        return
+    raw = base64.b64decode(response["receipt"]["signature"], validate=True)
+    if base64.b64encode(raw).decode() != response["receipt"]["signature"]:
+        yield "signature: not canonical base64"
+    try:
+        key.verify(raw, canonical({**signed, "receipt": receipt}).encode("utf-8"))
+    except InvalidSignature:
+        yield "signature: the response or the receipt was changed"
+
+
+def text_faults(citation: dict[str, Any], kept: dict[str, Any] | None) -> Iterator[str]:
+    """Yield what the passage in the receipt does not prove: hash, snippet, offsets."""
+    where = f"citation {citation['rank']}"
+    if kept is None:
+        yield f"{where}: no text in the receipt"
+        return
+    text, begin = kept["text"], kept["char_start"] or 0
+    if hashlib.sha256(text.encode("utf-8")).hexdigest() != citation["text_sha256"]:
+        yield f"{where}: hash"
+    start, end = citation["char_start"] - begin, citation["char_end"] - begin
+    if start < 0 or text[start:end] != citation["snippet"]:
+        yield f"{where}: snippet or offsets"
+
+
+def answer_faults(response: dict[str, Any], texts: dict[str, Any]) -> Iterator[str]:
+    """Yield markers without a citation, and quotes that are in no cited passage."""
+    ranked = {one["rank"]: one["uuid"] for one in response["citations"]}
+    answer = response["answer"]
+    for marker in re.finditer(r"\[(\d+)\]", answer):
+        if int(marker[1]) not in ranked:
+            yield f"answer: {marker[0]} refers to no citation"
+    for sentence in (response["grounding"] or {"sentences": []})["sentences"]:
+        quote = sentence["quote"]
+        cited = [texts[ranked[rank]]["text"] for rank in sentence["citations"] if rank in ranked]
+        if quote and sentence["verdict"] == "supported" and not any(quote in t for t in cited):
+            yield f"sentence {answer[sentence['start'] : sentence['end']]!r}: quote"
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise ValueError for a repeated name."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return dict(pairs)
+
+
+def main() -> int:
+    """Check the files of the command line; return the exit code."""
+    try:
+        response, keys = (
+            json.loads(Path(name).read_text("utf-8"), object_pairs_hook=unique)
+            for name in sys.argv[1:3]
+        )
+        found = list(faults(response, keys))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+        print(f"not readable: {type(wrong).__name__}: {wrong}", file=sys.stderr)
+        return 2
+    for fault in found:
+        print(f"not proven: {fault}")
+    if not found:
+        print(f"proven: {len(response['citations'])} citations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

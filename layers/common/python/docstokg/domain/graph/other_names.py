@@ -1,0 +1,28 @@
+"""Other names of the entities that a question names."""
+
+from collections.abc import Mapping, Sequence
+
+from docstokg.domain.graph.linking import Linker
+from docstokg.domain.text.folding import alias_keys
+from docstokg.domain.text.query_terms import content_words
+
+MAX_WORDS = 32
+
+
+def other_words(question: str, names: Mapping[str, Sequence[str]]) -> str:
+    """Return at most MAX_WORDS content words of other names that the question lacks.
+
+    `names`: by entity id, the preferred name first. An entity counts if the question uses another
+    of its names, and no other entity has that name.
+    """
+    linker = Linker(
+        (key, entity, preferred)
+        for entity, (name, *synonyms) in names.items()
+        for key, preferred in alias_keys(entity, name, synonyms)
+    )
+    found = linker.find(question, lower_case=True)
+    once = [one for one in found if not one.nested and len(one.entity_ids) == 1]
+    named = [one.entity_ids[0] for one in once if not one.preferred]
+    every = " ".join(name for entity in dict.fromkeys(named) for name in names[entity])
+    words, known = content_words(every), set(content_words(question))
+    return " ".join([word for word in dict.fromkeys(words) if word not in known][:MAX_WORDS])

@@ -1,0 +1,99 @@
+"""The release workflow and the entry of the MCP registry: whatever shows without a tag."""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from infra.specs import ROOT
+
+FLOW: dict[Any, Any] = yaml.safe_load(
+    (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+)
+JOBS: dict[str, dict[str, Any]] = FLOW["jobs"]
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
+ENTRY: dict[str, Any] = json.loads((ROOT / "server.json").read_text("utf-8"))
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+ARGUMENT = {
+    "type": "object",
+    "required": ["type", "value"],
+    "properties": {"type": {"enum": ["named", "positional"]}, "value": {"type": "string"}},
+    "if": {"properties": {"type": {"const": "named"}}},
+    "then": {"required": ["name"]},
+}
+# The rules of the registry for an entry with an OCI image: the version is in its identifier.
+SHAPE = {
+    "type": "object",
+    "required": ["$schema", "name", "description", "version", "packages"],
+    "additionalProperties": False,
+    "properties": {
+        "$schema": {"pattern": r"^https://.*/schemas/\d{4}-\d\d-\d\d/server\.schema\.json$"},
+        "name": {"pattern": r"^io\.github\.[A-Za-z0-9-]+/[A-Za-z0-9._-]+$", "maxLength": 200},
+        "title": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": {"type": "string", "minLength": 1, "maxLength": 100},
+        "version": {"pattern": r"^\d+\.\d+\.\d+$"},
+        "packages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["registryType", "identifier", "transport"],
+                "additionalProperties": False,
+                "properties": {
+                    "registryType": {"const": "oci"},
+                    "identifier": {"pattern": r"^ghcr\.io/[^/]+/[a-z0-9._-]+:[^:]+$"},
+                    "runtimeHint": {"const": "docker"},
+                    "transport": {"const": {"type": "stdio"}},
+                    "runtimeArguments": {"type": "array", "items": ARGUMENT},
+                    "packageArguments": {"type": "array", "items": ARGUMENT},
+                },
+            },
+        },
+    },
+}
+
+
+def test_the_registry_entry_has_the_declared_shape_and_this_version() -> None:
+    jsonschema.Draft202012Validator(SHAPE).validate(ENTRY)
+    assert ENTRY["version"] == VERSION
+    (package,) = ENTRY["packages"]
+    assert package["identifier"].endswith(f":v{VERSION}")
+    entrypoint = 'ENTRYPOINT ["docstokg"]'
+    assert entrypoint in (ROOT / "container" / "Containerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("description", "x" * 101), ("name", "docstokg"), ("version", ">=1"), ("packages", [{}])],
+)
+def test_an_entry_that_the_registry_would_refuse_is_found(field: str, value: object) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**ENTRY, field: value}, SHAPE)
+
+
+def test_only_a_version_tag_starts_a_release() -> None:
+    assert FLOW[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}  # YAML reads `on` as true
+
+
+def test_only_jobs_that_publish_may_prove_who_they_are() -> None:
+    assert FLOW["permissions"] == {"contents": "read"}
+    granted = {name for name, job in JOBS.items() if "id-token" in job.get("permissions", {})}
+    assert granted == {"index", "image", "mcp-registry"}
+    assert all(JOBS[name]["environment"] == "release" for name in granted)
+    assert JOBS["install"]["needs"] == "build" and JOBS["install"]["strategy"] == {
+        "matrix": {"python": ["3.12", "3.13"]}
+    }
+    assert JOBS["index"]["needs"] == JOBS["image"]["needs"] == "install"
+    assert "secrets." not in json.dumps(JOBS)
+
+
+def test_actions_have_versions_and_the_image_its_bill_of_materials() -> None:
+    used = [step["uses"] for step in STEPS if "uses" in step]
+    assert used and all(re.fullmatch(r"[\w./-]+@(v\d+|release/v1)", one) for one in used)
+    (image,) = [one for one in STEPS if one.get("uses", "").startswith("docker/build-push")]
+    assert image["with"]["sbom"] is True and image["with"]["provenance"] == "mode=max"
+    assert image["with"]["file"] == "container/Containerfile"

@@ -1,0 +1,453 @@
+"""A receipt proves a response without the store, and every manipulation of it is found."""
+
+import base64
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.receipt_keys import ReceiptKeys
+from docstokg.contracts.response import RAGResponse
+from docstokg.domain.budget import nested_json_bytes
+from docstokg.domain.canonical_json import signed_part
+from docstokg.domain.identity import chunk_uuid
+from docstokg_functions.respond.trim import reply_within
+from tests.workflow.conftest import Cli
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_receipt.py"
+QUESTION = "What is Dravet syndrome?"
+ASKED = {
+    "query": QUESTION,
+    "synthesis": {"enabled": True, "model": "extractive"},
+    "budget": {"max_tokens_gen": 300},
+    "receipt": True,
+}
+Body = dict[str, Any]
+
+
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configured key; its public key set is in keys.json."""
+    keys = ReceiptKeys.make()
+    (tmp_path / "key.pem").write_text(keys.private_pem())
+    (tmp_path / "keys.json").write_text(json.dumps(keys.key_set()))
+    monkeypatch.setenv("DOCSTOKG_RECEIPT_KEY", str(tmp_path / "key.pem"))
+    return tmp_path / "key.pem"
+
+
+@pytest.fixture
+def saved(cli: Cli, key: Path, tmp_path: Path) -> Path:
+    file = tmp_path / "receipt.json"
+    assert cli("ask", QUESTION, "--receipt", file)[0] == 0
+    return file
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Callable[..., list[int]]:
+    """Run the example on files where only cryptography is installed; return its exit codes."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in ("cryptography", "cffi", "pycparser", "_cffi_backend"):
+        found = importlib.util.find_spec(name)
+        assert found is not None and found.origin is not None
+        place = Path(found.origin)
+        place = place.parent if place.name == "__init__.py" else place
+        (packages / place.name).symlink_to(place)
+    program = (
+        "import importlib.util, runpy, sys\n"
+        f"sys.path.append({str(packages)!r})\n"
+        "assert importlib.util.find_spec('docstokg') is None\n"
+        "keys, *files = sys.argv[1:]\n"
+        "for file in files:\n"
+        "    sys.argv = ['x', file, keys]\n"
+        "    try:\n"
+        f"        runpy.run_path({str(EXAMPLE)!r}, run_name='__main__')\n"
+        "    except SystemExit as done:\n"
+        "        print('exit', done.code)\n"
+    )
+
+    def run(keys: Path, *files: Path) -> list[int]:
+        command = [sys.executable, "-I", "-S", "-c", program, str(keys), *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        return [int(line.split()[1]) for line in lines if line.startswith("exit ")]
+
+    return run
+
+
+def first(**fields: Any) -> Callable[[Body], object]:
+    return lambda body: body["citations"][0].update(fields)
+
+
+def sentence(**fields: Any) -> Callable[[Body], object]:
+    return lambda body: body["grounding"]["sentences"][0].update(fields)
+
+
+def receipt(**fields: Any) -> Callable[[Body], object]:
+    return lambda body: body["receipt"].update(fields)
+
+
+def shift(name: str) -> Callable[[Body], object]:
+    return lambda body: first(**{name: body["citations"][0][name] + 1})(body)
+
+
+def consistent(body: Body) -> None:
+    """Another fact everywhere, with the right hash and offsets: only the signature is against."""
+    (kept,) = (t for t in body["receipt"]["texts"] if t["uuid"] == body["citations"][0]["uuid"])
+    old, new = "infancy", "old age"
+    kept["text"] = kept["text"].replace(old, new)
+    body["citations"][0]["snippet"] = body["citations"][0]["snippet"].replace(old, new)
+    body["citations"][0]["text_sha256"] = hashlib.sha256(kept["text"].encode()).hexdigest()
+    assert new in kept["text"]
+
+
+def signed_again(body: Body, key_id: str | None = None) -> None:
+    """A stranger signs another answer, in its own name or in that of the server's key."""
+    other = ReceiptKeys.make()
+    body["answer"] += " Nobody dies of it."
+    body["receipt"]["key_id"] = key_id or other.key_id
+    body["receipt"]["signature"] = other.sign(signed_part(body))
+
+
+def swap(items: list[Any]) -> None:
+    items[0], items[1] = items[1], items[0]
+
+
+MANIPULATIONS: dict[str, Callable[[Body], object]] = {
+    "question": lambda body: body.update(query="What is asthma?"),
+    "question used": lambda body: body.update(query_used="What is asthma?"),
+    "answer": lambda body: body.update(answer=body["answer"].replace("severe", "mild")),
+    "answer longer": lambda body: body.update(answer=body["answer"] + " It is rare [1]."),
+    "marker": lambda body: body.update(answer=body["answer"].replace("[1]", "[2]")),
+    "snippet": lambda body: first(snippet=body["citations"][0]["snippet"] + " It is mild.")(body),
+    "text": lambda body: body["receipt"]["texts"][0].update(text="Dravet syndrome is mild."),
+    "text and hash and snippet": consistent,
+    "text dropped": lambda body: body["receipt"]["texts"].pop(),
+    "texts swapped": lambda body: swap(body["receipt"]["texts"]),
+    "start": shift("char_start"),
+    "end": shift("char_end"),
+    "start of the text": lambda body: body["receipt"]["texts"][0].update(char_start=7),
+    "offset base": first(offset_base="document"),
+    "hash": first(text_sha256="0" * 64),
+    "document": first(doc_id="d-asthma"),
+    "name": first(document_name="other.pdf"),
+    "page": first(page=7),
+    "section": first(section="Elsewhere"),
+    "passage id": first(chunk_id="asthma"),
+    "uuid": lambda body: first(uuid=body["citations"][1]["uuid"])(body),
+    "rank": first(rank=2),
+    "score": first(score=0.99),
+    "cited": first(cited=False),
+    "order": lambda body: swap(body["citations"]),
+    "order with ranks": lambda body: (
+        swap(body["citations"]),
+        [one.update(rank=rank) for rank, one in enumerate(body["citations"], 1)],
+    ),
+    "citation dropped": lambda body: (
+        body["citations"].pop(),
+        body.update(results_count=len(body["citations"])),
+    ),
+    "citation repeated": lambda body: body["citations"].append(body["citations"][0]),
+    "verdict": sentence(verdict="unverified"),
+    "unknown verdict": sentence(verdict="true"),
+    "quote": sentence(quote="Dravet syndrome is mild."),
+    "decided by": sentence(decided_by="onnx:model"),
+    "grounded": lambda body: body["grounding"].update(grounded=None),
+    "confidence": lambda body: body.update(confidence=1.0),
+    "warning dropped": lambda body: body.update(warnings=["None."]),
+    "namespace": lambda body: body["metadata"].update(namespace="other"),
+    "service version": lambda body: body["metadata"].update(service_version="9.9.9"),
+    "number as text": first(rank="1"),
+    "true as a number": first(cited=1),
+    "number as text elsewhere": lambda body: body.update(results_count=str(body["results_count"])),
+    "version": receipt(version=2),
+    "version as text": receipt(version="1"),
+    "settings": receipt(settings_digest="0" * 64),
+    "key id": receipt(key_id="x"),
+    "signature": lambda body: receipt(signature="A" + body["receipt"]["signature"][1:])(body),
+    "signature written otherwise": lambda body: receipt(
+        signature=body["receipt"]["signature"].rstrip("=")
+    )(body),
+    "no signature": lambda body: body["receipt"].pop("signature"),
+    "no receipt": lambda body: body.pop("receipt"),
+    "field added": lambda body: body.update(approved=True),
+    "field added to the receipt": receipt(approved=True),
+    "signed by a stranger": signed_again,
+    "signed by a stranger in our name": lambda body: signed_again(body, body["receipt"]["key_id"]),
+}  # fmt: skip
+TEXTS: dict[str, Callable[[str], str]] = {
+    "name repeated": lambda text: text.replace("{", '{"answer": "No.",', 1),
+    "not a number": lambda text: text.replace('"confidence": ', '"confidence": NaN, "was": ', 1),
+    "cut": lambda text: text[:-20],
+}
+
+
+def test_a_manipulation_is_found(
+    cli: Cli, saved: Path, tmp_path: Path, elsewhere: Callable[..., list[int]]
+) -> None:
+    """By the command and by the example, which has neither the package nor the store."""
+    honest, keys = saved.read_text("utf-8"), tmp_path / "keys.json"
+    assert len(MANIPULATIONS) + len(TEXTS) >= 30
+    files = []
+    for name, change in MANIPULATIONS.items():
+        body = json.loads(honest)
+        change(body)
+        assert body != json.loads(honest) or name == "true as a number", name
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(json.dumps(body), encoding="utf-8")
+    for name, edit in TEXTS.items():
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(edit(honest), encoding="utf-8")
+        assert edit(honest) != honest, name
+    for file in files:
+        code, out, err = cli("verify", file, "--offline", "--key", keys, store=None)
+        assert code in (1, 2), file.stem
+        assert "not proven" in out or err, file.stem
+        assert ", 0 findings" not in out and "Traceback" not in err, file.stem
+    assert set(elsewhere(keys, *files)) <= {1, 2}
+    assert len(elsewhere(keys, *files)) == len(files)
+    code, out, _ = cli("verify", saved, "--offline", "--key", keys, store=None)
+    assert code == 0, out
+    assert elsewhere(keys, saved) == [0]
+
+
+def test_the_failed_part_is_named(cli: Cli, saved: Path, tmp_path: Path) -> None:
+    honest = saved.read_text("utf-8")
+    for name, parts in {
+        "start": ("$.citations[0].snippet", "$.receipt.signature"),
+        "hash": ("$.citations[0].text_sha256", "$.receipt.signature"),
+        "marker": ("$.citations[0].cited", "$.receipt.signature"),
+        "quote": ("$.grounding.sentences[0].quote", "$.receipt.signature"),
+        "version": ("$.receipt.version", "$.receipt.signature"),
+        "text and hash and snippet": ("$.receipt.signature",),
+    }.items():
+        body = json.loads(honest)
+        MANIPULATIONS[name](body)
+        saved.write_text(json.dumps(body))
+        out = cli("verify", saved, "--offline", "--key", tmp_path / "keys.json", store=None)[1]
+        assert all(f"not proven {part}: " in out for part in parts), (name, out)
+
+
+def test_what_a_reader_of_json_may_change_changes_nothing(
+    cli: Cli, saved: Path, tmp_path: Path, elsewhere: Callable[..., list[int]]
+) -> None:
+    """Order of names, spaces, escapes, 1 for 1.0; and the diagnostics, which are not signed."""
+    body = json.loads(saved.read_text("utf-8"))
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(value[name]) for name in sorted(value, reverse=True)}
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    body["diagnostics"] = None
+    saved.write_text(json.dumps(plain(body), ensure_ascii=True), encoding="utf-8")
+    keys = tmp_path / "keys.json"
+    assert cli("verify", saved, "--offline", "--key", keys, store=None)[0] == 0
+    assert elsewhere(keys, saved) == [0]
+
+
+def test_a_key_is_replaced(
+    cli: Cli, saved: Path, key: Path, tmp_path: Path, elsewhere: Callable[..., list[int]]
+) -> None:
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        PublicFormat,
+        load_pem_private_key,
+    )
+
+    new, only_new = tmp_path / "new.pem", tmp_path / "only_new.json"
+    code, out, err = cli("receipt-key", new, store=None)
+    assert code == 0
+    assert f"DOCSTOKG_RECEIPT_KEY={new}" in err
+    assert new.stat().st_mode & 0o777 == 0o600
+    only_new.write_text(out)
+    assert cli("receipt-key", new, store=None) == (0, out, "")  # an existing file is only read
+    old_id = json.loads(saved.read_text())["receipt"]["key_id"]
+    code, out, _ = cli("verify", saved, "--offline", "--key", only_new, store=None)
+    assert code == 1
+    assert f"$.receipt.key_id: is {old_id}, the known keys are " in out
+    assert "pass the key set of the time of the response" in out
+    assert elsewhere(only_new, saved) == [1]
+    public = load_pem_private_key(key.read_bytes(), None).public_key()
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    new.write_text(new.read_text() + pem)
+    both = tmp_path / "both.json"
+    both.write_text(cli("receipt-key", new, store=None)[1])
+    assert len(json.loads(both.read_text())["keys"]) == 2
+    assert cli("verify", saved, "--offline", "--key", both, store=None)[0] == 0
+    assert elsewhere(both, saved) == [0]
+    (tmp_path / "old.pub").write_text(pem)
+    assert cli("verify", saved, "--offline", "--key", tmp_path / "old.pub", store=None)[0] == 0
+
+
+def test_wrong_usage_is_explained(
+    cli: Cli, saved: Path, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("verify", saved, "--offline", store=None)[0] == 0  # by the configured key
+    assert cli("verify", saved, "--key", key)[0] == 2
+    assert cli("verify", saved, "--offline", "--source", tmp_path)[0] == 2
+    (tmp_path / "no.pem").write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
+    for wrong in ("no.pem", "absent.pem"):
+        code, _, err = cli("verify", saved, "--offline", "--key", tmp_path / wrong, store=None)
+        assert code == 2 and "AAAA" not in err
+    monkeypatch.setenv("DOCSTOKG_RECEIPT_KEY", str(tmp_path / "no.pem"))
+    code, _, err = cli("ask", QUESTION, "--receipt", tmp_path / "none.json")
+    assert code == 2
+    assert "none.json was not written. There is no receipt: its key cannot be read" in err
+    monkeypatch.delenv("DOCSTOKG_RECEIPT_KEY")
+    code, _, err = cli("verify", saved, "--offline", store=None)
+    assert code == 2 and "--key PUB" in err
+    code, _, err = cli("ask", QUESTION, "--receipt", tmp_path / "none.json")
+    assert code == 1
+    assert "(receipts_off)" in err and "docstokg receipt-key" in err
+    assert not (tmp_path / "none.json").exists()
+    code, out, _ = cli("ask", QUESTION, "--json")
+    (tmp_path / "plain.json").write_text(out)
+    code, _, err = cli("verify", tmp_path / "plain.json", "--offline", "--key", key, store=None)
+    assert code == 2 and "no receipt" in err
+
+
+def proven(cli: Cli, tmp_path: Path, body: Body) -> bool:
+    file = tmp_path / "of_http.json"
+    file.write_text(json.dumps(body))
+    return cli("verify", file, "--offline", "--key", tmp_path / "keys.json", store=None)[0] == 0
+
+
+def test_every_way_in_returns_a_receipt(
+    cli: Cli, key: Path, tmp_path: Path, small_store: Path, client_for: Any
+) -> None:
+    client = client_for(small_store, receipt_key=str(key))
+    search = {"query": QUESTION, "receipt": True}
+    for path, asked in (
+        ("/v1/answer", ASKED),
+        ("/v1/answer", ASKED | {"verbosity": "full", "diagnostics": False}),
+        ("/v1/answer", ASKED | {"verbosity": "graph"}),
+        ("/v1/answer", ASKED | {"cache_key": "again"}),
+        ("/v1/answer", ASKED | {"cache_key": "again"}),
+        ("/v1/search", search),
+    ):
+        reply = client.post(path, json=asked)
+        assert reply.status_code == 200, reply.text
+        body = reply.json()
+        assert len(body["receipt"]["texts"]) == len(body["citations"]) > 0
+        assert proven(cli, tmp_path, body), asked
+    assert client.post("/v1/answer", json=ASKED | {"receipt": False}).json()["receipt"] is None
+    events = client.post("/v1/answer/stream", json=ASKED).text.split("\n\n")
+    (last,) = (one for one in events if one.startswith("event: response"))
+    assert proven(cli, tmp_path, json.loads(last.split("data: ", 1)[1]))
+    arguments = {**search, "numbers": True, "max_response_tokens": None}
+    call = {"name": "search_documentation", "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"accept": "application/json, text/event-stream"}
+    told = client.post("/mcp", json=message, headers=accept).json()["result"]
+    page = json.loads(told["content"][0]["text"])
+    assert page.pop("truncated") is False and page.pop("next_cursor") is None
+    assert proven(cli, tmp_path, page)
+    published = client.get("/.well-known/docstokg-keys.json").json()
+    assert published == json.loads((tmp_path / "keys.json").read_text())
+
+
+def test_without_a_key_a_receipt_is_refused_and_nothing_is_published(
+    small_store: Path, tmp_path: Path, client_for: Any
+) -> None:
+    client = client_for(small_store)
+    problem = client.post("/v1/answer", json=ASKED)
+    assert (problem.status_code, problem.json()["code"]) == (400, "receipts_off")
+    assert client.get("/.well-known/docstokg-keys.json").json() == {"keys": []}
+    broken = client_for(small_store, receipt_key=str(tmp_path / "absent.pem"))
+    body = broken.post("/v1/answer", json=ASKED).json()
+    assert body["receipt"] is None and body["answer"]
+    assert any(one.startswith("There is no receipt") for one in body["warnings"])
+    assert broken.get("/.well-known/docstokg-keys.json").status_code == 503
+
+
+def test_a_receipt_counts_for_the_limit_and_is_signed_after_it(
+    cli: Cli, saved: Path, key: Path, tmp_path: Path
+) -> None:
+    """From 400 kB to 20: first uncited passages go with their texts, at last the receipt."""
+    base = json.loads(saved.read_text("utf-8"))
+    cited = [one for one in base["citations"] if one["cited"]][:1]
+    (text,) = (one for one in base["receipt"]["texts"] if one["uuid"] == cited[0]["uuid"])
+    citations, texts = [{**cited[0], "rank": 1}], [text]
+    for number in range(2, 40):
+        name = f"passage-{number}"
+        uuid = chunk_uuid("default", name)
+        own = f"Passage {number} says \u00e9. " + "Much more is said there. " * 400
+        digest = hashlib.sha256(own.encode()).hexdigest()
+        more = {"uuid": uuid, "chunk_id": name, "rank": number, "cited": False, "char_start": 0}
+        more |= {"snippet": own[:20], "char_end": 20, "text_sha256": digest}
+        citations.append({**cited[0], **more, "offset_base": "chunk", "kg_evidence": None})
+        texts.append({"uuid": uuid, "char_start": None, "text": own})
+    whole = {**base, "citations": citations, "results_count": len(citations)}
+    whole |= {"receipt": {**base["receipt"], "texts": texts}, "conflicts": []}
+    response = RAGResponse.model_validate_json(json.dumps(whole))
+    signer = ReceiptKeys.read(key.read_text(), "here")
+    counts = []
+    for limit in (1_000_000, 200_000, 60_000, 20_000):
+        reply, _ = reply_within(response, limit, with_diagnostics=True, sign=signer.sign)
+        assert nested_json_bytes(reply.body) <= limit
+        body = json.loads(reply.body)
+        counts.append(len(body["citations"]))
+        assert len(body["receipt"]["texts"]) == counts[-1]
+        assert ("payload_trimmed" in body["diagnostics"]["degraded_reasons"]) == (limit < 1_000_000)
+        assert proven(cli, tmp_path, body)
+    assert 39 == counts[0] > counts[1] > counts[2] > counts[3] >= 1
+    big = response.model_copy(
+        update={"receipt": response.receipt.model_copy(update={"settings_digest": "x" * 30_000})}
+    )
+    reply, _ = reply_within(big, 30_000, with_diagnostics=True, sign=signer.sign)
+    body = json.loads(reply.body)
+    assert body["receipt"] is None and len(body["citations"]) > 1
+    assert "There is no receipt: it did not fit." in body["warnings"]
+    inexact = {"metadata": {"id": 2**60}}
+    odd = [response.citations[0].model_copy(update=inexact), *response.citations[1:]]
+    strange = response.model_copy(update={"citations": tuple(odd)})
+    body = json.loads(reply_within(strange, 10**6, with_diagnostics=True, sign=signer.sign)[0].body)
+    assert body["receipt"] is None
+    assert any("cannot be signed: 1152921504606846976" in one for one in body["warnings"])
+
+
+def test_the_digest_names_the_settings_but_no_credential(
+    key: Path, small_store: Path, client_for: Any
+) -> None:
+    def digest(**more: Any) -> str:
+        client = client_for(small_store, receipt_key=str(key), **more)
+        return str(client.post("/v1/search", json={"query": QUESTION, "receipt": True}).json()["receipt"]["settings_digest"])  # fmt: skip  # noqa: E501
+
+    assert digest() == digest() == digest(llm_api_key="secret") != digest(fusion="rrf")
+
+
+def test_only_a_receipt_imports_cryptography(small_store: Path, key: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom docstokg_local.cli.commands import app, run\n"
+        f"assert run(app, {['ask', QUESTION, '--index', f'sqlite:///{small_store}']!r}) == 0\n"
+        "assert 'cryptography' not in sys.modules\n"
+        f"assert run(app, {['ask', QUESTION, '--receipt', str(tmp_path / 'r.json'), '--index', f'sqlite:///{small_store}']!r}) == 0\n"  # noqa: E501
+        "assert 'cryptography' in sys.modules\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-800:]
+
+
+def test_a_signature_is_one_text_only(key: Path) -> None:
+    """Base64 has several texts for the same bytes; only one of them counts."""
+    keys = ReceiptKeys.read(key.read_text(), "here")
+    signature = keys.sign(b"data")
+    assert keys.is_signed(keys.key_id, b"data", signature)
+    others = [
+        signature[:85] + chr(ord(signature[85]) + 1) + "==",
+        f"{signature}\n",
+        f" {signature}",
+    ]
+    assert base64.b64decode(others[0]) == base64.b64decode(signature)
+    assert not any(keys.is_signed(keys.key_id, b"data", other) for other in others)
