@@ -68,6 +68,7 @@ NODES = {
 SEARCH_PAGE = "aws.amazon.com/opensearch-service/pricing"
 DISK = Price("OpenSearch, gp3", 0.122, "GB-month", SEARCH_PAGE)
 SNAPSHOT = Price("SnapStart, cache", 0.0000015046, "GB-second", "aws.amazon.com/lambda/pricing")
+RESTORE = Price("SnapStart, restore", 0.0001397998, "GB", "aws.amazon.com/lambda/pricing")
 KEY = Price("KMS, key", 1.0, "month", "aws.amazon.com/kms/pricing")
 ENDPOINT = Price("VPC endpoint, zone", 0.01, "hour", "aws.amazon.com/privatelink/pricing")
 SECRET = Price("Secrets Manager, secret", 0.40, "month", "aws.amazon.com/secrets-manager/pricing")
@@ -75,7 +76,7 @@ ALARM = Price("CloudWatch, alarm metric", 0.10, "month", "aws.amazon.com/cloudwa
 METRIC = Price("CloudWatch, custom metric", 0.30, "month", "aws.amazon.com/cloudwatch/pricing")
 ACL = Price("WAF, web ACL", 5.0, "month", "aws.amazon.com/waf/pricing")
 RULE = Price("WAF, rule", 1.0, "month", "aws.amazon.com/waf/pricing")
-FIXED = (DISK, SNAPSHOT, KEY, ENDPOINT, SECRET, ALARM, METRIC, ACL, RULE)
+FIXED = (DISK, SNAPSHOT, RESTORE, KEY, ENDPOINT, SECRET, ALARM, METRIC, ACL, RULE)
 MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
@@ -90,7 +91,7 @@ class Assumed:
     """Assumptions that cannot be measured here; override them on the command line."""
 
     cold_share: float = 0.01
-    """Of events that find no sandbox and pay for its INIT as well (SnapStart not counted)."""
+    """Of events that find no sandbox: they pay for its INIT, or with SnapStart for the restore."""
     hop_ms: float = 20.0
     """State machine's own time for each task, which Express bills and no emulation has."""
     store_ms: float = 20.0
@@ -113,7 +114,7 @@ class Assumed:
 
 
 READS_STORES = ("retrieve", "expand", "ground", "respond", "traverse", "check", "record")
-TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 5
+TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,15 @@ def express_usd(ms: float) -> float:
     return EXPRESS.usd + 64 / 1024 * seconds * EXPRESS_TIME.usd * MILLION
 
 
+SNAPPED = environment("prod").snap_start
+
+
+def restores_usd(steps: Sequence[str], cold_share: float) -> float:
+    """Cost of the restores in a million requests: share x memory in GB x list price."""
+    memory = sum(MEMORY[name] for name in steps if name in SNAPPED) / 1024
+    return memory * cold_share * RESTORE.usd * MILLION
+
+
 def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> dict[str, float]:
     """USD for a million requests of this kind, per line of the bill."""
     rows = report["functions"]
@@ -158,7 +168,8 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
         return float(rows[name]["warm_mean_ms"]) + waits
 
     def compute(name: str) -> float:
-        return compute_usd(name, took(name), rows[name]["init_ms"], assumed.cold_share)
+        init_ms = 0.0 if name in SNAPPED else rows[name]["init_ms"]
+        return compute_usd(name, took(name), init_ms, assumed.cold_share)
 
     batches = 1 / assumed.traces_in_batch if profile.workflow else 0.0
     calls = len(profile.steps) + assumed.new_tokens + batches
@@ -175,6 +186,8 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
         lines["DynamoDB"] = assumed.kept_answers * (READ.usd * 2 + WRITE.usd * 8)
     lines["functions, calls"] = CALL.usd * calls
     lines["functions, time"] = sum(compute(name) for name in profile.steps)
+    if restores := restores_usd(profile.steps, assumed.cold_share):
+        lines["SnapStart, restores"] = restores
     lines["authoriser and trace writer, time"] = assumed.new_tokens * compute("authorize")
     lines["authoriser and trace writer, time"] += batches * compute("record")
     lines["logs"] = LOGS.usd * printed * MILLION / GIGA

@@ -1,4 +1,4 @@
-"""The alert topic, encrypted with the environment's key."""
+"""The topics of alarms, encrypted with the environment's key."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -10,9 +10,9 @@ from constructs import Construct
 from infra.nag import acknowledge
 
 
-def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
-    """Return the topic of every alarm and the budget."""
-    topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
+def alert_topic(scope: Construct, name: str, key: kms.IKey, email: str) -> sns.Topic:
+    """Return a topic for alarms and the budget."""
+    topic = sns.Topic(Construct(scope, name), "Topic", master_key=key, enforce_ssl=True)
     ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
     # Replaces the default policy for the owner's alarms; without the key's policy, messages are
     # lost.

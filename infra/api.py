@@ -9,7 +9,6 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from docstokg.contracts.chat import CHAT_ROUTES
@@ -89,8 +88,7 @@ class Api(Construct):
         origin = environment.cors_origin
         self._cors = {"Access-Control-Allow-Origin": f"'{origin}'"} if origin else {}
         plans = environment.metering.values()
-        days, retain = environment.log_days, environment.retain_data
-        self.access_logs = log_group(self, "AccessLogs", stack.key, days=days, retain=retain)
+        self.access_logs = log_group(self, "AccessLogs", stack)
         self.api = apigateway.RestApi(
             self,
             "Rest",
@@ -120,7 +118,7 @@ class Api(Construct):
             ),
         )
         acknowledge(self.api, VALIDATED_BY_VALIDATE, "AwsSolutions-APIG2")
-        self._execution_logs(stack.key)
+        self._execution_logs(stack)
         gateway = iam.ServicePrincipal("apigateway.amazonaws.com")
         self._starter = iam.Role(self, "Starter", assumed_by=gateway)
         self._starter.add_to_policy(workflow.starting())
@@ -159,10 +157,9 @@ class Api(Construct):
             why = f"{environment.name} has no WAF by setting; {instead}"
             acknowledge(self.api, why, "AwsSolutions-APIG3")
 
-    def _execution_logs(self, key: kms.IKey) -> None:
+    def _execution_logs(self, stack: Stack) -> None:
         name = f"API-Gateway-Execution-Logs_{self.api.rest_api_id}/{self._environment.stage}"
-        days = self._environment.log_days
-        group = log_group(self, "ExecutionLogs", key, days=days, name=name)
+        group = log_group(self, "ExecutionLogs", stack, name)
         self.api.deployment_stage.node.add_dependency(group)
 
     def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:

@@ -76,8 +76,8 @@ class SearchData(Construct):
             kind: log_group(
                 self,
                 kind.title().replace("_", ""),
-                stack.key,
-                name=f"/aws/vendedlogs/opensearch/{name}/{kind.lower()}",
+                stack,
+                f"/aws/vendedlogs/opensearch/{name}/{kind.lower()}",
             )
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }

@@ -23,7 +23,9 @@ class DataStack(Stack):
         own = target.network
         self.network = Network(self, "Network", network=own) if own else None
         self.key = data_key(self, retain=target.retain_data)
-        self.topic = alert_topic(self, self.key, target.alarm_email)
+        self.topic = alert_topic(self, "Alerts", self.key, target.alarm_email)
+        notified = target.notice_email or target.alarm_email
+        self.notices = alert_topic(self, "Notices", self.key, notified)
         self.secrets = Secrets(self)
         self.state = State(self)
         self.search = SearchData(self, self.network)
@@ -43,6 +45,7 @@ class DataStack(Stack):
             DocumentBucket=self.intake.bucket.bucket_name,
             SourcesPolicy=self.intake.sources.managed_policy_arn,
             AlarmTopic=self.topic.topic_arn,
+            NoticeTopic=self.notices.topic_arn,
             **{
                 f"Secret{name.title().replace('_', '')}": secret.secret_arn
                 for name, secret in self.secrets.by_name.items()

@@ -1,4 +1,4 @@
-"""Alarms for index, tables, queue and gateway limits.
+"""Alarms for index, tables, queue, gateway limits and firewall.
 
 Metrics and thresholds of the index: OpenSearch Service guide, "Recommended CloudWatch alarms".
 """
@@ -9,11 +9,15 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 
 from infra.data_stack import DataStack
+from infra.firewall import RATE
 from infra.observability import FIVE_MINUTES, Observability
 
 FREE_SHARE = 0.25
+UNDER = ("Storage", "Nodes", "Managers")
 STALE_S = 900
 THROTTLED = 20
+REJECTED = ("Search", "Write")
+"""Thread pools of the index whose rejections are counted since the start of a node."""
 MIB_PER_GIB = 1024
 
 
@@ -23,8 +27,9 @@ def watch_dependencies(
     """Create an alarm for each known failure of a store."""
     account = cdk.Stack.of(observability).account
     domain = {"DomainName": data.search.domain_name, "ClientId": account}
-    free = data.target.index.volume_gib * MIB_PER_GIB * FREE_SHARE
-    for name, metric, statistic, threshold, periods, say in (
+    index = data.target.index
+    free = index.volume_gib * MIB_PER_GIB * FREE_SHARE
+    watched = [
         ("Red", "ClusterStatus.red", "Maximum", 0, 1, "A primary shard is not there."),
         ("Yellow", "ClusterStatus.yellow", "Maximum", 0, 3, "A replica is not there."),
         ("Blocked", "ClusterIndexWritesBlocked", "Maximum", 0, 1, "Writes are refused."),
@@ -33,13 +38,31 @@ def watch_dependencies(
         ("Cpu", "CPUUtilization", "Average", 80, 3, "CPU over 80 %."),
         ("Memory", "JVMMemoryPressure", "Maximum", 95, 3, "Heap over 95 %."),
         ("Storage", "FreeStorageSpace", "Minimum", free, 1, "Under a quarter of a disk is free."),
-    ):
+    ]
+    if index.kind == "managed":
+        nodes = index.data_nodes + index.managers
+        watched.append(("Nodes", "Nodes", "Minimum", nodes, 3, "A node is not there."))
+    if index.managers:
+        watched += [
+            ("Managers", "MasterReachableFromNode", "Maximum", 1, 2, "No manager is reached."),
+            ("ManagerCpu", "MasterCPUUtilization", "Average", 50, 3, "Managers: CPU over 50 %."),
+            ("ManagerMemory", "MasterJVMMemoryPressure", "Maximum", 95, 3, "Managers: heap."),
+        ]
+    for name, metric, statistic, threshold, periods, say in watched:
         measured = cloudwatch.Metric(
             namespace="AWS/ES", metric_name=metric, statistic=statistic, dimensions_map=domain
         )
-        observability.alarm(
-            f"Index{name}", measured, threshold, periods, say, under=name == "Storage"
+        observability.alarm(f"Index{name}", measured, threshold, periods, say, under=name in UNDER)
+    for pool in REJECTED:
+        total = cloudwatch.Metric(
+            namespace="AWS/ES",
+            metric_name=f"Threadpool{pool}Rejected",
+            statistic="Sum",
+            dimensions_map=domain,
         )
+        new = cloudwatch.MathExpression(expression="DIFF(total)", using_metrics={"total": total})
+        say = f"The index refuses {pool.lower()} requests: its queue is full."
+        observability.alarm(f"IndexRejects{pool}", new, 0, 1, say)
     for table in (data.state.cache, data.state.circuit):
         refused = {
             name.lower(): table.metric(f"{name}ThrottleEvents", statistic="Sum")
@@ -58,3 +81,16 @@ def watch_dependencies(
     )
     over = "Over 20 callers in five minutes were told to come back: quota, rate or budget."
     observability.alarm("ApiThrottled", told_off, THROTTLED, 2, over)
+
+
+def watch_firewall(observability: Observability, acl: str) -> None:
+    """Create an alarm for requests that the rate rule of a web ACL refuses."""
+    region = cdk.Stack.of(observability).region
+    refused = cloudwatch.Metric(
+        namespace="AWS/WAFV2",
+        metric_name="BlockedRequests",
+        statistic="Sum",
+        dimensions_map={"WebACL": acl, "Rule": RATE, "Region": region},
+    )
+    say = "The firewall refused over 20 requests in five minutes for their address's rate."
+    observability.alarm("WafThrottled", refused, THROTTLED, 2, say)

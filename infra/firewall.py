@@ -2,19 +2,30 @@
 
 from typing import Any
 
+import aws_cdk as cdk
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
 from docstokg.contracts.routes import ROUTES
+from infra.base import Stack
+from infra.removal import log_group
 from infra.templates import gateway_problem
 
 # The common rule set refuses bodies over 8 KiB and quoted markup.
 MANAGED = ("AWSManagedRulesAmazonIpReputationList", "AWSManagedRulesKnownBadInputsRuleSet")
 
 
-def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn: str) -> None:
-    """Create a regional web ACL: a rate rule (429 with a problem body) and AWS's lists."""
-    made = Construct(scope, "Firewall")
+RATE = "rate"
+SECRET_HEADERS = ("authorization", "x-api-key", "x-amz-security-token", "cookie")
+
+
+def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: str) -> str:
+    """Create a regional web ACL and return its name in metrics.
+
+    It has a rate rule (429 with a problem body) and AWS's lists. Refused requests are logged
+    without credentials and query strings; bodies never are.
+    """
+    made = Construct(stack, "Firewall")
     problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
         '"$context.requestId"', '""'
     )
@@ -35,17 +46,40 @@ def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn
         },
         rules=[
             {
-                "name": "rate",
+                "name": RATE,
                 "priority": 0,
                 "action": {"block": {"customResponse": refusal}},
                 "statement": {"rateBasedStatement": flood},
-                "visibilityConfig": _visible("rate"),
+                "visibilityConfig": _visible(RATE),
             },
             *(_managed(number, rules) for number, rules in enumerate(MANAGED, 1)),
         ],
         visibility_config=_visible(name),
     )
     wafv2.CfnWebACLAssociation(made, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
+    # WAF takes groups with this prefix only, and their ARN without `:*`.
+    group = log_group(made, "Logs", stack, f"aws-waf-logs-{name}")
+    arn = stack.format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=f"aws-waf-logs-{name}",
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+    blocked = {"ActionCondition": {"Action": "BLOCK"}}
+    keep = {"Behavior": "KEEP", "Conditions": [blocked], "Requirement": "MEETS_ANY"}
+    logged = wafv2.CfnLoggingConfiguration(
+        made,
+        "Logging",
+        resource_arn=acl.attr_arn,
+        log_destination_configs=[arn],
+        logging_filter={"DefaultBehavior": "DROP", "Filters": [keep]},
+        redacted_fields=[
+            *({"singleHeader": {"Name": header}} for header in SECRET_HEADERS),
+            {"queryString": {}},
+        ],
+    )
+    logged.node.add_dependency(group)
+    return name
 
 
 def _managed(priority: int, name: str) -> dict[str, Any]:

@@ -44,8 +44,7 @@ class Function(Construct):
         self.spec, environment, bundles = spec, stack.target, stack.bundles
         name = f"docstokg-{environment.name}-{spec.name}"
         code = bundles / spec.name if bundles else ROOT / spec.folder
-        days, retain = environment.log_days, environment.retain_data
-        self.logs = log_group(self, "Logs", stack.key, days=days, retain=retain)
+        self.logs = log_group(self, "Logs", stack)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(self.role)
         reach: dict[str, Any] = {}

@@ -43,7 +43,7 @@ class Ingestion(Construct):
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
             definition["States"][state]["MaxConcurrency"] = min(most, stack.target.loading // tasks)
-        log = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
+        log = log_group(self, "Logs", stack, f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
         # Composed to avoid a circular reference.

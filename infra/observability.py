@@ -29,6 +29,14 @@ STEPS = {
 }
 """Spans of dependency calls, with their time budgets."""
 RUNNING = "ingest_running_seconds"
+PAGING = frozenset(
+    {
+        *("api5xx", "api-latency", "degraded", "unanswered", "circuit-open"),
+        *("workflow-failed", "workflow-crashed", "workflow-timed-out", "workflow-throttled"),
+        *("index-red", "index-blocked", "index-storage", "index-key", "index-managers"),
+    }
+)
+"""Alarms of failures that users notice."""
 FEW, SEVERAL = 20, 3
 """Minimum calls for a share; failures that count even with fewer calls."""
 
@@ -50,10 +58,11 @@ class Observability(Construct):
         workflow: Workflow,
         functions: dict[str, Function],
         dead_letters: Sequence[sqs.Queue],
-        topic: sns.ITopic,
+        topics: tuple[sns.ITopic, sns.ITopic],
     ) -> None:
+        """`topics`: for alarms that users notice, and for those that can wait."""
         super().__init__(stack, "Observability")
-        self.environment, self._topic = stack.target.name, topic
+        self.environment, self._topics = stack.target.name, topics
         self._api, self._workflow, self._functions = api, workflow, functions
         # A failing stage is retried; then its run fails, which has an alarm.
         self._answering = {n: f for n, f in functions.items() if not f.spec.loads}
@@ -66,6 +75,8 @@ class Observability(Construct):
             letters = queue.metric_approximate_number_of_messages_visible(statistic="Maximum")
             say = "A message could not be processed; docs/operations.md, alarms."
             self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, say)
+        tested = cloudwatch.Metric(namespace=f"{METRICS_NAMESPACE}/Test", metric_name="smoke")
+        self.alarm("Test", tested, 0, 1, "`make smoke` sets it, to see that alarms are delivered.")
         self._saved_query()
         self._dashboard()
 
@@ -126,7 +137,7 @@ class Observability(Construct):
             datapoints_to_alarm=periods,
             treat_missing_data=_MISSING[silence],
         )
-        told = actions.SnsAction(self._topic)
+        told = actions.SnsAction(self._topics[_dashed(construct_id) not in PAGING])
         alarm.add_alarm_action(told)
         alarm.add_ok_action(told)
         if silence == "bad once heard":

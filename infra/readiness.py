@@ -4,8 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from docstokg.domain.time_budget import EXECUTION_S, LONGEST_DEADLINE_S, NETS
 from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
+from infra.sizing import FULL, gib_per_node, questions_per_second
+from infra.specs import PACKAGED
 
 # Example values of the delivered settings.
 EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
@@ -41,7 +44,71 @@ def obstacles(environment: Environment) -> list[str]:
             f"account needs a quota of {environment.reserved + UNRESERVED} concurrent executions, "
             f"and function_quota says {environment.function_quota}"
         )
-    return problems
+    return problems + contradictions(environment)
+
+
+def contradictions(environment: Environment) -> list[str]:
+    """Return the settings that no deployment can satisfy together, with the setting to change."""
+    return [*_traffic(environment), *_index(environment), *_times(environment)]
+
+
+def _traffic(environment: Environment) -> Iterator[str]:
+    for name, plan in environment.metering.items():
+        waf, needed = environment.waf_requests_per_5_minutes, plan.rate * 300
+        if waf is not None and waf < needed:
+            yield (
+                f"waf_requests_per_5_minutes {waf} blocks metering.{name}, whose rate {plan.rate} "
+                f"is {needed} in 5 minutes: raise it to at least {needed}, or lower the rate"
+            )
+        if plan.daily_quota < (hour := plan.rate * 3600):
+            yield (
+                f"metering.{name}.daily_quota {plan.daily_quota} is used up in less than an hour "
+                f"at rate {plan.rate}: raise it to at least {hour}, or lower the rate"
+            )
+    known = {spec.name for spec in PACKAGED}
+    for field, names in (
+        ("concurrency", environment.concurrency),
+        ("snap_start", environment.snap_start),
+    ):
+        if unknown := sorted(set(names) - known):
+            yield f"{field} names no function: {', '.join(unknown)}"
+
+
+def _index(environment: Environment) -> Iterator[str]:
+    index, rate = environment.index, sum(plan.rate for plan in environment.metering.values())
+    if index.kind == "existing":  # the owner of the domain sizes it
+        return
+    if index.zones > index.data_nodes:
+        yield f"index.zones {index.zones} needs as many data_nodes, not {index.data_nodes}"
+    elif (able := questions_per_second(index)) < rate:
+        yield (
+            f"index: {index.data_nodes} x {index.instance_type} with {index.chunks} chunks answer "
+            f"{able:.0f} questions per second, and metering grants {rate}: more data_nodes, a "
+            "larger instance_type, or a lower rate"
+        )
+    if (gib := gib_per_node(index)) > index.volume_gib * FULL:
+        yield (
+            f"index.chunks {index.chunks} take {gib:.0f} GiB per node, over {FULL:.0%} of "
+            f"volume_gib {index.volume_gib}: raise volume_gib or data_nodes"
+        )
+
+
+def _times(environment: Environment) -> Iterator[str]:
+    most = environment.max_timeout_s
+    own = environment.settings.get("default_timeout_s")
+    if isinstance(own, int | float) and own > most:
+        yield f"settings.default_timeout_s {own} is over max_timeout_s {most}: lower it"
+    if most > LONGEST_DEADLINE_S:
+        yield (
+            f"max_timeout_s {most} does not end before the execution ({EXECUTION_S} s): at most "
+            f"{LONGEST_DEADLINE_S:.0f}"
+        )
+    longest = max(net.state_s or 0 for net in NETS.values())
+    if longest + environment.cold_start_s >= EXECUTION_S:
+        yield (
+            f"cold_start_s {environment.cold_start_s} with a state of {longest} s does not end "
+            f"before the execution ({EXECUTION_S} s): at most {EXECUTION_S - longest - 1}"
+        )
 
 
 def cautions(environment: Environment) -> list[str]:

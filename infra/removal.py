@@ -1,9 +1,10 @@
 """Removal policies."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+
+from infra.base import Stack
 
 DAYS = {
     1: "ONE_DAY", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH", 60: "TWO_MONTHS",
@@ -16,13 +17,14 @@ RETAIN = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 def log_group(
     scope: Construct,
     construct_id: str,
-    key: kms.IKey,
-    *,
-    days: int = 30,
+    stack: Stack,
     name: str | None = None,
-    retain: bool = False,
 ) -> logs.LogGroup:
-    """Return a log group under the environment's key; ValueError lists the valid periods."""
+    """Return a log group with the environment's key and period; ValueError lists valid periods.
+
+    A group with a name is deleted with its stack: kept, its name would block the next stack.
+    """
+    days = stack.target.log_days
     if days not in DAYS:
         raise ValueError(f"log_days is one of {', '.join(map(str, DAYS))}, not {days}")
     return logs.LogGroup(
@@ -30,8 +32,8 @@ def log_group(
         construct_id,
         log_group_name=name,
         retention=logs.RetentionDays[DAYS[days]],
-        encryption_key=key,
-        removal_policy=removal(retain=retain),
+        encryption_key=stack.key,
+        removal_policy=removal(retain=stack.target.retain_data and name is None),
     )
 
 

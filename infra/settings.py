@@ -1,29 +1,38 @@
-"""Settings of dev, staging and prod."""
+"""Types of the settings of an environment, and their file."""
 
+import json
+import os
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
+from pathlib import Path
 from typing import Literal
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
 from docstokg.contracts.request import EmbedderName
+from docstokg.errors import Misconfigured
 from docstokg.settings import MODELS
 from docstokg_functions.page.page import SignIn
-from infra.specs import SPECS
+from infra.specs import ROOT
 
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
-
+# A misspelt setting is refused.
+STRICT = ConfigDict(extra="forbid")
 S3_LIST = "pl-6ea54007"
 """Prefix list of S3 in eu-central-1."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Index:
     """The search domain: an existing one, possibly shared, or a new one.
 
     `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. Serverless
-    collections are not supported.
+    collections are not supported. `chunks`: expected number, for the number of shards.
     """
 
     kind: IndexKind
@@ -35,9 +44,10 @@ class Index:
     managers: int = 0
     zones: int = 1
     volume_gib: int = 10
+    chunks: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Network:
     """An existing VPC; its private subnets need a route to the graph and the model.
 
@@ -51,7 +61,7 @@ class Network:
     s3_prefix_list: str = S3_LIST
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Tokens:
     """Accepted JWTs: issuer, audience and the URL of the issuer's public keys.
 
@@ -65,7 +75,7 @@ class Tokens:
     claims: str = "aud,namespaces,groups,load"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Metering:
     """Usage plan of one caller: requests per second, burst, and requests per day."""
 
@@ -74,7 +84,7 @@ class Metering:
     daily_quota: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Gradual:
     """Traffic shift of the alias: first share in per cent, minutes between steps."""
 
@@ -83,7 +93,7 @@ class Gradual:
     interval_minutes: int = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Canary:
     """A question asked every few minutes; an alarm fires if no passage is found."""
 
@@ -92,13 +102,14 @@ class Canary:
     minutes: int = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=STRICT)
 class Environment:
     """One deployment; it contains no secrets.
 
     `account`: the only account it may be deployed to; `tags`: for billing and ownership.
     `function_quota`: the account's concurrent executions in the region; `load_tasks`: maximum of
-    them for loads, if set. `cold_start_s`: added to the time limit of each state, which includes
+    them for loads, if set. `notice_email`: for alarms that can wait, by default `alarm_email`.
+    `cold_start_s`: added to the time limit of each state, which includes
     INIT. `metering`: usage plans by caller name; without any, API keys are not required. `page`:
     also serve the page and the API reference; requires tokens, which a person pastes, or gets by
     signing in if `sign_in` configures a client. `cors_origin`: the foreign page whose scripts may
@@ -112,15 +123,16 @@ class Environment:
     region: str
     index: Index
     auth: Auth
-    tokens: Tokens | None
-    metering: Mapping[str, Metering]
     gradual: Gradual
     graph_url: str
+    tokens: Tokens | None = None
+    metering: Mapping[str, Metering] = field(default_factory=dict)
     iam_namespaces: tuple[str, ...] = ()
     iam_load: tuple[str, ...] = ()
     network: Network | None = None
     waf_requests_per_5_minutes: int | None = None
     alarm_email: str = ""
+    notice_email: str = ""
     canary: Canary | None = None
     monthly_budget_usd: int = 100
     max_timeout_s: int = 25
@@ -166,96 +178,34 @@ class Environment:
 MOST_LOADING = 100
 # Minimum that AWS leaves unreserved.
 UNRESERVED = 100
-# INIT over half a second (docs/costs.md, cold starts): SnapStart helps.
-_SLOW_TO_START = ("retrieve", "synthesize", "respond")
-_STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
-_BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
 
-_ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
-_SUBNET = "subnet-0123456789abcdef"
-_LOGIN = {
-    "issuer": "https://login.example.com/",
-    "jwks_url": "https://login.example.com/.well-known/jwks.json",
-}
 
-# The cheapest working setup: IAM, one small node, nothing kept warm.
-_DEV = Environment(
-    name="dev",
-    account="",
-    region="eu-central-1",
-    index=Index(kind="managed"),
-    auth="iam",
-    tokens=None,
-    iam_namespaces=("*",),
-    # Callers with the policy for load routes; the stack outputs one.
-    iam_load=("*",),
-    metering={},
-    gradual=Gradual(kind="ALL_AT_ONCE"),
-    graph_url="neo4j+s://dev.graph.example.com",
-    # Without snapshots, warm time limits would stop cold starts.
-    cold_start_s=8,
-    detailed_metrics=False,
-    # A new account has 10 concurrent executions: none can be reserved.
-    concurrency={},
-    function_quota=10,
-)
-# Like production, with fewer and smaller nodes.
-_STAGING = Environment(
-    name="staging",
-    account="",
-    region="eu-central-1",
-    index=Index(kind="managed", data_nodes=3, zones=3),
-    auth="jwt",
-    tokens=Tokens(audience="docstokg-staging", **_LOGIN),
-    metering={"first": Metering(rate=10, burst=20, daily_quota=10_000)},
-    gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=15),
-    graph_url="neo4j+s://staging.graph.example.com",
-    network=Network(
-        vpc_id="vpc-0123456789abcdef0",
-        zones=_ZONES,
-        private_subnets=(f"{_SUBNET}0", f"{_SUBNET}1", f"{_SUBNET}2"),
-    ),
-    waf_requests_per_5_minutes=2_000,
-    alarm_email="docstokg-staging@example.com",
-    canary=Canary(),
-    monthly_budget_usd=600,
-    snap_start=_SLOW_TO_START,
-    cold_start_s=2,
-    concurrency=_STEADY,
-)
+def settings_file() -> Path:
+    """Return the file named by CDK's context or the variable `ENVIRONMENTS`, or the default."""
+    context = json.loads(os.environ.get("CDK_CONTEXT_JSON") or "{}")
+    named = context.get("environments") or os.environ.get("ENVIRONMENTS")
+    return Path(named) if named else ROOT / "environments.toml"
 
-ENVIRONMENTS: Mapping[str, Environment] = {
-    "dev": _DEV,
-    "staging": _STAGING,
-    "prod": replace(
-        _STAGING,
-        name="prod",
-        index=Index(
-            kind="managed",
-            instance_type="r7g.large.search",
-            data_nodes=3,
-            managers=3,
-            zones=3,
-            volume_gib=100,
-        ),
-        tokens=Tokens(audience="docstokg", **_LOGIN),
-        metering={"first": Metering(rate=50, burst=100, daily_quota=100_000)},
-        gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=20),
-        graph_url="neo4j+s://prod.graph.example.com",
-        network=Network(
-            vpc_id="vpc-0123456789abcdef1",
-            zones=_ZONES,
-            private_subnets=(f"{_SUBNET}3", f"{_SUBNET}4", f"{_SUBNET}5"),
-        ),
-        waf_requests_per_5_minutes=10_000,
-        alarm_email="docstokg@example.com",
-        monthly_budget_usd=3_000,
-        log_days=365,
-        retain_data=True,
-        termination_protection=True,
-        concurrency=_BUSY,
-    ),
-}
+
+def read(path: Path) -> dict[str, Environment]:
+    """Return the environments of a TOML file; `Misconfigured` has file, setting and reason."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        for name, table in tables.items():
+            base = tables[table["like"]] if "like" in table else {}
+            merged = base | {"name": name} | table
+            tables[name] = {key: value for key, value in merged.items() if key != "like"}
+        return TypeAdapter(dict[str, Environment]).validate_python(tables)
+    except ValidationError as exc:
+        lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()]
+        raise Misconfigured(f"{path}: {'; '.join(lines)}") from exc
+    except KeyError as exc:
+        raise Misconfigured(f"{path}: `like` names {exc}, which is not in the file") from exc
+    except (OSError, ValueError) as exc:
+        raise Misconfigured(f"{path}: {exc}") from exc
+
+
+ENVIRONMENTS: Mapping[str, Environment] = read(settings_file())
 
 
 def environment(name: str) -> Environment:

@@ -1,10 +1,11 @@
 """Smoke test of a deployed environment: `make smoke URL=...`.
 
 It loads, queries and deletes three documents, and sends requests that a gateway must refuse. For a
-named environment it also fires one alarm.
+named environment it also fires the alarm `test`.
 """
 
 import json
+import os
 import secrets
 import sys
 import time
@@ -26,7 +27,7 @@ TEXTS = {
 }
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
-ALARM = "circuit-open"
+ALARM = "test"
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0
@@ -220,6 +221,39 @@ def sigv4(region: str) -> Sign:
     return sign
 
 
+def minted(url: str, variables: Mapping[str, str]) -> str:
+    """Return an access token by OAuth's client credentials (RFC 6749, 4.4)."""
+    fields = {"grant_type": "client_credentials", "scope": variables.get("SMOKE_SCOPE", "")}
+    client = f"{variables['SMOKE_CLIENT_ID']}:{variables['SMOKE_CLIENT_SECRET']}"
+    answer = urllib3.request(
+        "POST",
+        url,
+        body=urllib.parse.urlencode({name: value for name, value in fields.items() if value}),
+        headers=urllib3.make_headers(basic_auth=client)
+        | {"Content-Type": "application/x-www-form-urlencoded"},
+        timeout=LIMIT_S,
+    )
+    if answer.status != 200:
+        raise Wrong(f"{url} answered {answer.status} to client credentials")
+    return str(answer.json()["access_token"])
+
+
+def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
+    """Return a deployment with a caller's token, or signed with this shell's credentials.
+
+    Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint for client credentials.
+    """
+    if not token and (token_url := os.environ.get("SMOKE_TOKEN_URL")):
+        token = minted(token_url, os.environ)
+    if token:
+        return Service(url, bearer(token, key))
+    if not env:
+        return Service(url)
+    from infra.settings import environment
+
+    return Service(url, sigv4(environment(env).region))
+
+
 def _say(text: str) -> None:
     sys.stdout.write(f"ok  {text}\n")
 
@@ -233,22 +267,16 @@ def main(
     """Test a deployment by its output `Url`, or a server on this machine.
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
-    (IAM) if ENV names an environment of infra/settings.py.
+    (IAM) if ENV names an environment of environments.toml.
     """
     try:
-        service = Service(url)
-        region = ""
-        if env:
-            from infra.settings import environment
-
-            region = environment(env).region
-            service = Service(url, sigv4(region))
-        if token:
-            service = Service(url, bearer(token, key))
-        smoke(service, _say)
+        smoke(service_of(url, env, token, key), _say)
         if env:
             import boto3
 
+            from infra.settings import environment
+
+            region = environment(env).region
             alarms_reach_the_topic(env, boto3.client("cloudwatch", region_name=region))
             _say("an alarm reached its topic")
     except Wrong as exc:

@@ -25,8 +25,8 @@ class FunctionSpec:
     """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
     `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
-    and settings. `concurrency`: reserved executions; 0 reserves none. `lock`: name in
-    requirements/, if shared. `keeps`: globs of the package files in the zip; none = all. An
+    and settings. `lock`: name in requirements/, if shared. `keeps`: globs of the package files in
+    the zip; none = all. An
     underscore in the name is a folder below `functions/`.
     """
 
@@ -34,7 +34,6 @@ class FunctionSpec:
     memory_mb: int
     timeout_s: int
     uses: frozenset[str]
-    concurrency: int = 50
     lock: str = ""
     keeps: tuple[str, ...] = ()
     storage_mb: int = 512
@@ -75,18 +74,16 @@ class FunctionSpec:
         return f"{self.title}Function"
 
 
-def _spec(
-    name: str, memory_mb: int, *uses: str, concurrency: int = 50, lock: str = ""
-) -> FunctionSpec:
+def _spec(name: str, memory_mb: int, *uses: str, lock: str = "") -> FunctionSpec:
     timeout_s = net(name).function_s
-    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses), concurrency, lock)
+    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses), lock)
 
 
 def _stage(
     name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512, lock: str = ""
 ) -> FunctionSpec:
     return FunctionSpec(
-        f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, lock, storage_mb=storage_mb
+        f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), lock, storage_mb=storage_mb
     )
 
 
@@ -97,18 +94,14 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("ground", 1769, "index", "reranker", "tells"),
     _spec("synthesize", 1769, "model", "tells"),
     _spec("respond", 1769, "index", "graph", "embedder", "verifier", "cache", "circuit", "trace"),
-    _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
-    _spec(
-        "check", 1769, "index", "graph", "embedder", "verifier", "circuit", "flags", concurrency=20
-    ),
-    _spec("mcp", 1024, "workflow", "cursor", "flags", concurrency=20),
-    _spec(
-        "stream", 1769, "streams", "graph", "embedder", "circuit", concurrency=20, lock="respond"
-    ),
-    _spec("documents", 1024, "index", "cursor", "intake", concurrency=10, lock="ground"),
-    _spec("health", 512, "index", "graph", concurrency=5),
+    _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),
+    _spec("check", 1769, "index", "graph", "embedder", "verifier", "circuit", "flags"),
+    _spec("mcp", 1024, "workflow", "cursor", "flags"),
+    _spec("stream", 1769, "streams", "graph", "embedder", "circuit", lock="respond"),
+    _spec("documents", 1024, "index", "cursor", "intake", lock="ground"),
+    _spec("health", 512, "index", "graph"),
     _spec("authorize", 512, "tokens"),
-    _spec("record", 512, "graph_writer", concurrency=5),
+    _spec("record", 512, "graph_writer"),
 )
 
 PAGE = FunctionSpec(
@@ -116,7 +109,6 @@ PAGE = FunctionSpec(
     256,
     net("page").function_s,
     frozenset(),
-    concurrency=10,
     keeps=(
         "swagger_ui_bundle/__init__.py",
         "swagger_ui_bundle/vendor/*/swagger-ui.css",

@@ -12,7 +12,7 @@ from infra.base import Stack, put_out
 from infra.budget import budget
 from infra.canary import keep_asking
 from infra.data_stack import DataStack
-from infra.dependencies import watch_dependencies
+from infra.dependencies import watch_dependencies, watch_firewall
 from infra.firewall import firewall
 from infra.flags import Flags
 from infra.functions import Functions
@@ -37,6 +37,7 @@ class RunStack(Stack):
         # Imported, so that grants do not change the data stack.
         self.key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
+        notices = sns.Topic.from_topic_arn(self, "Notices", data.notices.topic_arn)
         flags, traces = Flags(self), TraceQueue(self)
         functions = Functions(self, data, flags, traces).by_name
         kind, rest = models.verifier(target)
@@ -62,7 +63,7 @@ class RunStack(Stack):
         api = Api(self, workflow, functions)
         missed = record_traces(self, traces, functions["record"])
         dead = [traces.dead, missed]
-        observability = Observability(self, api, workflow, functions, dead, topic)
+        observability = Observability(self, api, workflow, functions, dead, (topic, notices))
         ingestion.watch(observability, functions["documents"])
         if target.index.kind == "managed":  # an existing domain is saved by its owner
             ingestion.save(observability, functions["ingest_close"], data.search)
@@ -73,8 +74,9 @@ class RunStack(Stack):
         flags.roll_back_on(observability.alarms["degraded"])
         api.api.deployment_stage.node.add_dependency(workflow.alias)
         if (limit := target.waf_requests_per_5_minutes) is not None:
-            firewall(self, self.stack_name, limit, api.api.deployment_stage.stage_arn)
-        budget(self, target.name, target.monthly_budget_usd, topic)
+            stage_arn = api.api.deployment_stage.stage_arn
+            watch_firewall(observability, firewall(self, self.stack_name, limit, stage_arn))
+        budget(self, target.name, target.monthly_budget_usd, notices)
         machines = [workflow.machine.state_machine_arn, ingestion.machine.state_machine_arn]
         pruning = pruner(self, machines, functions)
         put_out(

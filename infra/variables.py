@@ -6,6 +6,7 @@ An invalid value ends the synthesis.
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings, variable
 from infra.settings import Environment
+from infra.sizing import layout
 
 type Value = str | int | float | bool | tuple[str, ...]
 
@@ -26,12 +27,16 @@ DEPLOYED = frozenset(
 
 def chosen(environment: Environment) -> dict[str, Value]:
     """Return an environment's product settings; raise `Misconfigured` for invalid ones."""
+    index = environment.index
     own: dict[str, Value] = {
         "models": environment.models,
         "embed_provider": environment.embed_provider,
         "max_timeout_s": environment.max_timeout_s,
         "index_name": environment.index_name,
     }
+    if index.kind == "managed":  # the nodes of an existing domain are not known
+        shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
+        own |= {"index_shards": shards, "index_replicas": replicas}
     explicit = dict(environment.settings)
     if doubled := sorted(own.keys() & explicit.keys()):
         raise Misconfigured(f"{environment.name}: {', '.join(doubled)} has a field of its own")

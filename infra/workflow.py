@@ -50,7 +50,7 @@ class Workflow(Construct):
         used = [by_substitution[name] for name in substitutions()]
         name = f"docstokg-{environment.name}"
         # This prefix keeps the account's log resource policy short.
-        self.logs = log_group(self, "Logs", stack.key, name=f"/aws/vendedlogs/states/{name}")
+        self.logs = log_group(self, "Logs", stack, f"/aws/vendedlogs/states/{name}")
         self.machine, self.version = state_machine(self, name, definition, used, self.logs)
         self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from infra.observability import PAGING
 from infra.settings import environment
 from infra.specs import FUNCTIONS
 from tests.infra.conftest import Template
@@ -15,17 +16,38 @@ pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) -> None:
     alarms = template.all("AWS::CloudWatch::Alarm")
-    topic = next(iter(template.all("AWS::SNS::Topic")))
+    topics = {
+        kind: {"Ref": name}
+        for name in template.all("AWS::SNS::Topic")
+        for kind in ("Alerts", "Notices")
+        if name.startswith(kind)
+    }
+    assert len(topics) == 2
     for alarm in alarms.values():
-        assert alarm["AlarmActions"] == [{"Ref": topic}]
+        (told,) = alarm["AlarmActions"]
+        end = alarm["AlarmName"].removeprefix(f"docstokg-{template.name}-")
+        assert told == topics["Alerts" if end in PAGING else "Notices"], end
         assert alarm["AlarmDescription"]
+    (budget,) = template.all("AWS::Budgets::Budget").values()
+    (reader,) = budget["NotificationsWithSubscribers"][0]["Subscribers"]
+    assert reader["Address"] == topics["Notices"]
     names = {alarm["AlarmName"] for alarm in alarms.values()}
     ends = [
         *("api5xx", "api-latency", "workflow-failed", "workflow-timed-out", "workflow-throttled"),
         *("workflow-crashed", "doubted", "slow-embed-call", "slow-search-call"),
         *("degraded", "circuit-open", "plans-rejected", "model-cost", "api-throttled"),
         *("index-red", "index-storage", "index-key", "traces-old", "throttles-circuit"),
+        *("index-nodes", "index-rejects-search", "index-rejects-write", "test"),
     ]
+    ours = environment(template.name)
+    if ours.index.managers:
+        ends += ["index-managers", "index-manager-cpu", "index-manager-memory"]
+    if ours.waf_requests_per_5_minutes:
+        ends.append("waf-throttled")
+    assert {name.removeprefix(f"docstokg-{template.name}-") for name in names} >= PAGING - {
+        *(["index-managers"] if not ours.index.managers else []),
+        *(["unanswered"] if not ours.canary else []),
+    }
     for end in ends:
         assert any(name.endswith(end) for name in names), end
     for spec in FUNCTIONS:
@@ -36,6 +58,18 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
     for end in ("ingest-failed", "ingest-late"):
         assert any(name.endswith(end) for name in names), end
     assert template.all("AWS::Budgets::Budget")
+
+
+def test_all_logs_are_kept_equally_long_and_the_firewall_writes_some(template: Template) -> None:
+    groups = template.all("AWS::Logs::LogGroup").values()
+    assert {group["RetentionInDays"] for group in groups} == {environment(template.name).log_days}
+    acls = template.all("AWS::WAFv2::WebACL")
+    configured = template.all("AWS::WAFv2::LoggingConfiguration").values()
+    assert [one["ResourceArn"]["Fn::GetAtt"][0] for one in configured] == list(acls)
+    for one in configured:
+        assert "aws-waf-logs-" in json.dumps(one["LogDestinationConfigs"])
+        redacted = json.dumps(one["RedactedFields"]).lower()
+        assert all(word in redacted for word in ("authorization", "x-api-key", "querystring"))
 
 
 def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(

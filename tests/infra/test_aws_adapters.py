@@ -172,6 +172,8 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
     settings = with_secrets(Settings(secrets="graph, model"))
     assert (settings.graph_user, settings.graph_password) == ("reader", "p")
     assert settings.llm_api_key == "k"
+    # A provider whose secret was removed is lost, and no other.
+    assert with_secrets(Settings(secrets="absent, graph")).graph_user == "reader"
     for name in ("foreign", "number", "text", "absent"):
         with pytest.raises(DocsToKGError) as caught:
             with_secrets(Settings(secrets=name))

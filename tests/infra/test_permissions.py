@@ -166,7 +166,8 @@ def test_an_explicit_denial_wins(template: Template) -> None:
     """Queues and topic refuse plain HTTP whatever else is granted."""
     deployed = Deployed(template)
     policies = Policies(deployed)
-    topic = deployed.ref(deployed.only("AWS::SNS::Topic"))
+    topics = [name for name in template.all("AWS::SNS::Topic") if name.startswith("Alerts")]
+    topic = deployed.ref(topics[0])
     plain = {"aws:SourceAccount": ACCOUNT, "aws:SecureTransport": "false"}
     secure = {"aws:SourceAccount": ACCOUNT}
     assert policies.allows(Call("cloudwatch.amazonaws.com", "sns:Publish", topic, secure))

@@ -47,3 +47,15 @@ def test_the_session_lasts_as_long_as_the_job_may() -> None:
     for name in ENVIRONMENTS:
         (signing,) = (s for s in JOBS[name]["steps"] if "configure-aws" in s.get("uses", ""))
         assert signing["with"]["role-duration-seconds"] >= JOBS[name]["timeout-minutes"] * 60
+
+
+def test_a_failing_smoke_test_shifts_traffic_back() -> None:
+    """And its token is minted in the step: a stored one would have expired."""
+    for name in ENVIRONMENTS:
+        steps = JOBS[name]["steps"]
+        (at,) = (n for n, step in enumerate(steps) if "make smoke" in step.get("run", ""))
+        smoke, back = steps[at], steps[at + 1]
+        assert "secrets.CLIENT_SECRET" in smoke["env"]["SMOKE_CLIENT_SECRET"]
+        assert "SMOKE_TOKEN" not in smoke["env"]
+        assert back["run"] == "make promote ENV=$TARGET PERCENT=0"
+        assert back["if"] == f"failure() && steps.{smoke['id']}.outcome == 'failure'"

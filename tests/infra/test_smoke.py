@@ -15,8 +15,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from infra.smoke import Service, Wrong, alarms_reach_the_topic, smoke
+from infra.account_check import ask, reported, table
+from infra.smoke import Service, Wrong, alarms_reach_the_topic, service_of, smoke
 from tests.infra.conftest import ROOT
+from tests.loopback import Loopback
 
 pytestmark = [pytest.mark.xdist_group("smoke"), pytest.mark.timeout(600)]
 
@@ -84,3 +86,30 @@ def test_an_alarm_counts_when_its_history_says_it_spoke(summary: str, right: boo
             with pytest.raises(Wrong, match="SNS:Publish"):
                 alarms_reach_the_topic("dev", client)
         stub.assert_no_pending_responses()
+
+
+def test_the_check_of_an_account_asks_and_reads_starts_from_the_logs() -> None:
+    with contextlib.closing(Loopback(lambda *_: (200, {"citations": []}))) as server:
+        assert len(ask(Service(server.url), "default", 3, 0.0)) == 3
+    logs: Any = boto3.session.Session("x", "x", region_name="eu-central-1").client("logs")
+    row = {"@log": "1:docstokg-dev-FunctionsRetrieveLogs", "calls": "200", "restore_ms": "310.5"}
+    found = [[{"field": name, "value": value} for name, value in row.items()]]
+    with Stubber(logs) as stub:
+        stub.add_response("start_query", {"queryId": "q"})
+        stub.add_response("get_query_results", {"status": "Complete", "results": found})
+        rows = reported(logs, ["docstokg-dev-FunctionsRetrieveLogs"], 0.0)
+    assert "| 1:docstokg-dev-FunctionsRetrieveLogs | 200 |  |  |  | 310.5 |  |" in table(rows)
+
+
+def test_a_token_is_minted_by_client_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Loopback(lambda *_: (200, {"access_token": "fresh"}))) as issuer:
+        monkeypatch.setenv("SMOKE_TOKEN_URL", f"{issuer.url}/token")
+        monkeypatch.setenv("SMOKE_CLIENT_ID", "smoke")
+        monkeypatch.setenv("SMOKE_CLIENT_SECRET", "s")
+        signed = service_of("https://api", "staging").sign("GET", "https://api", b"")
+        assert signed == {"Authorization": "Bearer fresh"}
+        ((path, body),) = issuer.asked
+        assert (path, body) == ("/token", b"grant_type=client_credentials")
+        issuer.reply = lambda *_: (401, {})
+        with pytest.raises(Wrong, match="401 to client credentials"):
+            service_of("https://api", "staging")

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from docstokg.adapters.aws.clients import SOCKET
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.routes import ROUTES
+from docstokg.domain.time_budget import CACHE_S, COUNTER_S, NAMESPACE_S, TRACE_S
 from infra import templates
 from infra.api import PROTECTED
 from infra.readiness import obstacles
@@ -19,17 +21,29 @@ from infra.specs import FUNCTIONS, gateway_path
 from infra.workflow import patient
 from tests.infra.conftest import ROOT, Template, infra_run
 from tests.infra.gateway import render_response
+from tests.workflow.test_branches import SCENARIOS, Scenario, as_expected
+from tests.workflow.test_branches import ours as outcome_of
 
 # The first test waits for what all of them share: a synthesis, or wheels for two machines.
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
-TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
 CONTRACT = ROOT / "docs" / "openapi.json"
+
+
+def tasks(definition: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {n: state for n, state in definition["States"].items() if state["Type"] == "Task"}
+
+
+TASKS = tasks(ASL)
 
 
 def function_of(state: dict[str, Any]) -> str:
     return re.sub(r"\$\{(\w+)Function\}", r"\1", state["Arguments"]["FunctionName"]).lower()
+
+
+def alarm_names(template: Template) -> list[str]:
+    return [alarm["AlarmName"] for alarm in template.all("AWS::CloudWatch::Alarm").values()]
 
 
 def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
@@ -183,19 +197,46 @@ def test_the_contract_is_served_with_only_the_routes_that_exist(template: Templa
 
 
 def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> None:
+    """Own deadline < client < function < state < execution < route, as deployed."""
     ours = environment(request.node.callspec.params["template"])
     timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in FUNCTIONS}
     assert timeouts == {spec.name: spec.timeout_s for spec in FUNCTIONS}
-    machine_s = ASL["TimeoutSeconds"]
-    for name, state in TASKS.items():
-        limit = state["TimeoutSeconds"]
-        # Synthesize computes its limit: what is left to the deadline, and a second more.
-        ours_s = ours.max_timeout_s + 1 if isinstance(limit, str) else limit
-        assert ours_s < timeouts[function_of(state)], name
-        assert ours_s < machine_s, name
+    definition = json.loads(template.machine["DefinitionString"])
+    machine_s = definition["TimeoutSeconds"]
+    client_s = SOCKET.connect_timeout + SOCKET.read_timeout
+    assert max(CACHE_S, NAMESPACE_S, COUNTER_S, TRACE_S) < client_s
+    for name, state in tasks(definition).items():
+        limit, function_s = state["TimeoutSeconds"], timeouts[function_of(state)]
+        assert client_s < function_s, name
+        if function_of(state) == "synthesize":
+            # The limit of Synthesize is what is left to the deadline, and a second more.
+            limit, function_s = function_s, min(ours.max_timeout_s + 1, function_s)
+        assert function_s < limit < 29, name
+        assert function_s < machine_s, name
     assert ours.max_timeout_s < machine_s < 29
     for name in {route.function for route in ROUTES if route.function}:
         assert timeouts.get(name, 0) < 29
+
+
+def test_each_step_is_tried_again_and_each_timeout_is_caught_as_one(template: Template) -> None:
+    transient = {
+        "Lambda.ServiceException",
+        "Lambda.AWSLambdaException",
+        "Lambda.SdkClientException",
+        "Lambda.TooManyRequestsException",
+    }
+    for name, state in tasks(json.loads(template.machine["DefinitionString"])).items():
+        (retry,) = state["Retry"]
+        assert transient <= set(retry["ErrorEquals"]), name
+        assert (retry["IntervalSeconds"], retry["MaxAttempts"]) == (1, 1), name
+        caught = [error for catcher in state["Catch"] for error in catcher["ErrorEquals"]]
+        assert ("States.Timeout" in caught) == ("Sandbox.Timedout" in caught), name
+        assert caught[-1] == "States.ALL", name
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_each_failure_takes_its_branch_as_deployed(prod: Template, scenario: Scenario) -> None:
+    as_expected(scenario, outcome_of(scenario, json.loads(prod.machine["DefinitionString"])))
 
 
 def test_a_state_waits_for_a_function_that_starts_cold(template: Template) -> None:
@@ -454,6 +495,9 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
         Counter(resource["Type"] for resource in template.resources.values())
         for template in (staging, prod)
     ]
+    managers = sum("-index-manager" in name for name in alarm_names(prod))
+    assert managers == 3  # staging has no nodes for management alone
+    kinds[1]["AWS::CloudWatch::Alarm"] -= managers
     assert kinds[0] == kinds[1]
     ours, theirs = environment("staging"), environment("prod")
     assert (ours.auth, ours.snap_start, ours.index.kind) == (
@@ -481,6 +525,12 @@ def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
     crowded = replace(ENVIRONMENTS["prod"], function_quota=500)
     (told,) = (said for said in obstacles(crowded) if "quota" in said)
     assert str(crowded.reserved + UNRESERVED) in told
+
+
+def test_templates_stay_well_below_the_limit_of_one_megabyte(assembly: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in assembly.glob("*/*.template.json")}
+    assert len(sizes) == 2 * len(ENVIRONMENTS)
+    assert max(sizes.values()) <= 750_000, sizes
 
 
 def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:

@@ -5,19 +5,25 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from docstokg.adapters.opensearch.documents import OpenSearchRegister
 from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.layout import Shards
 from docstokg.adapters.opensearch.server import Server
 from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured
 from tests.jvm.servers import Endpoint, Engine
 from tests.services import SERVICES, own_home, start_own
@@ -26,7 +32,12 @@ pytestmark = [*SERVICES, pytest.mark.timeout(600)]
 SPACE = Scope(namespace="kept")
 
 
-def chunk(number: int) -> ChunkRecord:
+MANY = 3_000
+VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(64, 384))]
+ALIASES = {one: one for one in ("kept", "kept-facts", "kept-documents")}
+
+
+def chunk(number: int, vector: bytes | None = None) -> ChunkRecord:
     text = f"Passage {number} about seizures."
     return ChunkRecord(
         uuid=f"u{number}",
@@ -36,6 +47,7 @@ def chunk(number: int) -> ChunkRecord:
         text=text,
         text_sha256=hashlib.sha256(text.encode()).hexdigest(),
         run_id="run",
+        vector=vector,
     )
 
 
@@ -99,14 +111,15 @@ def chunk_of(doc_id: str, number: int) -> ChunkRecord:
     return chunk(number).model_copy(update={"doc_id": doc_id})
 
 
-def kill_restore(endpoint: Endpoint, snapshot: str) -> None:
-    """Begin a restore by its command, and end it when the first new index is there."""
+def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str) -> None:
+    """Begin a job by its command, and end it after the first new index is there."""
     before = httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys()
-    settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept"}
-    command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", "restore", snapshot]
+    settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept", **more}
+    command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", *job]
     with subprocess.Popen(command, env=os.environ | settings) as begun:
         while begun.poll() is None:
             if httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys() - before:
+                time.sleep(after_s)
                 begun.kill()
     assert begun.returncode == -signal.SIGKILL
 
@@ -131,11 +144,10 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     jobs.bring_back(first["begun"], "killed")
     in_use, brought_back = jobs.drill(first["begun"])
     assert in_use == brought_back
-    aliases = {one: one for one in ("kept", "kept-facts", "kept-documents")}
-    kill_restore(kept.endpoint, first["begun"])
-    assert jobs.digest(aliases) == in_use
+    kill_job(kept.endpoint, "restore", first["begun"])
+    assert jobs.digest(ALIASES) == in_use
     jobs.restore(first["begun"])
-    assert jobs.digest(aliases) == in_use
+    assert jobs.digest(ALIASES) == in_use
     assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
     assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
     # Another day, and the first is forgotten; without one for days, its age is told.
@@ -143,3 +155,66 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     assert later["removed"] == [first["begun"]]
     writer.open_load("open", None, None, None)
     assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3
+
+
+class Asking(threading.Thread):
+    """Asks by words and by meaning without a pause, and keeps what went wrong."""
+
+    def __init__(self, reader: OpenSearchIndex) -> None:
+        super().__init__()
+        self._reader, self._over = reader, threading.Event()
+        self.asked, self.wrong = 0, list[object]()
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            number = self.asked % MANY
+            asked = [
+                ChannelQuery(channel="bm25", size=3, text=f"passage {number}"),
+                ChannelQuery(channel="dense", size=3, vector=VECTORS[number % len(VECTORS)]),
+            ]
+            try:
+                words, meaning = self._reader.search(asked, SPACE, 30)
+                (first, *_), near = words.hits, [int(hit.uuid[1:]) for hit in meaning.hits]
+                whole = set(self._reader.get([f"u{number}"], SPACE, 30).chunks)
+                right = {n % len(VECTORS) for n in near} == {number % len(VECTORS)}
+                if first.uuid != f"u{number}" or not right or whole != {f"u{number}"}:
+                    self.wrong.append((number, words, meaning))
+            except Exception as error:
+                self.wrong.append(error)
+            self.asked += 1
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
+    writer = kept.writer
+    writer.open_load("run", "model", 384, None)
+    writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in range(MANY)])
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    before = Snapshots(kept.server, "kept").digest(ALIASES)
+    asking = Asking(kept.reader)
+    asking.start()
+    wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
+    for after_s in (0.0, 2.0):
+        kill_job(kept.endpoint, "resize", after_s=after_s, **wanted)
+    at = {"url": kept.endpoint.url, "user": kept.endpoint.user, "password": kept.endpoint.password}
+    server = Server(shards=Shards(3, 0), **at)
+    jobs = Snapshots(server, "kept")
+    assert len(jobs.resize()) == 3
+    asking.end()
+    assert asking.wrong == [] and asking.asked > 20
+    assert jobs.digest(ALIASES) == before
+    there = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
+    assert [one["settings"]["index"]["number_of_shards"] for one in there.values()] == ["3"] * 3
+    # Only replicas differ: nothing is copied. And loading goes on.
+    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
+    again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
+    assert [one["settings"]["index"]["number_of_replicas"] for one in again.values()] == ["1"] * 3
+    writer.open_load("again", None, None, None)
+    writer.put([(chunk(MANY), "new")])
+    writer.close_load()
+    assert kept.reader.get([f"u{MANY}"], SPACE, 30).missing == ()
+    server.close()

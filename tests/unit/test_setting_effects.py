@@ -74,7 +74,8 @@ SHOWN = {
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
     "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
-        "graph_database graph_password graph_user index_auth index_name index_password index_user",
+        "graph_database graph_password graph_user index_auth index_name index_password index_user "
+        "index_shards index_replicas",
     "without_the_graph_hybrid_results_stay": "graph_url",
 }  # fmt: skip
 """Tests that show what other settings do: each fails where its setting is as if not there."""
@@ -97,11 +98,12 @@ def test_what_stores_are_signed_in_to_with_reaches_them(tmp_path) -> None:
     }
     settings = Settings(
         index_url="http://127.0.0.1:9", index_name="i", index_auth="sigv4-es",
+        index_shards=3, index_replicas=2,
         graph_url="bolt://127.0.0.1:9", graph_database="d", **named,
     )  # fmt: skip
     wiring = Wiring(settings)
     index, graph = wiring._opensearch(), wiring._neo4j()
-    assert index.items() >= {**login, "name": "i", "auth": "sigv4-es"}.items()
+    assert index.items() >= {**login, "name": "i", "auth": "sigv4-es", "shards": (3, 2)}.items()
     assert graph.items() >= {**login, "database": "d"}.items()
 
 

@@ -31,15 +31,17 @@ def test_the_state_machine_keeps_the_table() -> None:
 
 
 @pytest.mark.parametrize("step", CALLS)
-def test_calls_end_before_their_state_and_states_before_their_function(step: str) -> None:
+def test_calls_end_before_their_function_and_functions_before_their_state(step: str) -> None:
     state_s, function_s = budget.NETS[step]
     assert state_s is not None
-    assert max(share.cap_s for share in CALLS[step]) < state_s < function_s
+    first, then = sorted((function_s, state_s))
+    assert max(share.cap_s for share in CALLS[step]) < first < then
+    # Condense is the same function as Synthesize, which may take the whole deadline.
+    assert (first == function_s) == (step != "condense")
 
 
 def test_respond_has_time_for_all_its_calls() -> None:
-    state_s = budget.NETS["respond"].state_s
-    assert state_s is not None and sum(share.cap_s for share in CALLS["respond"]) < state_s
+    assert sum(share.cap_s for share in CALLS["respond"]) < budget.NETS["respond"].function_s
 
 
 @pytest.mark.parametrize(("left_s", "kept_s"), [(12.0, 3.0), (4.0, 3.0), (3.9, 1.0), (0.5, 1.0)])

@@ -142,6 +142,14 @@ def case(name: str, status: int | None, *degraded: str, **steps: Step) -> Scenar
 LATE: Step = lambda _: validated(deadline_s=-1)  # noqa: E731
 HANGS = slow({"degraded": []})
 LOST = {name: fails("Unavailable") for name in ("Retrieve", "Expand", "Synthesize")}
+TRANSIENT = {
+    "Retrieve": "ServiceException",
+    "Expand": "AWSLambdaException",
+    "Ground": "SdkClientException",
+    "Traverse": "TooManyRequestsException",
+    "Synthesize": "ServiceException",
+    "Respond": "SdkClientException",
+}
 SCENARIOS = [
     case("everything works", 200),
     case("neither graph nor model wanted", 200, Validate=PLAIN),
@@ -175,10 +183,18 @@ SCENARIOS = [
     case("nothing to cite", 503, Ground=fails("NothingToCite")),
     case("ground is late", 504, "deadline_exceeded", Ground=fails("Timeout")),
     case("ground hangs", 504, "deadline_exceeded", Ground=HANGS),
+    case("ground's sandbox", 504, "deadline_exceeded", Ground=fails("Sandbox.Timedout")),
     case("model crashes", 200, "llm_unavailable", Synthesize=fails("MemoryError")),
     case("model hangs", 200, "llm_timeout", Validate=LATE, Synthesize=HANGS),
     case("respond crashes", 500, Respond=fails("ValidationError")),
     case("respond hangs", 500, Respond=slow({"statusCode": 200, "body": "{}"})),
+    *(
+        Scenario(
+            *(f"{name}: {error} once", 200, (), {"Validate": VIEWED}),
+            fresh={name: once(f"Lambda.{error}", HEALTHY[name])},
+        )
+        for name, error in TRANSIENT.items()
+    ),
     Scenario(
         *("the machine's own time is over", None, ()),
         steps={"Retrieve": slow(ONCE), "Ground": slow(ONCE)},
@@ -189,12 +205,12 @@ SCENARIOS = [
 TOO_MUCH = Scenario("a step's result is over 262,144 bytes", None, steps={"Retrieve": gives(BIG)})
 
 
-def definition(scenario: Scenario) -> dict[str, Any]:
-    """The file itself; a state that hangs gets a limit of one second, so that hanging takes one.
+def definition(scenario: Scenario, asl: dict[str, Any]) -> dict[str, Any]:
+    """A definition; a state that hangs gets a limit of one second, so that hanging takes one.
 
     Synthesize keeps its own expression: there the deadline is what makes it one second.
     """
-    found = json.loads(json.dumps(ASL))
+    found = copy.deepcopy(asl)
     for state in found["States"].values():
         if state["Type"] == "Task" and isinstance(state["TimeoutSeconds"], int):
             name = state["Arguments"]["FunctionName"].removeprefix("${").removesuffix("Function}")
@@ -215,10 +231,10 @@ class Outcome:
     output: Any
 
 
-def ours(scenario: Scenario) -> Outcome:
+def ours(scenario: Scenario, asl: dict[str, Any] = ASL) -> Outcome:
     steps = functions(scenario)
     table = {f"{name}Function": (lambda p, _, s=steps[name]: s(p)) for name in STEPS}
-    execution = StateMachine(definition(scenario), table).execute(ENVELOPE)
+    execution = StateMachine(definition(scenario, asl), table).execute(ENVELOPE)
     return Outcome(execution.status, execution.output)
 
 

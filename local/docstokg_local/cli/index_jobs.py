@@ -1,4 +1,4 @@
-"""Take, list and restore snapshots of an OpenSearch index.
+"""Take, list and restore snapshots of an OpenSearch index, or change its shards.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
 the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
@@ -57,6 +57,12 @@ def snapshots() -> None:
 def restore(name: Name) -> None:
     """Restore a snapshot and print the names of the new indices."""
     say("\n".join(_snapshots().restore(name)))
+
+
+@app.command()
+def resize() -> None:
+    """Copy the index to the configured shards and replicas while it answers questions."""
+    say("\n".join(_snapshots().resize()) or "replicas set; the shards were right")
 
 
 @app.command()

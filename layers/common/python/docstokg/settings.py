@@ -78,6 +78,10 @@ class IndexSettings(Contract):
     index_name: str = Field(
         "docstokg", description="alias of the chunk index; -facts is appended for facts"
     )
+    index_shards: int = Field(1, ge=1, description="primary shards of a new OpenSearch index")
+    index_replicas: int | None = Field(
+        None, ge=0, description="replicas of each; default: one if there is a second node"
+    )
 
 
 class GraphSettings(Contract):

@@ -139,7 +139,8 @@ class Wiring:
                 f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
             )
         login = {"user": chosen.index_user, "password": chosen.index_password}
-        at = {"url": chosen.index_url, "auth": chosen.index_auth, **login}
+        shards = (chosen.index_shards, chosen.index_replicas)
+        at = {"url": chosen.index_url, "auth": chosen.index_auth, "shards": shards, **login}
         return {**at, "name": chosen.index_name}
 
     @once

@@ -1,7 +1,8 @@
 """Time limits: one table for validate, the steps and infra.
 
-They fire in this order: a call's share of the deadline, the deadline, the state (whole seconds),
-the function, the execution, the route.
+They fire in this order: a call's share of the deadline, its client, the function, the state (whole
+seconds, to which infra adds the time of a cold start), the execution, the route. Condense and
+Synthesize end before their function, which they share.
 """
 
 from typing import Final, NamedTuple
@@ -78,16 +79,16 @@ EXECUTION_S: Final = 27
 ROUTE_S: Final = 29
 
 NETS: Final[dict[str, Timeouts]] = {
-    "validate": Timeouts(3, 4),
-    "recall": Timeouts(4, 6),
+    "validate": Timeouts(5, 4),
+    "recall": Timeouts(6, 5),
     "condense": Timeouts(2, 28),
-    "route": Timeouts(2, 4),
-    "retrieve": Timeouts(4, 6),
-    "expand": Timeouts(2, 4),
-    "ground": Timeouts(4, 5),
-    "traverse": Timeouts(3, 10),
+    "route": Timeouts(5, 4),
+    "retrieve": Timeouts(6, 5),
+    "expand": Timeouts(5, 4),
+    "ground": Timeouts(6, 5),
+    "traverse": Timeouts(6, 5),
     "synthesize": Timeouts(None, 28),
-    "respond": Timeouts(6, 8),
+    "respond": Timeouts(8, 7),
     "check": Timeouts(None, 27),
     "documents": Timeouts(None, 10),
     "mcp": Timeouts(None, 28),

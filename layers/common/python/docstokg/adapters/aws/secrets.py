@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter
 
 from docstokg.adapters.aws.clients import AwsService
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, cause
+from docstokg.observability import Telemetry
 
 TIME_S = 5.0
 TEXT_TIME_S = 1.0
@@ -20,13 +21,21 @@ def read_secrets(
     """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
     Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`.
+    A secret that is missing or refused costs its settings only, unless it is the only one.
     `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
     merged: dict[str, str] = {}
-    for secret_id in ids:
-        answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
+    wanted = list(ids)
+    for secret_id in wanted:
+        try:
+            answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
+        except Misconfigured as exc:
+            if len(wanted) == 1:
+                raise
+            Telemetry().log("WARNING", "secret_missing", secret=secret_id, **cause(exc))
+            continue
         try:
             value = _TEXTS.validate_json(answer["SecretString"], strict=True)
         except (KeyError, ValueError):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Unpack
 
-from docstokg.adapters.opensearch.layout import Json
+from docstokg.adapters.opensearch.layout import Json, index_settings
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
@@ -19,8 +19,6 @@ from docstokg.errors import WrongAnswer
 PAGE = 1000
 TIMEOUT_S = 120.0
 REFRESH = {"refresh": "true"}
-# The managed service defaults to five shards.
-_SETTINGS: Json = {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}}
 _MAPPINGS: Json = {
     "dynamic": "strict",
     "properties": {
@@ -134,7 +132,9 @@ def ensure_register(server: Server, path: str) -> None:
     """Create the register's index if it is missing; concurrent creation is allowed."""
     if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
         return
-    body = json.dumps({"settings": _SETTINGS, "mappings": _MAPPINGS})
+    body = json.dumps(
+        {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
+    )
     server.call("PUT", path, timeout_s=TIMEOUT_S, body=body, answered=400)
     if not server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
         raise WrongAnswer(f"the index {path[1:]!r} could not be made")

@@ -2,12 +2,30 @@
 
 import json
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.domain.vectors import unpack
 from docstokg.errors import Misconfigured
 
 Json = dict[str, Any]
+
+
+class Shards(NamedTuple):
+    """Primary shards of an index, and replicas of each; None: one if there is a second node."""
+
+    primaries: int = 1
+    replicas: int | None = None
+
+    def settings(self) -> Json:
+        """Return the index settings; without them the managed service makes five shards."""
+        return {"number_of_shards": self.primaries, **self.copies()}
+
+    def copies(self) -> Json:
+        """Return the settings that can be changed later."""
+        if self.replicas is None:
+            return {"auto_expand_replicas": "0-1"}
+        return {"auto_expand_replicas": False, "number_of_replicas": self.replicas}
+
 
 TEMPLATE_VERSION = 3
 """3: headings (twice) and options are searched, sentences have vectors; 2: titles three times."""
@@ -39,6 +57,12 @@ def template() -> Json:
     text = resources.files(__package__).joinpath(f"index.v{TEMPLATE_VERSION}.json")
     loaded: Json = json.loads(text.read_text("utf-8"))
     return loaded
+
+
+def index_settings(kind: str, shards: Shards) -> Json:
+    """Return the settings of a new index of one kind: chunks, facts or documents."""
+    own = template().get(kind, {}).get("settings", {}).get("index", {})
+    return {"index": {**own, **shards.settings()}}
 
 
 def feature_name(token: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from docstokg.adapters.exchange import UNREAD, exchanged, host_of
-from docstokg.adapters.opensearch.layout import Json, index_behind
+from docstokg.adapters.opensearch.layout import Json, Shards, index_behind
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,
@@ -34,12 +34,13 @@ logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are rai
 
 
 class Connection(TypedDict, total=False):
-    """Address and credentials of a server, for readers and writers."""
+    """Address and credentials of a server, and the layout of indices that a writer creates."""
 
     url: Required[str]
     auth: Auth
     user: str | None
     password: str | None
+    shards: tuple[int, int | None]
 
 
 class Server:
@@ -48,6 +49,7 @@ class Server:
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])
         self._url = at["url"].rstrip("/")
+        self.shards = Shards(*at.get("shards", ()))
         self._headers = {"Content-Type": "application/json"}
         if self._url.startswith("https"):
             self._headers |= urllib3.make_headers(accept_encoding="gzip")

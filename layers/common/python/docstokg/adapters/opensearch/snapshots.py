@@ -1,4 +1,4 @@
-"""Snapshots of an OpenSearch index."""
+"""Snapshots of an OpenSearch index, and copies with other shards."""
 
 import calendar
 import functools
@@ -8,16 +8,21 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import batched
 
-from docstokg.adapters.opensearch.layout import Json, facts_alias
+from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
 from docstokg.adapters.opensearch.lease import NAME as LOADER
+from docstokg.adapters.opensearch.lease import LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, pages
-from docstokg.errors import Misconfigured, Unavailable
+from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
 REPOSITORY = "docstokg"
 LIMIT_S = 120.0
 JOB_S = 6 * 3600.0
 POLL_S = 2.0
+COPIED_AT_ONCE = 200
+SETTLE_S = 10.0
+"""Until an index without an alias has answered its last question."""
 PAGE = 1000
 TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 DAILY = "daily-"
@@ -29,7 +34,7 @@ type Document = tuple[str, str]
 
 
 class Snapshots:
-    """Snapshots of one index: chunks, facts, and the register."""
+    """Snapshots and copies of one index: chunks, facts, and the register."""
 
     def __init__(self, server: Server, name: str) -> None:
         self._server, self._name = server, name
@@ -115,6 +120,76 @@ class Snapshots:
                     path = f"/{','.join(fresh.values())}/_delete_by_query"
                     self._call("POST", path, query, {"refresh": "true"})
         return fresh
+
+    def resize(self) -> tuple[str, ...]:
+        """Give the indices the configured shards and replicas; return the names of the new ones.
+
+        An index with another number of shards is copied while it answers questions; loads wait.
+        The aliases move together at the end, so a job that ends early has changed nothing, and
+        the next one removes its copies.
+        """
+        lease, moved = LoadLease(self._server, self._name), False
+        lease.acquire(LIMIT_S)
+        try:
+            if self._is_loading():
+                raise Misconfigured(f"index {self._name!r} is absent, or a load is unfinished")
+            self._remove_copies()
+            shards, swap, old = self._server.shards, list[Json](), list[str]()
+            for alias in self._kinds:
+                (index,) = self._behind(alias)
+                stored = self._call("GET", f"/{index}/_settings")[index]["settings"]["index"]
+                if int(stored["number_of_shards"]) == shards.primaries:
+                    self._call("PUT", f"/{index}/_settings", {"index": shards.copies()})
+                    continue
+                swap.append({"add": {"index": self._copied(alias, index, shards), "alias": alias}})
+                if index == alias:
+                    swap.append({"remove_index": {"index": index}})
+                else:
+                    swap.append({"remove": {"index": index, "alias": alias}})
+                    old.append(index)
+            lease.check()
+            if swap:
+                self._call("POST", "/_aliases", {"actions": swap})
+                # The lease was not copied: nothing is left to release.
+                moved = True
+                time.sleep(SETTLE_S)
+        finally:
+            lease.release(more=moved)
+        for index in old:
+            self._call("DELETE", f"/{index}")
+        return tuple(one["add"]["index"] for one in swap if "add" in one)
+
+    def _copied(self, alias: str, index: str, shards: Shards) -> str:
+        """Copy an index into a new one with other shards, and return its name."""
+        stem = index if index == self._register else index.rpartition("-")[0]
+        new = f"{stem}-{_stamp()}"
+        mappings = self._call("GET", f"/{index}/_mapping")[index]["mappings"]
+        settings = index_settings(self._kinds[alias], shards)
+        self._call("PUT", f"/{new}", {"settings": settings, "mappings": mappings})
+        self._call("POST", f"/{index}/_refresh")
+        content = (
+            hit
+            for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
+            if hit["_id"] != LOADER
+        )
+        for page in batched(content, COPIED_AT_ONCE):
+            lines = [
+                json.dumps(line)
+                for hit in page
+                for line in ({"index": {"_id": hit["_id"]}}, hit["_source"])
+            ]
+            answer = self._call("POST", f"/{new}/_bulk", "\n".join(lines) + "\n")
+            if answer["errors"]:
+                raise WrongAnswer(f"a part of index {index!r} could not be copied")
+        self._call("POST", f"/{new}/_refresh")
+        return new
+
+    def _remove_copies(self) -> None:
+        """Remove the copies of a job that ended early."""
+        for alias, kind in self._kinds.items():
+            for index in self._behind(f"{self._name}-{kind}-*"):
+                if index not in self._behind(alias) and "-drill" not in index:
+                    self._call("DELETE", f"/{index}")
 
     def drill(self, snapshot: str) -> tuple[str, str]:
         """Restore a snapshot next to the current indices and remove it; return both digests."""

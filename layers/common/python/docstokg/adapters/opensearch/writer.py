@@ -19,6 +19,7 @@ from docstokg.adapters.opensearch.layout import (
     facts_alias,
     feature_name,
     index_name,
+    index_settings,
     numbers,
     template,
     token_of,
@@ -295,7 +296,8 @@ class OpenSearchWriter:
         if kind == "chunks" and (dimension := notes.get("dimension")):
             vector = {**template()["vector"], "dimension": dimension}
             mappings["properties"] = {**mappings["properties"], "vector": vector}
-        body = {"settings": chosen["settings"], "mappings": mappings, "aliases": {alias: {}}}
+        settings = index_settings(kind, self._server.shards)
+        body = {"settings": settings, "mappings": mappings, "aliases": {alias: {}}}
         return self._call("PUT", f"/{index}", body, answered=400)
 
     def _note(self, notes: Json) -> None:

@@ -1,0 +1,64 @@
+"""Shards, replicas and questions per second of a search domain, from measured figures."""
+
+from bisect import bisect_left
+from math import ceil
+from typing import Final, NamedTuple
+
+from infra.settings import Index
+
+SHARD_CHUNKS: Final = 2_000_000
+"""Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search."""
+CHUNK_BYTES: Final = 12_900
+"""Maximum bytes on disk per chunk (docs/measured.md, how large it may become)."""
+CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
+"""OpenSearch's CPU per question by number of chunks, from the same table."""
+BUSY: Final = 0.8
+FULL: Final = 0.75
+"""Usable share of the CPUs and of the disks; above them an alarm fires."""
+SMALL: Final = {"medium": 1, "large": 2}
+"""CPUs of the sizes below `xlarge`, which has four."""
+BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
+"""CPUs that a burstable node has without credits: 20 % of two."""
+GIB: Final = 1024**3
+
+
+class Layout(NamedTuple):
+    """Primary shards, and replicas of each."""
+
+    shards: int
+    replicas: int
+
+
+def layout(data_nodes: int, zones: int, chunks: int) -> Layout:
+    """Return the layout in which every node and every zone answers questions.
+
+    The copies of a shard are a multiple of the zones, and at most one per node.
+    """
+    shards = max(1, ceil(chunks / SHARD_CHUNKS))
+    wanted = max(zones, ceil(data_nodes / shards), min(2, data_nodes))
+    copies = min(ceil(wanted / zones) * zones, data_nodes // zones * zones or 1)
+    return Layout(shards, copies - 1)
+
+
+def cpu_ms(chunks: int) -> float:
+    """Return OpenSearch's CPU per question, interpolated, and extrapolated above one million."""
+    below = max(1, bisect_left([size for size, _ in CPU_MS], chunks))
+    (low, at_low), (high, at_high) = CPU_MS[min(below, len(CPU_MS) - 1) - 1 :][:2]
+    return at_low + (chunks - low) * (at_high - at_low) / (high - low)
+
+
+def questions_per_second(index: Index) -> float:
+    """Return the rate at which the data nodes of a new domain are busy to `BUSY`."""
+    shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
+    nodes = min(index.data_nodes, shards * (replicas + 1))
+    burst = BURSTABLE.get(index.instance_type)
+    size = index.instance_type.split(".")[1]
+    vcpus = burst or SMALL.get(size) or 4 * int(size.removesuffix("xlarge") or 1)
+    return nodes * vcpus * BUSY * 1000 / cpu_ms(index.chunks)
+
+
+def gib_per_node(index: Index) -> float:
+    """Return the disk that the expected chunks take on a data node."""
+    shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
+    nodes = min(index.data_nodes, shards * (replicas + 1))
+    return index.chunks * CHUNK_BYTES * (replicas + 1) / nodes / GIB

@@ -1,0 +1,117 @@
+"""The file of the environments: its schema, and settings that contradict each other."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import Misconfigured
+from infra.readiness import contradictions, obstacles
+from infra.settings import ENVIRONMENTS, Index, read
+from infra.sizing import Layout, cpu_ms, layout, questions_per_second
+from infra.specs import ROOT
+from infra.variables import chosen
+from tests.infra.conftest import infra_run
+
+DELIVERED = (ROOT / "environments.toml").read_text("utf-8")
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    head, prod = DELIVERED.split("[prod]")
+    assert old in prod
+    path = folder / "own.toml"
+    path.write_text(f"{head}[prod]{prod.replace(old, new, 1)}", "utf-8")
+    return path
+
+
+def test_the_delivered_settings_do_not_contradict_each_other() -> None:
+    assert {name: contradictions(one) for name, one in ENVIRONMENTS.items()} == {
+        "dev": [],
+        "staging": [],
+        "prod": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "change"),
+    [
+        ("5_minutes = 30_000", "5_minutes = 10_000", "is 15000 in 5 minutes", "at least 15000"),
+        ("quota = 500_000", "quota = 100_000", "in less than an hour at rate 50", "least 180000"),
+        ("synthesize = 100", "synthesize = 200", "concurrency reserves 980", "needs a quota of"),
+        ("chunks = 500_000", "chunks = 1_000_000", "29 questions per second", "more data_nodes"),
+        ("volume_gib = 100", "volume_gib = 5", "take 6 GiB per node", "raise volume_gib"),
+        ('like = "staging"', 'like = "staging"\nmax_timeout_s = 28', "the execution", "most 25"),
+        ('like = "staging"', 'like = "staging"\ncold_start_s = 25', "the execution", "at most"),
+        ("health = 5", "helth = 5", "concurrency names no function", "helth"),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_reason(
+    tmp_path: Path, old: str, new: str, reason: str, change: str
+) -> None:
+    prod = read(changed(tmp_path, old, new))["prod"]
+    assert any(reason in told and change in told for told in obstacles(prod))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("log_days = 365", "log_dayz = 365", "prod.log_dayz: Unexpected keyword argument"),
+        ("log_days = 365", 'log_days = "many"', "prod.log_days: Input should be a valid integer"),
+        ('like = "staging"', 'like = "stagging"', "`like` names 'stagging'"),
+        ("log_days = 365", "log_days = ", "Invalid value"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(Misconfigured, match=r"own\.toml") as told:
+        read(path)
+    assert reason in str(told.value)
+
+
+def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
+    """The context key of the CDK command line names it; `like` copies an environment."""
+    own = tmp_path / "own.toml"
+    own.write_text(DELIVERED + '\n[anna]\nlike = "dev"\naccount = "1234"\n', "utf-8")
+    context = {"env": "anna", "environments": str(own)}
+    done = infra_run(
+        "-m", "infra.app", CDK_OUTDIR=str(tmp_path), CDK_CONTEXT_JSON=json.dumps(context)
+    )
+    assert done.returncode == 1
+    assert "anna cannot be deployed" in done.stderr
+    assert "account '1234' is not twelve digits" in done.stderr
+    assert infra_run("-m", "infra.app", "anna", "--sources", ENVIRONMENTS=str(tmp_path)).returncode
+
+
+@pytest.mark.parametrize(
+    ("nodes", "zones", "chunks", "expected"),
+    [
+        (1, 1, 20_000, Layout(1, 0)),
+        (2, 1, 20_000, Layout(1, 1)),
+        (3, 3, 500_000, Layout(1, 2)),
+        (4, 2, 500_000, Layout(1, 3)),
+        (4, 3, 500_000, Layout(1, 2)),
+        (6, 3, 10_000_000, Layout(5, 2)),
+        (10, 2, 100_000_000, Layout(50, 1)),
+    ],
+)
+def test_shards_and_replicas(nodes: int, zones: int, chunks: int, expected: Layout) -> None:
+    assert layout(nodes, zones, chunks) == expected
+
+
+def test_more_nodes_answer_more_questions() -> None:
+    def rate(nodes: int) -> float:
+        kind = "r7g.large.search"
+        index = Index("managed", instance_type=kind, data_nodes=nodes, chunks=508_360)
+        return questions_per_second(index)
+
+    assert rate(2) == pytest.approx(2 * 2 * 0.8 / 0.076)
+    assert rate(10) == pytest.approx(5 * rate(2))
+    assert cpu_ms(2_000_000) > cpu_ms(1_004_011) == pytest.approx(169)
+
+
+def test_only_a_new_domain_has_a_layout_of_its_own() -> None:
+    prod = ENVIRONMENTS["prod"]
+    assert chosen(prod)["index_replicas"] == 2
+    existing = Index("existing", endpoint="https://search", arn="arn:aws:es:::domain/x")
+    assert "index_replicas" not in chosen(replace(prod, index=existing))
