@@ -189,7 +189,7 @@ def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
 def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
     """Facts of relations and of names share a store; neither takes a place of the other."""
     names = fact(
-        "called:ex:1", "Seizure\nFit\nConvulsion", source="ex:1", type=CALLED, target="ex:1"
+        f"{CALLED}:ex:1", "Seizure\nFit\nConvulsion", source="ex:1", type=CALLED, target="ex:1"
     )
     fill(store, chunk("a", "Seizure."), facts=(fact("f1", "seizure causes a fit"), names))
     relations = ChannelQuery(channel="facts", size=1, text="fit")

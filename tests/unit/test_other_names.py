@@ -20,7 +20,7 @@ def test_another_name_leads_to_the_preferred_one_and_the_rest() -> None:
 
 
 def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
-    names = {"ex:1": ("Diabetes", "Sugar disease"), "ex:2": ("Diabetes insipidus", "Dry thirst")}
+    names = {"ex:1": ("Sugar disease", "Diabetes"), "ex:2": ("Dry thirst", "Diabetes insipidus")}
     assert other_words("What is diabetes insipidus?", names) == " ".join(
         content_words("dry thirst")
     )
@@ -43,4 +43,4 @@ def test_words_are_new_few_and_of_the_given_names(
 
 def test_an_entity_with_many_names_adds_few_words() -> None:
     many = {"ex:1": ("Fever", *(f"name{number}" for number in range(100)))}
-    assert len(other_words("fever", many).split()) == MAX_WORDS
+    assert len(other_words("name7", many).split()) == MAX_WORDS

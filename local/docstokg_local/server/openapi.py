@@ -165,15 +165,21 @@ def document() -> Json:
 
 
 def _describe_fields(schemas: Json) -> None:
-    for path in Path(contracts.__path__[0]).glob("*.py"):
+    texts: dict[str, dict[str, str]] = {}
+    for path in sorted(Path(contracts.__path__[0]).glob("*.py")):
         for model in ast.parse(path.read_text("utf-8")).body:
-            if not isinstance(model, ast.ClassDef) or model.name not in schemas:
+            if not isinstance(model, ast.ClassDef):
                 continue
+            own = texts[model.name] = {}
+            for base in model.bases:
+                own |= texts.get(ast.unparse(base), {})
             for pair in pairwise(model.body):
                 match pair:
-                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))):
-                        field = schemas[model.name]["properties"][name.rstrip("_")]
-                        field["description"] = said
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        own[name.rstrip("_")] = text
+    for name in schemas.keys() & texts.keys():
+        for field, text in texts[name].items():
+            schemas[name]["properties"][field]["description"] = text
 
 
 def _model(name: str) -> type[BaseModel]:

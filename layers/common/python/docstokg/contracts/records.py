@@ -145,14 +145,14 @@ class DocumentRecord(Contract):
     original: bytes | None = None
 
 
-CALLED = "called"
+CALLED = "docstokg.names"
 """Type of a fact that holds the names of a listed entity, and the start of its id."""
 
 
 class FactRecord(Contract):
     """A relation as a searchable sentence; visible iff its evidence chunk is.
 
-    Of type `called`: the names of the entity `source`, one per line, the preferred name first.
+    Of type CALLED: the names of the entity `source`, one per line, the preferred name first.
     """
 
     id: str

@@ -75,10 +75,15 @@ class EntityResolver:
         context.report.entities += len(records)
 
 
+def called_id(entity: str) -> str:
+    """Return the id of the fact that holds an entity's names."""
+    return f"{CALLED}:{entity}"
+
+
 def called(entity: EntityRecord) -> FactRecord:
     """Return the names of an entity as a fact, for questions that use another name."""
     return FactRecord(
-        id=f"{CALLED}:{entity.id}",
+        id=called_id(entity.id),
         namespace=entity.namespace,
         text="\n".join((entity.name, *entity.synonyms)),
         source=entity.id,

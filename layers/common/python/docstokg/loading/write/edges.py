@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import batched, islice
 from typing import Any
 
-from docstokg.contracts.records import FactRecord, RelationRecord, StoredChunk
+from docstokg.contracts.records import CALLED, FactRecord, RelationRecord, StoredChunk
 from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
@@ -12,7 +12,7 @@ from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Names
 from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.entity_resolver import EntityResolver, called_id
 
 Place = tuple[str, RawChunk | StoredChunk]
 """The uuid of a stating chunk, and the chunk."""
@@ -76,7 +76,9 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
 
 
 def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
-    """Return the id of a fact: the UUIDv5 of its edge and its evidence."""
+    """Return the id of a fact: the UUIDv5 of its edge and its evidence, or that of names."""
+    if kind == CALLED:
+        return called_id(source)
     return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
 
 
