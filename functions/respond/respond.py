@@ -318,10 +318,10 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
     stats, causes = diagnostics.kg_stats, doubts(response.grounding, synthesis)
     provider = (synthesis.provider if synthesis else "") or "none"
     seconds = diagnostics.timings_ms.total / 1000
+    if response.results_count:
+        telemetry.count("rag_found_requests_total", namespace=plan.namespace)
     telemetry.count("rag_request_latency_seconds", seconds, **run.labels(provider))
     telemetry.count("rag_budget_chunks_used", response.results_count)
-    if response.results_count:
-        telemetry.count("rag_found_requests_total")
     telemetry.count("rag_budget_tokens_gen_used", diagnostics.budget_used.tokens_gen)
     telemetry.count("rag_kg_concepts_expanded", stats.concepts_expanded)
     telemetry.count("rag_kg_chunks_added", stats.chunks_added)

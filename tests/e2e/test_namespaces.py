@@ -228,3 +228,13 @@ def test_sources_of_the_request_need_no_namespace(client: Any) -> None:
     for key in KEYS:
         given = Probe("/v1/check", {"text": "The sky is blue.", "sources": sources})
         assert body_of(send(client, key, given))["grounding"]["grounded"] is True
+
+
+def test_invented_namespaces_take_no_place_in_the_metrics(client: Any) -> None:
+    for number in range(25):
+        invented = {"query": "vault report", "namespace": f"invented-{number}"}
+        assert send(client, "all", Probe("/v1/search", invented)).status_code == 200
+    real = {"query": "vault report", "namespace": "birch-3"}
+    assert send(client, "all", Probe("/v1/search", real)).status_code == 200
+    series = client.get("/metrics", headers={"X-Api-Key": "all"}).text
+    assert 'namespace="birch-3"' in series and "invented" not in series

@@ -170,6 +170,21 @@ def test_headers_in_one_packet_are_bounded(server) -> None:
     assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
 
 
+def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> None:
+    smuggled = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection((server.host, server.port), timeout=30) as one:
+        one.sendall(
+            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: second\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 40\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled
+        )
+        answer = b""
+        while part := one.recv(4096):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1
+    assert b"invalid_request" in answer
+
+
 def test_slow_bodies_of_one_address_leave_room_for_others(server) -> None:
     with contextlib.ExitStack() as stack:
         slow = [

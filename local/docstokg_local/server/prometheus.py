@@ -11,7 +11,8 @@ from docstokg.observability import METRICS
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NAMESPACES = 20
-"""Namespaces with their own series; others count as OTHER."""
+"""Namespaces with their own series: those in which something was found; others count as OTHER."""
+FOUND = "rag_found_requests_total"
 OTHER = "other"
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
@@ -36,11 +37,10 @@ class PrometheusSink:
         """Add to a counter, or observe one value of a histogram."""
         metric, names = self._metrics[name], METRICS[name][1]
         values = {label: labels.get(label, "") for label in names}
-        if namespace := values.get("namespace"):
-            if len(self._namespaces) < NAMESPACES:
-                self._namespaces.add(namespace)
-            if namespace not in self._namespaces:
-                values["namespace"] = OTHER
+        if name == FOUND and len(self._namespaces) < NAMESPACES:
+            self._namespaces.add(labels.get("namespace", ""))
+        if values.get("namespace") and values["namespace"] not in self._namespaces:
+            values["namespace"] = OTHER
         child = metric.labels(**values) if names else metric
         if isinstance(child, Counter):
             child.inc(value)

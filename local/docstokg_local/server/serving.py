@@ -76,7 +76,7 @@ class Connection(H11Protocol):
         if scope["type"] != "http":
             await self._answers(scope, receive, send)
             return
-        address = str((scope["client"] or ("",))[0])
+        address, names = str((scope["client"] or ("",))[0]), {name for name, _ in scope["headers"]}
         if len(self.connections) >= most_connections() or self.unread[address] >= MOST_UNREAD:
             headers = {"Retry-After": "1", "Connection": "close"}
             reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
@@ -84,6 +84,10 @@ class Connection(H11Protocol):
             detail = f"Send at most {HEADER_BYTES} bytes of headers."
             headers = {"Connection": "close"}
             reply = problem_reply(431, "headers_too_large", detail, str(ULID()), headers=headers)
+        elif names.issuperset(BODY_HEADERS):  # request smuggling, RFC 9112 section 6.3
+            detail = "Send Content-Length or Transfer-Encoding, not both."
+            headers = {"Connection": "close"}
+            reply = problem_reply(400, "invalid_request", detail, str(ULID()), headers=headers)
         else:
             await self._counted(address, scope, receive, send)
             return
