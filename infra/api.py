@@ -254,7 +254,6 @@ class Api(Construct):
         return f"https://{host}.{cdk.Aws.REGION}.{cdk.Aws.URL_SUFFIX}/{environment.stage}"
 
     def _protected(self, tokens: Tokens) -> None:
-        """Serve the OAuth metadata of the API (RFC 9728)."""
         document = {
             "resource": "%%URL%%",
             "authorization_servers": [tokens.issuer],

@@ -25,7 +25,7 @@ CLI = "CDK_OUTDIR"
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    A template of sources is marked in its metadata and cannot be deployed.
+    Templates of sources cannot be deployed.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
@@ -84,8 +84,7 @@ def main(
 def _for_cli() -> None:
     """Synthesise for the CLI.
 
-    `cdk bootstrap` has no environment but needs a stack: an empty one with an error that blocks a
-    deploy.
+    `cdk bootstrap` needs a stack: an empty one whose error blocks a deploy.
     """
     app = cdk.App()
     name = app.node.try_get_context("env")

@@ -18,8 +18,8 @@ def put_out(scope: Construct, **values: str) -> None:
 class Stack(cdk.Stack):
     """A stack of one region and, if set, account; with tags and protection.
 
-    `target`: its environment; `key`: encrypts its data at rest; `bundles`: folder of the functions'
-    zips, None for their sources.
+    `target`: its environment; `key`: for data at rest; `bundles`: folder of the functions' zips,
+    None for sources.
     """
 
     key: kms.IKey

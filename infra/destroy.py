@@ -1,7 +1,6 @@
 """Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
 
-Attached policies, buckets with objects and flags profiles with manual versions, which
-CloudFormation cannot delete, are removed first.
+Removed first: attached policies, buckets with objects, flags profiles with manual versions.
 """
 
 import sys

@@ -120,7 +120,7 @@ class Observability(Construct):
     ) -> None:
         """Add an alarm for a metric over `threshold`, or `under` it, for `periods` periods.
 
-        `silence`: meaning of missing data; "bad once heard" applies after the first data point.
+        `silence`: meaning of missing data; "bad once heard": after the first data point.
         """
         comparison = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(

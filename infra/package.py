@@ -1,7 +1,6 @@
 """Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
 
-CDK deploys `build/aarch64`; tests run `build/host`. Bytecode is unchecked-hash, because CDK resets
-file times.
+CDK deploys `build/aarch64`; tests run `build/host`.
 """
 
 import argparse
@@ -210,7 +209,7 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove symbols and debug sections of shared libraries, half of spaCy.
+    """Remove symbols and debug sections of shared libraries.
 
     A loader reads only the program headers (ELF-64, `elf(5)`), so the bytes after their last
     segment can be removed.

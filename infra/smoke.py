@@ -1,7 +1,7 @@
 """Smoke test of a deployed environment: `make smoke URL=...`.
 
-It loads, queries and deletes three documents, and sends requests that a gateway must refuse. For a
-named environment it also fires the alarm `test`.
+It loads, queries and deletes three documents, and sends requests that must be refused. In a named
+environment it fires the alarm `test`.
 """
 
 import json

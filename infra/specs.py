@@ -24,10 +24,9 @@ ROLLBACK_ALARMS = (
 class FunctionSpec:
     """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
-    `timeout_s`: last limit, after the state machine's own. `uses`: dependencies, each with a grant
-    and settings. `lock`: name in requirements/, if shared. `keeps`: globs of the package files in
-    the zip; none = all. An
-    underscore in the name is a folder below `functions/`.
+    `timeout_s`: after the state machine's own. `uses`: dependencies, each with a grant and
+    settings. `lock`: name in requirements/, if shared. `keeps`: globs of the package files in the
+    zip; none = all. An underscore in the name is a subfolder.
     """
 
     name: str

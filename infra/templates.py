@@ -53,8 +53,8 @@ def request_function(
 ) -> str:
     """Return VTL for the workflow's envelope as a function's event.
 
-    `parameters` of query string and path become the body, as strings. A body is truncated above
-    `max_bytes`, so that the function refuses it.
+    `parameters` of query string and path become the body, as strings. A body is cut above
+    `max_bytes`; the function refuses it.
     """
     headers = _read("headers_mcp") if route == "mcp" else '#set($headers = "")'
     parts = {"BODY": _body(parameters, max_bytes), "HEADERS": headers, "CALLER": caller_vtl}

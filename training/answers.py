@@ -192,8 +192,8 @@ def regression(
 ) -> tuple[Floats, float]:
     """Return slopes and bias of a logistic regression by Newton's method.
 
-    `ridge`: of each standardised slope. `groups`: a column for each group of rows with its own
-    intercept; the bias is their mean.
+    `ridge`: of each standardised slope. `groups`: a column per group with its own intercept; the
+    bias is their mean.
     """
     mean, deviation = values.mean(0), values.std(0) + 1e-9
     matrix = np.c_[(values - mean) / deviation, groups]

@@ -147,11 +147,10 @@ def minilm(file: Path, target: Path) -> None:
 def splade(file: Path, target: Path) -> None:
     """Write BERT with two layers and two heads, and a masked-language-model head (x . v + b).
 
-    The 30,522 products of every piece are computed in 8 bits first, and only the CANDIDATES best
-    words of a text again in full precision. Inputs: `ids` and `kept` (not padding), both (texts,
-    pieces). Outputs per text: `words` (rows in the vocabulary), their `rough` and `exact` logits,
-    each the maximum over pieces; and `states` (texts, pieces, width), whose product with the
-    vocabulary is every logit.
+    The 30,522 products of every piece are computed in 8 bits, the CANDIDATES best words of a text
+    again in full precision. Inputs: `ids` and `kept` (not padding), both (texts, pieces). Outputs
+    per text: `words` (rows in the vocabulary), their `rough` and `exact` logits (maximum over
+    pieces); `states` (texts, pieces, width), whose product with the vocabulary is every logit.
     """
     raw = file.read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")

@@ -17,8 +17,8 @@ NOBODY = "nobody"
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     """Return the policy for a REQUEST authorizer event: Deny without a valid token.
 
-    The policy covers all routes, because the gateway caches it per token. The context is base64 of
-    {sub, namespaces, groups, load}: context values may not be lists.
+    It covers all routes: the gateway caches it per token. The context is base64 of {sub,
+    namespaces, groups, load}: context values may not be lists.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None

@@ -54,10 +54,9 @@ def check(  # noqa: PLR0913 - each dependency is given by name
 ) -> Reply:
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
-    Sentences are compared with their cited passages or texts, else with retrieved passages. A
-    failing graph or embedder is a degraded reason, a failing index 503, a timeout 504. `compare`:
-    returns a text comparison for some seconds. `verifier`: decides sentences that rules leave
-    unverified.
+    Sentences are compared with their cited texts, else with retrieved passages. A failing graph or
+    embedder is a degraded reason, a failing index 503, a timeout 504. `compare`: returns a text
+    comparison for some seconds. `verifier`: decides sentences that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
@@ -222,7 +221,6 @@ def _sent_block(rank: int, source: CheckSource) -> Block:
 
 
 def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
-    """Return a chunk narrowed to the cited span; a span outside of it is ignored."""
     base = chunk.char_start or 0
     start, end = 0, len(chunk.text)
     if citation.char_start is not None and citation.char_end is not None:

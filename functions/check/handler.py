@@ -16,7 +16,7 @@ from docstokg_functions.check.check import check
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients."""
+    """Return the handler."""
     index = wiring.search_index()
     embedder, verifier = wiring.embedder(), wiring.verifier()
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)

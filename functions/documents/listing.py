@@ -31,7 +31,7 @@ def list_documents(
 ) -> Reply:
     """Return a DocumentPage as a reply, or a problem: 400, 403.
 
-    `key` signs cursors: a forged cursor, or one of another namespace, is a 400.
+    `key` signs cursors; a forged or foreign cursor is a 400.
     """
     query = parse_body(envelope, DocumentsQuery)
     if isinstance(query, Reply):
@@ -86,8 +86,8 @@ def states(
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
-    It has documents, passages, an unfinished load or a job, and not only documents that the caller
-    may not read. The number of jobs is None if the queue cannot be read.
+    Only namespaces with a visible document, a passage, an unfinished load or a job. The number of
+    jobs is None if the queue cannot be read.
     """
     jobs: Mapping[str, int] | None
     try:

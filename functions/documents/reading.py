@@ -24,7 +24,7 @@ GAP = "\n\n"
 def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:
     """Return a Passage as a reply, or a problem: 400, 403, 404, 503.
 
-    An invisible passage is a 404, an invisible neighbour is left out. A failing index is 503.
+    An invisible passage is a 404, an invisible neighbour is left out.
     """
     request = parse_body(envelope, PassageRequest)
     if isinstance(request, Reply):
@@ -100,7 +100,6 @@ def _passage(
 
 
 def _beyond(chunk: StoredChunk, near: Mapping[int | None, StoredChunk], step: int) -> str:
-    """Return the text after (`step` 1) or before (-1) a chunk, up to a chunk that is not `near`."""
     text, number = "", _number(chunk) or 0
     while (one := near.get(number + step)) is not None:
         if step > 0:

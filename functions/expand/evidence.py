@@ -91,7 +91,6 @@ class EvidenceTable:
         return self._scores[self._graph.node[name]]
 
     def _walkable(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the edges for paths; co-mentions only if relations are unrestricted."""
         border, edges = len(self._graph.entities), self._graph.edges
         related = (edges[:, 0] < border) & (edges[:, 1] < border)
         walkable = np.column_stack((edges, np.where(related, 1.0, 0.5)))
@@ -135,7 +134,6 @@ class EvidenceTable:
         return node in self._paths.cost and not self._paths.is_seed(node)
 
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
-        """Return the chunk's best entity: of the question, else with a path from it, else any."""
         node, cost, named = self._graph.node, self._paths.cost, self._of_question
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
         return min(
@@ -255,7 +253,6 @@ class EvidenceTable:
         return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
-        """Convert a walk to (entity, entity, chunk between or None)."""
         steps: list[tuple[str, str, str | None]] = []
         before, via = walk[0] if walk else "", None
         for name in walk[1:]:
@@ -292,8 +289,7 @@ class EvidenceTable:
     def joining(self, names: Sequence[Collection[str]]) -> tuple[SliceRelation, ...]:
         """Return the shortest path of stated relations between entities of two names, or ().
 
-        It has two or three relations, each with the chunk that states it, and passes no other name.
-        A direct relation is no path: one passage states it.
+        Two or three relations, each with the chunk that states it, past no other name.
         """
         named = {entity for own in names for entity in own}
         found: list[tuple[SliceRelation, ...]] = []

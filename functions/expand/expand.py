@@ -58,8 +58,8 @@ MAX_SEEDS = 20
 class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: end of the step in epoch seconds. `opened`: ids of expanded nodes. `names`: names in
-    the question. `misspelt`: entity of a misspelt name.
+    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `names`: in the question.
+    `misspelt`: entity of a misspelt name.
     """
 
     until_s: float
@@ -204,7 +204,7 @@ def _as_misspelt(
 ) -> bool:
     """Match the only name within one letter of the question's words, with a warning.
 
-    Only `absent` words, which no passage contains, are corrected.
+    `absent`: words that no passage contains.
     """
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
@@ -244,7 +244,6 @@ def _next_hop(
     explored: Exploration,
     ranking: RankedGraph,
 ) -> bool:
-    """Expand the best unexpanded nodes; return False if nothing was added."""
     part, opened = explored.part, explored.opened
     entities = _best(ranking, (item.id for item in part.entities), opened, FRONTIER_ENTITIES)
     chunks = _best(ranking, (item.uuid for item in part.chunks), opened, FRONTIER_CHUNKS)
@@ -283,7 +282,7 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the number of hops: the caller's maximum, else 2 for two entities that lead on.
+    """Return the caller's maximum, else 2 for two entities that lead on.
 
     An entity of the question leads on if the walk may start at it or it has relations.
     """
@@ -340,8 +339,7 @@ def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
 def leads(graph: SliceGraph, entity: str) -> bool:
     """Return whether the walk may start at an entity of the question.
 
-    Names without a chunk about them lead only to chunks with their words, which the search already
-    ranks.
+    Not at names without a chunk about them: the search already ranks chunks with their words.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
@@ -403,7 +401,6 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
 def _as_searched(
     order: Sequence[str], ranking: RankedGraph, fused: Mapping[str, float]
 ) -> list[str]:
-    """Reorder chunks about the same entity of the question by search score, within their places."""
     ordered, graph = list(order), ranking.graph
     for entity in ranking.shares:
         about = graph.about(entity) & fused.keys() if leads(graph, entity) else set[str]()
@@ -418,10 +415,7 @@ def _as_searched(
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Return the added chunks, at most one per selected rank.
-
-    They rank above the last selected chunk, except for BEHIND chunks at least.
-    """
+    """Return the added chunks, at most one per selected rank."""
     selected = set(retrieval.selected)
     if not selected:
         return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])

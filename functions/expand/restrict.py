@@ -16,8 +16,8 @@ NODES = 600
 def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restriction:
     """Return the documents around `kg_expansion.seeds`, widened for `hops` >= 2.
 
-    Without time, a graph or a known seed `doc_ids` is None, with the reason; seeds without
-    documents restrict to nothing, with a warning.
+    `doc_ids`: None, with the reason, without time, a graph or a known seed; empty, with a warning,
+    for seeds without documents.
     """
     part = run.attempt("graph_route", lambda: _around_seeds(run, graph, domain), graph_reason)
     return Restriction(

@@ -30,8 +30,8 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
 ) -> ExplainResponse | None:
     """Return the stages of the expected passage; None if it is missing or not visible.
 
-    `order`: the passages before `max_chunks`, of which `kept` remain after reranking. Of a
-    document, the best passage is explained.
+    `order`: the passages before `max_chunks`; `kept`: those after reranking. For a document, its
+    best passage.
     """
     chunk, scores = _expected(run, retrieval, expect, index)
     if chunk is None:
@@ -68,7 +68,6 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
 def _expected(
     run: Run, retrieval: Retrieval, expect: Expected, index: SearchIndex
 ) -> tuple[StoredChunk | None, dict[Channel, float]]:
-    """Return the expected passage, ignoring the request's filter, and its score by channel."""
     scope = run.scope.model_copy(update={"filter": None})
     names = [expect.chunk_id] if expect.chunk_id else [f"{expect.doc_id}#0", expect.doc_id or ""]
     uuids = [chunk_uuid(namespace, name) for namespace in scope.namespaces for name in names]
@@ -148,7 +147,6 @@ def _stage(
 
 
 def _lost_at(stages: Sequence[ExplainStage]) -> str | None:
-    """Return the first losing stage after the last keeping one; None if it is cited."""
     lost = None
     for stage in stages:
         if stage.stage == "filter":

@@ -88,7 +88,7 @@ def located(
 def room(run: Run) -> int:
     """Return the bytes left for citations and blocks in later states.
 
-    These also contain the plan and either the scope or an answer of four bytes per token.
+    States also contain the plan, and the scope or an answer.
     """
     plan, scope = (
         nested_json_bytes(part.model_dump_json(exclude_defaults=True))

@@ -11,7 +11,7 @@ from docstokg_functions.ground.ground import ground
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients."""
+    """Return the handler."""
     index = wiring.search_index()
     reranker, fallback = wiring.reranker(), wiring.fallback_reranker()
 

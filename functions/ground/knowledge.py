@@ -69,8 +69,8 @@ def credited(
 def focus(name: str, chunk: StoredChunk) -> float:
     """Return how much a chunk is about a name, in [0, 1].
 
-    1 if the title contains it; else the square root of twice the name's share of the words in the
-    shortest sentence that contains it.
+    1 if the title contains it; else sqrt(2 x its share of the words of the shortest sentence with
+    it).
     """
     name_stems = snippets.question_stems(name)
     if not name_stems or name_stems <= snippets.question_stems(chunk.title):

@@ -29,9 +29,8 @@ def compared(
 ) -> list[Block]:
     """Return the blocks with sentence spans and cosines, in one more round trip.
 
-    Without vectors of the question (`query_vector`: base64 of float32) or sentences there are no
-    cosines. A sentence with a synonym of a name in the question gets at least the cosine of its
-    word overlap.
+    `query_vector`: base64 of float32. Without vectors there are no cosines. A sentence with a
+    synonym of a name in the question gets at least the cosine of its word overlap.
     """
     plan = run.plan
     cosines: dict[str, list[float]] = {}

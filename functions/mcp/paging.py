@@ -45,9 +45,9 @@ def page_of(
 ) -> Page:
     """Return the page that starts at `start` and has at most `max_bytes` bytes of UTF-8.
 
-    A page has its leaves, `truncated`, `next_cursor` and, after the first page, `continues_at`: the
-    JSON pointer (RFC 6901) of its first leaf. Top-level values and elements of top-level lists are
-    split only if they exceed a page. Raise `PageTooSmall` if no code point fits.
+    Later pages have `continues_at`: the JSON pointer (RFC 6901) of their first leaf. Top-level
+    values and elements of top-level lists are split only if they exceed a page. Raise
+    `PageTooSmall` if no code point fits.
     """
     rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
@@ -96,7 +96,6 @@ def _cut(
     fits: Callable[[str], bool],
     written: Callable[[Sequence[Leaf], Position | None], str],
 ) -> Page:
-    """Return a page with as much of one text as fits."""
     path, text = leaf
     if not isinstance(text, str):
         raise PageTooSmall(json_pointer(path))

@@ -208,7 +208,6 @@ def _called(
 
 
 def _links(page: dict[str, Any], outcome: Outcome) -> list[ResourceLink]:
-    """Return links to a compact page's passages, as many as fit."""
     links: list[ResourceLink] = []
     spare = outcome.spare
     for one in page.get("citations", ()):
@@ -257,7 +256,6 @@ def _check_headers(
 
 
 def _header_text(value: str) -> str:
-    """Return a header's value; other than visible ASCII comes as `=?base64?...?=`."""
     if value.startswith("=?base64?") and value.endswith("?="):
         with suppress(ValueError):
             return base64.b64decode(value[9:-2], validate=True).decode()

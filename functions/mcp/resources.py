@@ -103,7 +103,7 @@ def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
 def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
     """Return the first passage of a document with the text after it.
 
-    A file of rows has passages with their own ids, found by a search.
+    A file's rows are found by a search.
     """
     from docstokg.domain.identity import chunk_uuid
 

@@ -66,10 +66,9 @@ CHANGED = "The results changed after the previous page. Repeat the call without 
 class Tool:
     """One tool: its contract and route.
 
-    `shown`: request fields in the published schema. `facts`: parts of the response that must not
-    change between pages. `compact`: returns the compact response, of type `result`. `stored`: the
-    route can cache its response under a `cache_key`. `body`: returns the route's request for valid
-    arguments.
+    `shown`: request fields in the published schema. `facts`: parts of the response that are equal
+    on all pages. `compact`: returns the response as `result`. `stored`: responses can be cached.
+    `body`: returns the route's request for valid arguments.
     """
 
     name: str
@@ -309,7 +308,6 @@ def call_tool(
 
 
 def _add_addresses(document: dict[str, Any], namespace: str, public_url: str) -> None:
-    """Add each passage's id for fetch and its address for users."""
     for one in document.get("citations", [document] if "uuid" in document else ()):
         where = one.get("namespace") or namespace
         one["id"] = f"{where}/{one['uuid']}"
@@ -320,7 +318,6 @@ def _add_addresses(document: dict[str, Any], namespace: str, public_url: str) ->
 
 
 def _max_bytes(limit: object) -> int | None:
-    """Return the size limit for problems, even if the request is otherwise invalid."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < MIN_RESPONSE_TOKENS:
         return None
     return limit * BYTES_PER_TOKEN

@@ -13,7 +13,7 @@ from docstokg_functions.respond.respond import respond
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients."""
+    """Return the handler."""
     index, trace_sink = wiring.search_index(), wiring.trace_sink()
     graph, settings = wiring.knowledge_graph(), wiring.settings
     checks = checks_of(wiring.embedder(), graph, settings.domains, wiring.verifier())

@@ -182,7 +182,6 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
 
 
 def _chunks(run: Run, citations: Sequence[Citation], index: SearchIndex) -> dict[str, StoredChunk]:
-    """Return the cited chunks that are unchanged since the ground step, by uuid."""
     uuids = [citation.uuid for citation in citations]
     time_s = run.left_s(*time_budget.FULL_TEXT)
     hydrated = run.attempt(
@@ -357,10 +356,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Return the reasons why an answer lacks support, for metrics and the log.
-
-    Without a report: whether the checks left nothing of the answer.
-    """
+    """Return the reasons why an answer lacks support, for metrics and the log."""
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":
             return []

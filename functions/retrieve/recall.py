@@ -22,8 +22,8 @@ def recall(
     """Return the namespace with the cached reply, a failure, or the place for the new response.
 
     A failure: a namespace must be named (400), or the cache key is reused (409). The key includes
-    the caller with groups, namespaces, `stores` and the index's last completed load, so that
-    changed rights and loads change it. During a load into the namespaces the cache is not used.
+    the caller with groups, namespaces, `stores` and the index's last completed load. During a load
+    into the namespaces the cache is not used.
     """
     plan, namespace = run.plan, run.plan.namespace
     if plan.choices:

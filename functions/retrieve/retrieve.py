@@ -61,7 +61,7 @@ Results = dict[Channel, ChannelResult]
 class ChannelResults:
     """Results of the channels, and properties of the index.
 
-    `others`: results for other names of the question's entities. `empty`: namespaces of the scope.
+    `others`: for other names of the question's entities. `empty`: namespaces of the scope.
     """
 
     by_channel: Results = field(default_factory=dict)
@@ -84,8 +84,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
 ) -> Retrieval:
     """Return `selected` and `pool`; a failed channel is a degraded reason.
 
-    Takes one round trip if the query vector is ready within 25 ms and no entity of the question has
-    other names, else two.
+    One round trip if the query vector is ready within 25 ms and no entity of the question has other
+    names, else two.
     """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
@@ -215,7 +215,6 @@ def _searched(
     answers: ChannelResults,
     encoder: SparseEncoder | None,
 ) -> list[ChannelQuery]:
-    """Search, and return the queries with other names of the question's entities."""
     probed, plan = _probed(run, queries), run.plan
     more = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
     if plan.expansion.enabled and any(query.channel == "bm25" for query in queries):
@@ -241,7 +240,6 @@ def _search(
     more: Sequence[ChannelQuery],
     answers: ChannelResults,
 ) -> tuple[ChannelResult, ...]:
-    """Store the results of `queries`, and return those of `more`; () if the search failed."""
     time_s = _left_s(run)
     try:
         if time_s <= 0:

@@ -1,7 +1,6 @@
 """Client of the Lambda Runtime API with response streaming.
 
-Based on the AWS guides "Using the Lambda runtime API for custom runtimes" and "Response streaming
-for proxy integrations".
+See the AWS guide "Using the Lambda runtime API for custom runtimes".
 """
 
 import base64

@@ -41,9 +41,9 @@ def synthesize(
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
-    Without blocks no call is made. A remote fallback is called if at least 3 seconds are left after
-    a failure; then the first model gets 60 % of the time. `told`: gets the text so far, and returns
-    whether the client still waits.
+    Without blocks no call is made. With a remote fallback the first model gets 60 % of the time;
+    the fallback needs 3 seconds. `told`: gets the text so far, and returns whether the client still
+    waits.
     """
     chosen = run.plan.synthesis
     if chosen is None or not blocks:

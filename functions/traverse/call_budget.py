@@ -16,8 +16,7 @@ MAX_CALLERS = 10_000
 class CallBudget:
     """A sliding window per caller; the least recently seen callers are dropped first.
 
-    `shared` counts the walks of all processes per calendar minute; if it fails, only the own window
-    applies.
+    `shared` counts the walks of all processes per calendar minute, while it works.
     """
 
     def __init__(

@@ -209,7 +209,6 @@ def _request_hash(request: TraverseRequest) -> str:
 
 
 def _cursor(request: TraverseRequest, offset: int) -> str:
-    """Return a page's opaque cursor: (request hash, offset)."""
     text = json.dumps([_request_hash(request), offset])
     return base64url.encode(text.encode())
 

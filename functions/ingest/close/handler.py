@@ -14,7 +14,7 @@ SNAPSHOT = "snapshot"
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, stores = wiring.object_store(), stores_of(wiring)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, dense, sparse = wiring.object_store(), wiring.embedder(), wiring.sparse_encoder()
     return staged(lambda task, _: encode(task, objects, dense, sparse))
 

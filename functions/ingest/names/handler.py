@@ -7,7 +7,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, finder = wiring.object_store(), wiring.names()
     return staged(lambda task, _: names(task, objects, finder))
 

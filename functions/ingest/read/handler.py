@@ -8,7 +8,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, readers = wiring.object_store(), readers_of(wiring)
     return staged(lambda task, _: read(task, objects, readers))
 

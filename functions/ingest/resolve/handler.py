@@ -9,7 +9,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, stores = wiring.object_store(), stores_of(wiring)
     return staged(lambda task, context: resolve(task, objects, stores, TaskTime.of(context)))
 

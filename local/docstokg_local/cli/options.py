@@ -133,7 +133,6 @@ def json_file(path: Path) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; readers differ in which of two equal names they take."""
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]

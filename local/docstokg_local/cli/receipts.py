@@ -63,7 +63,7 @@ def save_receipt(file: Path, body: dict[str, Any]) -> None:
 def verify_offline(
     body: dict[str, Any], key: Path | None, configured: Callable[[], Any]
 ) -> tuple[list[Any], int]:
-    """Prove a response by its receipt; return the findings and the number of proven citations.
+    """Prove a response by its receipt; return findings and number of proven citations.
 
     `key`: file with public keys; None: the `configured` ones. Raises `LoadError` without a receipt.
     """

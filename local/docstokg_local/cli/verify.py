@@ -100,8 +100,8 @@ def file_chunks(
 ) -> Chunks:
     """Read the loaded files again by the loader's own readers.
 
-    If the installed converter produces a different text than the one that loaded a document, the
-    stored text in `store` is used, and `tell` is called with a note.
+    If the installed converter produces another text than at the load, the text in `store` is used,
+    and `tell` gets a note.
     """
     differing: set[str] = set()
     documents: dict[str, str] = {}
@@ -152,8 +152,8 @@ def verify_response(
 ) -> tuple[list[Finding], int]:
     """Compare a RAGResponse with the store, or with the files under `source`.
 
-    Returns the findings and the number of proven citations. `tell` is called with notes. Raises
-    `LoadError` if the body is not a response.
+    Returns findings and number of proven citations. `tell` gets notes. Raises `LoadError` if the
+    body is not a response.
     """
     response = read_response(body)
     namespace, ports, uuids = response.metadata.namespace, wiring(), uuids_of(response)

@@ -1,7 +1,7 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx interprets the definition; the limit of 262,144 bytes and TimeoutSeconds are added here.
-`scope` is undocumented, see docs/decisions/0002-local-engine.md.
+sfnx interprets the definition; the limit of 262,144 bytes and TimeoutSeconds are added here. See
+docs/decisions/0002-local-engine.md.
 """
 
 import json

@@ -23,7 +23,7 @@ CLOSE_TIME_S = 2.0
 class LocalTraceQueue:
     """A `TraceSink` in memory; sending never waits for the store.
 
-    A write is tried DELIVERIES times, then dropped. Expired traces are removed once a day.
+    A write is tried DELIVERIES times. Expired traces are removed daily.
     """
 
     def __init__(

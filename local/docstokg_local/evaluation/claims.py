@@ -84,7 +84,7 @@ def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
 
 
 def balanced_accuracy(called: Sequence[bool], supported: Sequence[bool]) -> float | None:
-    """Return the mean of the shares of supported and of unsupported claims called correctly.
+    """Return the mean share of supported and of unsupported claims called correctly.
 
     None if all claims have the same label.
     """

@@ -146,8 +146,8 @@ def ask_all[Asked](
 ) -> Report:
     """Send requests to the state machine; call `take` with each successful body.
 
-    Returns each step's latency in milliseconds, and counts of errors and degraded replies. The
-    first `warm_up` requests are sent twice.
+    Returns each step's latency in ms, and counts of errors and degraded replies. The first
+    `warm_up` requests are sent twice.
     """
     from docstokg_local.cli.display import TerminalProgress
     from docstokg_local.engine.workflow import LocalWorkflow

@@ -89,7 +89,6 @@ class Admission:
             gone.cancel()
 
     def _admit(self, caller: str, ends: float) -> tuple[float, float]:
-        """Return expected wait (s) and latest start; raise `Overloaded`."""
         now = time.monotonic()
         with self._lock:
             ahead = self._admitted.total() - self._slots + 1

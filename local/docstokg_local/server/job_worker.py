@@ -1,6 +1,6 @@
 """Background process that loads posted documents, round-robin by namespace.
 
-It survives a server restart; after a kill, the next one continues its job.
+After a kill, the next one continues its job.
 """
 
 import os
@@ -46,7 +46,7 @@ RETRY_S = 5.0
 def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     """Process jobs until IDLE_S without jobs, or none are left and `keep_running` is false.
 
-    Only one process per queue works; another one returns after TAKE_S.
+    One process per queue works; another returns after TAKE_S.
     """
     wiring = Wiring(settings, Telemetry(level=settings.log_level))
     wiring.override("converter", ChildConverter(CONVERSION_CPU_S, SCANNED_PAGES))
@@ -77,7 +77,6 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
 
 
 def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, count: int) -> float:
-    """Process the first `count` documents of a job; return the seconds."""
     from docstokg.loading.run.document_job import run_job
     from docstokg_local.loading.stores import stores_of
 

@@ -55,8 +55,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    The caller started this process, so everything is visible. `listening`: for calls that request
-    progress.
+    Everything is visible to the caller. `listening`: for calls that request progress.
     """
     writing = threading.Lock()
 

@@ -56,9 +56,9 @@ class ProblemError(DocsToKGError):
 class Client:
     """Client of one server; thread-safe and stateless.
 
-    `timeout_s` limits each call including retries; the remaining time becomes the server's deadline
-    (`budget.timeout_s`) unless the request sets one. A call is retried at most `retries` times if
-    nothing was executed: connection refused, 429, or 503 with Retry-After.
+    `timeout_s` limits each call including retries; the remaining time becomes `budget.timeout_s`
+    unless the request sets it. A call is retried at most `retries` times if nothing was executed:
+    connection refused, 429, or 503 with Retry-After.
     """
 
     def __init__(
@@ -234,8 +234,8 @@ class AsyncClient:
 def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
     """Return the answer as text blocks with `char_location` citations, like Anthropic's API.
 
-    Together the texts are the answer. `document_index` counts the documents of the response from 0.
-    Offsets count in the document, or in the passage if its `offset_base` is `chunk`.
+    `document_index` counts the response's documents from 0. Offsets count in the document, or in
+    the passage if its `offset_base` is `chunk`.
     """
     answer, report = response.answer, response.grounding
     places = [(one.namespace, one.doc_id) for one in response.citations]
@@ -292,7 +292,6 @@ def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
 
 
 def _pause(failed: Exception, attempt: int) -> float | None:
-    """Return the seconds before a retry; None if a retry is not safe."""
     backoff = _FIRST_PAUSE_S * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
     if isinstance(failed, NeverSent):
         return backoff

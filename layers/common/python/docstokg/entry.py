@@ -32,9 +32,8 @@ def freeze_garbage() -> None:
 class Entry:
     """A Lambda handler that renews its credentials and connections.
 
-    After a snapshot's restore, models are kept and everything else is created again. Every
-    SECRETS_TIME_S, and after a refused credential, secrets are checked, and the event is retried
-    with the new value.
+    A restored snapshot keeps only the models. Every SECRETS_TIME_S, and after a refused credential,
+    secrets are read again and the event is retried.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:

@@ -63,8 +63,8 @@ class SearchIndex(Protocol):
     def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
-        Never cached. None before the first load ends, and while a load into one of the namespaces
-        is open or unfinished.
+        Never cached. None before the first load ends, and during an open or unfinished load into
+        one of the namespaces.
         """
 
 
@@ -81,8 +81,8 @@ class IndexWriter(Protocol):
         """Hold the index's lease against other loads and removals, also on other machines.
 
         Waits for the current holder, calling `waiting` with the seconds since its last call; raises
-        `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: tasks of the
-        same run share the lease, if supported. `more`: the lease is not released but expires.
+        `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: its tasks
+        share the lease, if supported. `more`: do not release the lease.
         """
 
     def open_load(
@@ -490,9 +490,8 @@ class LanguageModel(Protocol):
     ) -> Completion:
         """Return one completion; raise `Timeout`, `QuotaExceeded` or `Unavailable`.
 
-        `schema`: JSON Schema of the text, as far as the provider supports it. `told`: called with
-        the text so far; False closes the call. If time runs out, the text so far is a completion,
-        too.
+        `schema`: JSON Schema of the text, if supported. `told`: called with the text so far; False
+        closes the call. If time runs out, the text so far is the completion.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:

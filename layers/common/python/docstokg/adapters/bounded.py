@@ -11,7 +11,7 @@ from docstokg.errors import Timeout
 def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> Answer:
     """Return the result of `call` or raise its error; raise `Timeout` if it takes too long.
 
-    After a timeout its daemon thread runs until the vendor's own limit. `whom`: name for the error.
+    After a timeout its thread runs until the vendor's limit. `whom`: name for the error.
     """
     if timeout_s <= 0:
         raise Timeout(f"no time is left for {whom}")

@@ -36,9 +36,8 @@ class SharedCircuit(Protocol):
 class Breaker:
     """A `Circuit` shared by threads, and optionally by processes.
 
-    `counts`: errors that count as failures; others count as successes. `probe`: called in the
-    background while the circuit is open; only its success closes it. Without it, a request is the
-    trial.
+    `counts`: errors that count as failures, others as successes. `probe`: called in the background
+    while the circuit is open; only its success closes it. Without it, a request is the trial.
     """
 
     def __init__(  # noqa: PLR0913 - all have defaults

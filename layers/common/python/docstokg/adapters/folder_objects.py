@@ -18,8 +18,7 @@ UNFINISHED = ".unfinished"
 class FolderObjects:
     """An `ObjectStore` on a local folder; writes are atomic.
 
-    The ETag is the MD5 of the content. Unlike S3, a folder cannot contain both `a` and `a/b`: the
-    second write raises OSError.
+    The ETag is the content's MD5. Unlike in S3, writing both `a` and `a/b` raises OSError.
     """
 
     def __init__(self, folder: Path) -> None:

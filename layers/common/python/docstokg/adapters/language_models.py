@@ -149,8 +149,6 @@ class LanguageModels:
 
 
 class _Draft:
-    """Text of a stream so far; after `close` its listener is not called."""
-
     def __init__(self, told: Callable[[str], bool] | None) -> None:
         self._told, self._is_open = told, True
         self.text = ""

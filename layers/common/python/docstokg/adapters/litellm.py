@@ -1,7 +1,6 @@
 """Language models with other protocols than OpenAI's, through litellm with a bounded transport.
 
-litellm gets no error body, redirect, compressed body or reply that is not JSON, which it handles
-slowly, and at most `MOST_STREAMED` bytes of a stream.
+litellm gets only uncompressed JSON replies, and at most `MOST_STREAMED` bytes of a stream.
 """
 
 import os
@@ -109,8 +108,6 @@ class LiteLlm:
 
 
 class _Exchange:
-    """HTTP transport of one call with our client's limits and errors."""
-
     def __init__(self, whom: str, timeout_s: float, *, is_streamed: bool) -> None:
         self._whom, self._timeout_s, self._is_streamed = whom, timeout_s, is_streamed
         self._until = time.monotonic() + timeout_s

@@ -1,7 +1,7 @@
 """Spans for an OpenTelemetry collector (OTLP over HTTP).
 
-Attributes follow the semantic conventions, of GenAI those of semantic-conventions-genai. The table
-below lists all of them: no question and no passage is exported.
+Attributes follow OpenTelemetry's semantic conventions (GenAI). The table below lists all: no
+question or passage is exported.
 """
 
 import threading
@@ -44,7 +44,7 @@ _ATTRIBUTES = {
 class OpenTelemetry:
     """The `Tracer` of a process, configured by OTEL_* variables.
 
-    A thread of its own sends the spans. If the receiver is slow or down, they are dropped.
+    Its own thread sends the spans, or drops them if the receiver is slow or down.
     """
 
     def __init__(self, version: str, environ: Mapping[str, str]) -> None:

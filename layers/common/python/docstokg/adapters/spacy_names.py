@@ -76,7 +76,6 @@ def _names(document: Any) -> Iterator[FoundName]:
 
 
 def _is_doubted(place: Any) -> bool:
-    """Return whether a finite verb follows a one-word place without a preposition before it."""
     words = [token for token in place if token.tag_ != "DT"]
     before = [token.tag_ for token in place.doc[max(0, place.start - 2) : place.start]]
     after = place.doc[place.end : place.end + 1]

@@ -14,14 +14,14 @@ DOCUMENT, TOPIC = "doc:", "topic:"
 class SliceRequest(Contract):
     """Start nodes and limits of a graph slice.
 
-    Start entities: those of `alias_keys` (folded n-grams of the question) and `entity_ids` (CURIEs
-    in any case). Start chunks: those of `groups` (documents `doc:ID`, then topics `topic:NAME`;
+    Start entities: of `alias_keys` (folded n-grams of the question) and `entity_ids` (CURIEs in any
+    case). Start chunks: those of `groups` (documents `doc:ID`, then topics `topic:NAME`;
     `chunks_per_group` each), then `chunk_uuids`, best first.
 
-    A start entity is expanded to its chunks and related entities, a start chunk to its entities,
-    and each reached entity to the chunks about it; `preferred_uuids` come first. `known_ids`:
-    entities fetched before; edges to them are included. `entity_types`, `relations` (lower case):
-    allowed types, None for all.
+    Start entities lead to their chunks and related entities, start chunks to their entities, each
+    reached entity to the chunks about it; `preferred_uuids` come first. `known_ids`: entities
+    fetched before; edges to them are included. `entity_types`, `relations` (lower case): allowed
+    types, None for all.
 
     Limits: `max_nodes` chunks and entities in total; per entity `chunks_per_entity`,
     `about_per_entity`, and `neighbours_per_entity` in each direction.

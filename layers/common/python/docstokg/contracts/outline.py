@@ -52,9 +52,8 @@ class Outline:
 
     Text between blocks belongs to the previous block. `title`, `doc_id`, `acl`, `metadata`: from
     the document. `encoding`: other than UTF-8. `member`: name in the archive; `refused`: reason if
-    that member was not read. `places`: positions of the words of a PDF, in text order. `scanned`:
-    image pages that were not read. `notes`: parts that were omitted or read differently, with kind
-    and number.
+    that member was not read. `places`: of the words of a PDF, in text order. `scanned`: unread
+    image pages. `notes`: omitted or changed parts, with kind and number.
     """
 
     text: str

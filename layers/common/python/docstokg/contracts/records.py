@@ -121,9 +121,9 @@ class DocumentRecord(Contract):
     """A loaded document and its origin.
 
     `root`: keyed hash of the source folder; `path`: path in it; neither is shown to users. `named`:
-    whether the id was set by the owner instead of derived from the path. `sha256`: hash of the
-    text. `converter`: name of the converter, or "" if the text is the decoded file; then `text` is
-    None. `original`: file content of a PDF. `note`: parts not read or read differently.
+    the owner set the id. `sha256`: hash of the text. `converter`: name of the converter, or "" if
+    the text is the decoded file; then `text` is None. `original`: file content of a PDF. `note`:
+    parts not read or read differently.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -181,8 +181,8 @@ class IndexInfo(Contract):
 
     `unfinished`: run_id of the running or unfinished load of each namespace; "" stands for all, in
     stores of earlier versions. `languages`: share of passages per language, for namespaces that are
-    not only English. `spaces`: model and dimension of namespaces with a model other than
-    `embedding_model`; impossible if `is_one_space`.
+    not only English. `spaces`: model and dimension of namespaces with another model than
+    `embedding_model`.
     """
 
     embedding_model: str | None = None

@@ -51,7 +51,7 @@ class ExpansionPlan(Contract):
 
     `restrict`: restrict retrieval to documents near the seeds. `max_hops`: None to choose by the
     question. `boost`: added to the score, in [0, 1], of pool chunks that mention an entity of the
-    question. `limit`: maximum number of added chunks. `time_s`: in seconds.
+    question. `limit`: maximum number of added chunks.
     """
 
     enabled: bool
@@ -96,9 +96,9 @@ class Plan(Contract):
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
     its rewriting. `condense`: remote model that rewrites a follow-up. `turns`: last turns.
     `groups`: None for all passages. `choices`: granted namespaces, if the request names none;
-    `namespace` is then a fallback, or "". `recalls`: whether the recall step runs. `snippet_chars`:
-    in code points. `rerank`: "lost" if the requested reranker is unavailable. `told`: whether
-    progress is published. `verifies`: whether respond calls a verifier.
+    `namespace` is then a fallback, or "". `recalls`: the recall step runs. `snippet_chars`: in code
+    points. `rerank`: "lost" if the requested reranker is unavailable. `told`: progress is
+    published. `verifies`: respond calls a verifier.
     """
 
     request_id: str
@@ -338,9 +338,8 @@ class Block(Contract):
     `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `superseded_by`:
-    rank of the block whose document supersedes this one. `steps`: place in the graph's path
-    between two names of the question, and the span of `text` that states that edge; `joined`: those
-    names, as in the question.
+    rank of the block whose document supersedes this one. `steps`: place in the path between two
+    names of the question (`joined`), and the span of `text` that states that edge.
     """
 
     rank: int

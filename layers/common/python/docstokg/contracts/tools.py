@@ -218,7 +218,7 @@ class _Page(Contract):
 def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
-    A tool also accepts the other fields; listing all costs agents many tokens.
+    Tools accept the other fields too.
     """
     whole = _schema(request)
     fields = {name: whole["properties"][name] for name in shown}

@@ -1,7 +1,7 @@
 """Generations: old and new text of a document never appear in the same answer.
 
-A store without atomic replacement writes a generation to all chunks of a document; readers ignore
-the older one.
+A store without atomic replacement writes a generation to a document's chunks; readers ignore the
+older.
 """
 
 from collections.abc import Iterable

@@ -92,8 +92,7 @@ def pairs[Key: Hashable](
 def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
     """Reorder passages so that a superseded one directly follows its replacement.
 
-    Both take the better of their two places. If a passage replaces several, only the best ranked
-    follows it.
+    Both take the better place. If a passage replaces several, only the best ranked follows it.
     """
     position = {passage: place for place, passage in enumerate(order)}
     older: dict[int, list[int]] = {}

@@ -1,8 +1,8 @@
 """Time limits: one table for validate, the steps and infra.
 
 They fire in this order: a call's share of the deadline, its client, the function, the state (whole
-seconds, to which infra adds the time of a cold start), the execution, the route. Condense and
-Synthesize end before their function, which they share.
+seconds; infra adds a cold start), the execution, the route. Condense and Synthesize end before
+their shared function.
 """
 
 from typing import Final, NamedTuple

@@ -1,8 +1,8 @@
 """Byte formats of vectors.
 
 Float vectors are float32 little-endian unit vectors. Compact ones are int8, each component times
-127 and rounded: 384 bytes for MiniLM, cosine error < 0.01. Packed ones, of sentences, have 4 bits
-per component: 192 bytes for MiniLM, cosine error about 0.005.
+127 and rounded: 384 bytes for MiniLM, cosine error < 0.01. Packed ones (sentences) have 4 bits per
+component: 192 bytes, cosine error about 0.005.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """A load: read, check, name, link, encode and write; repeatable after any interruption.
 
-Decisions use the union of store and load. A chunk's stored fingerprint is its commit mark, so
-entries that a changed chunk invalidates are removed first. The index is closed last.
+Decisions use the union of store and load. A chunk's stored fingerprint is its commit mark:
+invalidated entries are removed first. The index is closed last.
 """
 
 import time
@@ -74,7 +74,7 @@ def load(
 ) -> LoadReport:
     """Load files, folders and posted documents into both stores.
 
-    A repeated load leads to the same content. Raises `LoadError` if a source cannot be read.
+    Raises `LoadError` if a source cannot be read.
     """
     started = time.monotonic()
     paths = [source for source in sources if isinstance(source, Path)]

@@ -24,8 +24,8 @@ def with_domain_findings(
 ) -> CheckedAnswer:
     """Return the answer with the domain's findings as warnings.
 
-    Quotations, and ids used as in the cited passages, are skipped. The domain is not called if the
-    graph is off or failed earlier.
+    Quotations, and ids used as in the cited passages, are skipped. Unchanged if the graph is off or
+    failed.
     """
     report = checked.grounding
     left_s = _seconds(run)

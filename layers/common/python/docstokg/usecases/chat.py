@@ -202,7 +202,6 @@ def _read(
 
 
 def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldProblem]:
-    """Return the unsupported fields of a chat request."""
     if conversation.place is None:
         message = "must hold a message whose role is user"
         return [FieldProblem(path="$.messages", code="question_missing", message=message)]
@@ -218,7 +217,6 @@ def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldPro
 
 
 def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
-    """Return the fields of the requested JSON object, with their item types."""
     if form is None or form.type == "text":
         return {}
     properties = form.json_schema.schema_.properties if form.json_schema is not None else {}

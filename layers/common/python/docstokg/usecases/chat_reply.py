@@ -112,7 +112,6 @@ def _completion(
 
 
 def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
-    """Return a citation as the client's schema requires: number, text or object."""
     if kind in ("integer", "number"):
         return citation.rank
     if kind == "string":
@@ -122,7 +121,6 @@ def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
 
 
 def _url(citation: Citation, namespace: str, public_url: str) -> str:
-    """Return a passage's address on the page, else its source's, else a name."""
     if public_url:
         span = (citation.char_start, citation.char_end)
         where = citation.namespace or namespace
@@ -189,7 +187,6 @@ def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dic
 
 
 def _model_response(completion: ChatCompletion) -> ModelResponse:
-    """Return a completion as a response of the Responses API."""
     (choice,), usage = completion.choices, completion.usage
     is_cut = choice.finish_reason == "length"
     status: ResponseStatus = "incomplete" if is_cut else "completed"

@@ -75,11 +75,10 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     """Check markers, sentences and confidence; never raises for any answer text.
 
     `repair`: `drop` removes uncited and unsupported sentences; `attribute` adds the marker of the
-    passage that a sentence quotes or that clearly supports it best; `report` removes invalid
-    markers only. `blocks`: exactly the model's passages. `citations`: their scores and documents,
-    by rank. `probability`: the built-in reader's, else None. Without `compare` or vectors, support
-    is lexical and the cosine is 0, with a warning. `verifier`: decides unverified sentences in one
-    batch.
+    quoted or clearly best supporting passage; `report` removes invalid markers only. `blocks`: the
+    model's passages. `citations`: their scores and documents, by rank. `probability`: the built-in
+    reader's, else None. Without vectors, support is lexical and the cosine is 0, with a warning.
+    `verifier`: decides unverified sentences in one batch.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)

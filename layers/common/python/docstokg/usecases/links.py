@@ -8,7 +8,7 @@ def passage_link(
 ) -> str:
     """Return the address of a passage on the page at `public_url`, as the page itself writes it.
 
-    `span`: start and end of the cited text, in the offset base of the citation.
+    `span`: of the cited text, in the citation's offset base.
     """
     named = {"namespace": namespace, "doc": doc_id, "passage": uuid}
     if span is not None:

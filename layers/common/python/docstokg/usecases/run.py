@@ -82,8 +82,8 @@ class Call:
     def chosen_namespace(self, caller: Caller, index: SearchIndex) -> str | Failure:
         """Return the namespace of a request that names none, or a 400 that lists the possible ones.
 
-        It is `default` if the caller may read it and it has chunks, else the only one of those. If
-        the index cannot be read, every granted namespace counts.
+        `default` if the caller may read it and it has chunks, else the only such namespace. If the
+        index cannot be read, every granted one counts.
         """
         if caller.sole_namespace:
             return caller.sole_namespace
@@ -107,10 +107,7 @@ class Call:
         level: str = "WARNING",
         **fields: str,
     ) -> None:
-        """Log a failure that is not raised, and record its reason.
-
-        Of a vendor's error only the type, because its message may contain the prompt.
-        """
+        """Log a failure that is not raised, and record its reason."""
         reason = lost(error) if callable(lost) else lost
         if reason is not None:
             self.mark_degraded(reason)

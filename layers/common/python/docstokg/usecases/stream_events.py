@@ -1,7 +1,6 @@
 """Streaming events of remote steps, passed through the shared response store.
 
-`ground` is written once, model output after each new sentence. After a failure, the content is sent
-at the end only.
+`ground` is written once, model output after each sentence.
 """
 
 import json

@@ -80,9 +80,9 @@ def verify(
 ) -> Verification:
     """Decide claims in one batch within `timeout_s` seconds; never raises for the verifier.
 
-    The first 12 claims with passages are sent, each with its best windows. After a failure, a
-    timeout or an invalid opinion nothing is decided; an opinion whose quote is in no source is
-    ignored. Both add the reason `verifier_unavailable`.
+    The first 12 claims with passages are sent with their best windows. After a failure, a timeout
+    or an invalid opinion nothing is decided; an opinion with an invented quote is ignored. Both add
+    the reason `verifier_unavailable`.
     """
     started = time.perf_counter()
     pairs: dict[int, Pair] = {}
@@ -145,5 +145,4 @@ def _contains(source: str, quote: str) -> bool:
 
 
 def _bare(model: str) -> str:
-    """Return a model's name at its provider: `gateway/x` and `x` are the same model."""
     return ModelAccess().route(model).name

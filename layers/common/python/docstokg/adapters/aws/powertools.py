@@ -27,8 +27,8 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
-    Other labels are properties of the line. A counter with a dimension is also counted without it,
-    because an alarm cannot sum over all reasons.
+    Other labels are properties of the line. Counters with a dimension are also counted without it,
+    for alarms.
     """
 
     def __init__(self, environment: str) -> None:

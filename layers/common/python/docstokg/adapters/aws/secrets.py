@@ -20,9 +20,9 @@ def read_secrets(
 ) -> dict[str, str]:
     """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
-    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`.
-    A secret that is missing or refused costs its settings only, unless it is the only one.
-    `time_s`: seconds for each secret.
+    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. A
+    missing or refused secret costs its settings only, unless it is the only one. `time_s`: seconds
+    for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)

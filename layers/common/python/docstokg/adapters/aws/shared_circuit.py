@@ -1,6 +1,6 @@
 """Circuit breaker state shared through a DynamoDB table.
 
-Without the table each process has its own circuit; reads run in the background.
+Without the table each process has its own; reads run in the background.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Child process for conversion: each file is converted in a fork without files or sockets.
 
-Requests on standard input: `{"task", "suffix", "size"}` plus `size` bytes; replies likewise. Tasks:
-`convert`; `draw` and `read` for one `page` of a PDF.
+Standard input: `{"task", "suffix", "size"}` plus `size` bytes; replies likewise. Tasks: `convert`;
+`draw` and `read` one `page` of a PDF.
 """
 
 import base64

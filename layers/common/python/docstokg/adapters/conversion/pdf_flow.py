@@ -131,8 +131,7 @@ def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
 def move_rest(page: PageParts, following: PageParts) -> None:
     """Move the end of an unfinished sentence from the top of the following page to `page.rest`.
 
-    Not after a stop or a table, nor if it begins with a capital or is longer than LONGEST_REST
-    words.
+    Not after a stop or table, with a capital, or over LONGEST_REST words.
     """
     if not page.parts or not following.parts:
         return

@@ -36,9 +36,9 @@ class Cell:
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return the number of header rows at the top; `rows` have one cell per column.
 
-    Signs, in this order: cells marked as headers; two rows of which the first spans columns; a
-    first row of words; a first row in bold, with an empty corner, of periods (years), or of a
-    different kind of value than the rows below.
+    Signs, in this order: marked cells; two rows of which the first spans columns; a first row of
+    words; a first row in bold, with an empty corner, of years, or of another kind of value than
+    below.
     """
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
@@ -133,7 +133,6 @@ def _kind(text: str) -> str:
 
 
 def _figure(text: str) -> bool:
-    """Return whether a text is a figure or begins like a code, such as "v6.12.0, v4.8.6"."""
     return _kind(text) != "words" or any(character.isdigit() for character in text[:2])
 
 

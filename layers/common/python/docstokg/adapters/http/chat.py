@@ -79,7 +79,6 @@ class HttpChat:
 
 
 def _made(route: ModelRoute, whom: str) -> Endpoint:
-    """Return the endpoint of a model; only an unavailable server opens its circuit."""
     address = f"{(route.base_url or OPENAI).rstrip('/')}/chat/completions"
     return Endpoint(address, route.api_key, most=MOST_BYTES, whom=whom, counts=(Unavailable,))
 
@@ -98,7 +97,6 @@ def _checked[Shape: BaseModel](shape: type[Shape], answer: Any, whom: str) -> Sh
 
 
 def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) -> ModelReply:
-    """Pass pieces of a stream to `write` until it returns False."""
     pieces, reason, usage = [], None, None
     for data in _events(blocks, whom):
         event = _checked(_Event, data, whom)
@@ -122,7 +120,6 @@ def _reply(text: str, reason: str | None, usage: _Usage | None) -> ModelReply:
 
 
 def _events(blocks: Iterator[bytes], whom: str) -> Iterator[Any]:
-    """Yield the parsed events; `[DONE]` ends the text."""
     rest = b""
     for block in blocks:
         *lines, rest = (rest + block).split(b"\n")

@@ -31,8 +31,8 @@ key, only if the chunk is about it (a partial index)."""
 class Template:
     """A query: its name in metrics and audit events, its text, and an example of each parameter.
 
-    EXPLAIN uses the examples; calls must have exactly these names and types. All parameters are in
-    one map, `$p`: separate lists would be planned again for every size.
+    EXPLAIN uses the examples; calls must have these names and types. All parameters are in one map,
+    `$p`: separate lists are planned for every size.
     """
 
     name: str

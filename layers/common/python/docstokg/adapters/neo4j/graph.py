@@ -86,9 +86,9 @@ class Neo4jGraph:
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
         """Check every plan and run each query until it is fast, at process start.
 
-        Without a schema the result is empty. After `timeout_s` `Timeout` is raised and the check
-        continues in the background. If the graph is down, `Unavailable` is raised, and the
-        committed list admits queries.
+        Without a schema the result is empty. After `timeout_s` raise `Timeout`; the check continues
+        in the background. If the graph is down, raise `Unavailable`; the committed list admits
+        queries.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -222,8 +222,8 @@ class Neo4jGraph:
     def _probe(self) -> None:
         """Check whether the graph is up, and wait until its queries are fast again.
 
-        After a restart the first runs exceed a request's limit; as trials they would keep the
-        circuit open for minutes.
+        First runs after a restart exceed a request's limit; as trials they would keep the circuit
+        open.
         """
         self._finished(PROBE_S)
         # An earlier check may hang on a connection from before the restart.
@@ -256,10 +256,7 @@ class Neo4jGraph:
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
-        """EXPLAIN every template and run it until it is fast.
-
-        The first runs take up to seconds; within a request's limit they would always be cancelled.
-        """
+        """EXPLAIN every template and run it until it is fast."""
         warm = False
         try:
             async with asyncio.timeout(CHECK_S):
@@ -287,7 +284,6 @@ class Neo4jGraph:
             self._checked.set()
 
     async def _run_until_quick(self, template: Template, store: Record) -> None:
-        """Run a template on existing chunks; unreached parts of a plan are not compiled."""
         examples = {**template.examples, "pool": store["sample"] or ["u"]}
         if namespace := store["sample_namespace"]:
             names = [namespaced(namespace, name) for name in WARM_NAMES]

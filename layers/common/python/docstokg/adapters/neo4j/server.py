@@ -55,7 +55,7 @@ class Connection(TypedDict):
 class Server:
     """One Neo4j address: the async driver on one background loop.
 
-    If a server hangs, only `asyncio.timeout` ends the wait; the query's own limit stops the server.
+    `asyncio.timeout` ends the wait for a hanging server.
     """
 
     def __init__(self, **at: Unpack[Connection]) -> None:

@@ -56,8 +56,7 @@ class CrossEncoder:
     def outputs(self, encoded: Sequence[Any]) -> NDArray[np.float64]:
         """Return the first output for a batch of encodings; raise `Unavailable` if the model fails.
 
-        The shape is [batch, ...]; encodings are padded on the right, to the model's length if it is
-        fixed.
+        Shape [batch, ...]; encodings are padded on the right, to a fixed model's length.
         """
         fixed = self.session.get_inputs()[0].shape[-1]
         longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)

@@ -43,8 +43,8 @@ MAX_TOKENS = 256
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or on first use.
 
-    `GRAPH` takes less than half of the installed model's time, which is used for other files or if
-    8-bit products are not exact. `model_path`, `tokenizer_path`: other files.
+    The installed model replaces the faster `GRAPH` for other files (`model_path`,
+    `tokenizer_path`), or if 8-bit products are not exact.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class OnnxMiniLm:
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; raise `Timeout` between texts.
 
-        The vector is the scaled mean of the last hidden states over the text's pieces. Components
-        differ from the installed model's by at most `TOLERANCE`.
+        The scaled mean of the last hidden states; components differ from the installed model's by
+        at most `TOLERANCE`.
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
@@ -110,7 +110,6 @@ class OnnxMiniLm:
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None
     ) -> Iterator[tuple[int, "Reading"]]:
-        """Yield index and encoding of each text; batches are slower."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened
         for done, item in enumerate(tokenizer.encode_batch(list(texts))):
@@ -136,7 +135,7 @@ class OnnxMiniLm:
         return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
-        """Return whether sums of the largest 8-bit products do not overflow."""
+        """Return whether the largest 8-bit sums do not overflow."""
         most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
         (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
         return bool((product == 4 * 255 * 127).all())

@@ -163,7 +163,6 @@ class _Loaded:
 
 
 def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
-    """Return whether no word outside the candidates can be among the `count` heaviest."""
     needed = max(float(np.partition(exact, -count)[-count]), 0.0)
     return float(rough.min()) + SURE * float(np.abs(rough - exact).max()) < needed
 
@@ -171,8 +170,8 @@ def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
 def token_name(piece: str) -> str:
     """Return a word piece as a safe field name; "" for special tokens and unused entries.
 
-    ASCII letters and digits are kept, a continuation begins with "_" ("##ing" is "_ing"), other
-    characters become "_u" and four hex digits.
+    A continuation begins with "_" ("##ing" is "_ing"); other characters than ASCII letters and
+    digits become "_u" and four hex digits.
     """
     if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
         return ""

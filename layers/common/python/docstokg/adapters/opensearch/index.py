@@ -367,7 +367,6 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
 
 
 def _words(text: str, languages: Sequence[str]) -> str:
-    """Return the search words up to the server's clause limit."""
     text = " ".join(searched(text, languages))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):

@@ -25,9 +25,8 @@ CONFLICT = 409
 class LoadLease:
     """A document of the register that its holder rewrites regularly.
 
-    A process that sees it unchanged for LEASE_S of its own time takes it; the server's sequence
-    number admits only one. Leases of dead local processes are taken at once. Tasks of a run share
-    one lease.
+    A process that sees it unchanged for LEASE_S takes it; the server's sequence number admits only
+    one. Leases of dead local processes are taken at once. Tasks of a run share one.
     """
 
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
@@ -160,7 +159,6 @@ class LoadLease:
 
 
 def _process(pid: int) -> str:
-    """Return a running process's id, unique among machines; "" if unknown or ended."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         space = Path("/proc/self/ns/pid").stat().st_ino

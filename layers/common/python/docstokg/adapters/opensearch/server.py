@@ -131,7 +131,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 def documents_there(answer: Json) -> list[Json]:
     """Return the stored documents of an `_mget`, each with its `_source`.
 
-    Raises `Unavailable` if a shard failed: a document treated as missing would be overwritten.
+    Raises `Unavailable` if a shard failed.
     """
     there: list[Json] = []
     with schema_checked("_mget"):

@@ -54,8 +54,7 @@ class Snapshots:
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
         """Start today's snapshot if it is missing, and delete expired daily ones.
 
-        Call it several times a day: it waits while a load is open. `now`: epoch seconds; `days`:
-        daily snapshots to keep.
+        Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -78,8 +77,8 @@ class Snapshots:
     def restore(self, snapshot: str) -> tuple[str, ...]:
         """Restore a snapshot into new indices, and point the aliases at them.
 
-        Documents missing in the current register are deleted first. The old indices are removed;
-        returns the names of the new ones.
+        Documents missing in the current register are deleted first. Returns the names of the new
+        indices; the old are removed.
         """
         fresh = self.bring_back(snapshot, _stamp())
         swap: list[Json] = []
@@ -92,7 +91,7 @@ class Snapshots:
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
         """Restore a snapshot without deleted documents; return its new indices by alias.
 
-        A snapshot that is still being written is waited for.
+        Waits for an unfinished snapshot.
         """
         held = self._complete(snapshot)["indices"]
         fresh = {}
@@ -124,9 +123,8 @@ class Snapshots:
     def resize(self) -> tuple[str, ...]:
         """Give the indices the configured shards and replicas; return the names of the new ones.
 
-        An index with another number of shards is copied while it answers questions; loads wait.
-        The aliases move together at the end, so a job that ends early has changed nothing, and
-        the next one removes its copies.
+        An index with another number of shards is copied while it answers questions; loads wait. The
+        aliases move together at the end; the next job removes an unfinished one's copies.
         """
         lease, moved = LoadLease(self._server, self._name), False
         lease.acquire(LIMIT_S)
@@ -160,7 +158,6 @@ class Snapshots:
         return tuple(one["add"]["index"] for one in swap if "add" in one)
 
     def _copied(self, alias: str, index: str, shards: Shards) -> str:
-        """Copy an index into a new one with other shards, and return its name."""
         stem = index if index == self._register else index.rpartition("-")[0]
         new = f"{stem}-{_stamp()}"
         mappings = self._call("GET", f"/{index}/_mapping")[index]["mappings"]
@@ -185,7 +182,6 @@ class Snapshots:
         return new
 
     def _remove_copies(self) -> None:
-        """Remove the copies of a job that ended early."""
         for alias, kind in self._kinds.items():
             for index in self._behind(f"{self._name}-{kind}-*"):
                 if index not in self._behind(alias) and "-drill" not in index:

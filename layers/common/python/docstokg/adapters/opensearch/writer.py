@@ -143,8 +143,7 @@ class OpenSearchWriter:
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks in bulk, each entirely or not at all.
 
-        If the server permanently refuses one, those that this call created are removed and it
-        raises.
+        If one is permanently refused, the created ones are removed and it raises.
         """
         self._bulk(
             self._name,
@@ -154,8 +153,7 @@ class OpenSearchWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document; all its chunks get the same generation.
 
-        A document that only gains chunks keeps its generation. Returns the number of removed
-        chunks.
+        A document that only gains chunks keeps its own. Returns the number of removed chunks.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
@@ -260,7 +258,6 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        """Return an index's notes; create it with `first` if missing."""
         notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
         if notes is not None:
             return notes
@@ -418,7 +415,7 @@ _SEARCHED = (
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
     """Return a chunk with its searched fields and one stored field for readers.
 
-    Reading a part of the source would parse all of it, including the vectors.
+    Reading a part of the source parses all of it.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})

@@ -319,7 +319,6 @@ class _Reader:
         )
 
     def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
-        """Return the entities that selected chunks mention, as `Mentioned`."""
         typed, values = self._typed(request)
         cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"

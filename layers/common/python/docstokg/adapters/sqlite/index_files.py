@@ -41,7 +41,7 @@ def arrays_folder(path: Path) -> Path:
 class LoadLock:
     """Lets one process at a time load into an index file.
 
-    The system releases a killed process's lock. Threads of one process are not excluded.
+    Released when the process is killed. Threads of one process are not excluded.
     """
 
     def __init__(self, path: Path) -> None:
@@ -303,8 +303,8 @@ def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int)
 def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
     """Convert rows of (tokens, weights) to postings ordered by namespace, token and row.
 
-    `keys`: sorted namespace << 32 | token; `starts`: the start of each key's postings, and the end
-    of the last; a posting is its row and its weight.
+    `keys`: sorted namespace << 32 | token; `starts`: start of each key's postings, and end of the
+    last; a posting is row and weight.
     """
     tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
     ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")

@@ -140,7 +140,7 @@ def visible(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
 def visible_fact(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
     """Return the visibility condition on `f` (index_facts), with its values.
 
-    The request's filter is not applied: a fact is a starting point, not a citation.
+    The request's filter is not applied to facts.
     """
     parts, values = _seen("f", scope, ns)
     if scope.doc_ids is not None:

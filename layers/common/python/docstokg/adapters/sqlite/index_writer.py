@@ -185,7 +185,7 @@ class SqliteIndexWriter:
     def close_load(self, namespace: str = "") -> None:
         """Rebuild the arrays after any change, store their name, and sync to disk.
 
-        The write lock is held meanwhile, so arrays and rows stay consistent.
+        The write lock is held meanwhile.
         """
         self._close(namespace, lambda db: None)
 

@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 class VectorCache:
     """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
 
-    An unreadable, locked or full cache returns and stores nothing instead of raising; a file that
-    is not a database is renamed.
+    An unreadable, locked or full cache returns and stores nothing; a file that is not a database is
+    renamed.
     """
 
     def __init__(self, folder: Path, ttl_s: float = TTL_S, most_bytes: int = MOST_BYTES) -> None:

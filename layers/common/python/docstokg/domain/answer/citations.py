@@ -51,8 +51,8 @@ class Marker:
 class CitedText:
     """An answer with validated markers.
 
-    `cited`: ranks of the remaining markers, ascending. `invalid`: removed markers in order of first
-    appearance, `[9]` for an unknown rank, a malformed marker verbatim.
+    `cited`: remaining ranks, ascending. `invalid`: removed markers in order, `[9]` for an unknown
+    rank, a malformed marker verbatim.
     """
 
     text: str

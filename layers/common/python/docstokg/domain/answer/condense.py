@@ -28,7 +28,7 @@ def messages(question: str, turns: Sequence[Turn]) -> tuple[dict[str, str], ...]
 def question_of(reply: str) -> str | None:
     """Return the question in a one-line reply, without invisible characters.
 
-    None if the reply has several lines, is unprintable, too short or too long.
+    None if it has several lines, is unprintable, too short or too long.
     """
     lines = [line for line in visible(reply).splitlines() if line.strip()]
     if len(lines) != 1:

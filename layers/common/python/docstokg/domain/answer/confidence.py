@@ -23,8 +23,8 @@ def confidence_parts(
 ) -> ConfidenceParts:
     """Return the three confidence parts, each in [0, 1].
 
-    `per_sentence`: per factual sentence, the highest retrieval score x support among its cited
-    passages. `similarity`: cosine(question, answer) or None.
+    `per_sentence`: per factual sentence, the highest retrieval score x support of its passages.
+    `similarity`: cosine(question, answer) or None.
     """
     return ConfidenceParts(
         retrieval=round(sum(per_sentence) / len(per_sentence), 4) if per_sentence else 0.0,

@@ -146,7 +146,6 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
 
 
 def _is_term(text: str, mention: Mention) -> bool:
-    """Return whether an id can be an ontology term, unlike `PMID:123` and `localhost:8080`."""
     prefix = text[mention.start : mention.end].partition(":")[0]
     return prefix.upper() not in _PUBLICATIONS and not prefix.islower()
 
@@ -154,7 +153,7 @@ def _is_term(text: str, mention: Mention) -> bool:
 def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
     """Return the range of an id's label: bracketed after the id, or before a bracketed id.
 
-    The latter has up to 12 words since the last punctuation.
+    The latter has up to 12 words.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):

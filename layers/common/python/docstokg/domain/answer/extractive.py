@@ -65,9 +65,8 @@ class Answer(NamedTuple):
 def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
     """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
-    Superseded blocks are skipped. A sentence that begins with a pronoun is quoted with its
-    predecessor. Up to two more passages are cited. Brackets with digits become round. Abstain if a
-    name in the question is in no block.
+    A sentence that begins with a pronoun is quoted with its predecessor. Up to two more passages
+    are cited. Superseded blocks are skipped. Abstain if a name in the question is in no block.
     """
     current = [block for block in blocks if block.superseded_by is None]
     read = [block for i, block in enumerate(current) if i < READ or block.steps]
@@ -101,8 +100,8 @@ class Choice(NamedTuple):
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
     """Return the best candidate, or a likelier pair or stored path; None without candidates.
 
-    A pair must contain more of the question's words. The path of stored relations between two names
-    is quoted if the choice lacks one of them. `linked`: whether pairs and paths are considered.
+    A pair must contain more of the question's words. The path between two names is quoted if the
+    choice lacks one of them. `linked`: consider pairs and paths.
     """
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
@@ -242,7 +241,6 @@ def _marked(sentence: str, markers: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a quotation without links and without brackets that would parse as markers."""
     text = LINK.sub(
         r"\1", " ".join(outside_code(text, lambda part: _LINE_BREAK.sub(" ", part)).split())
     ).strip("|>#\u2022 ")

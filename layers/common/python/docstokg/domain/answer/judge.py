@@ -65,8 +65,8 @@ def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str,
 def read(reply: str, count: int, sender: str) -> tuple[Judgement | None, ...]:
     """Parse the judgements on `count` statements; None for each one missing in the reply.
 
-    Text around the JSON object is ignored. Raise `WrongAnswer` for invalid JSON, an unknown verdict
-    or field, and an unknown or duplicate number.
+    Raise `WrongAnswer` for invalid JSON (text around it is ignored), an unknown verdict or field,
+    and an unknown or duplicate number.
     """
     value = parsed(reply[reply.find("{") : reply.rfind("}") + 1], sender)
     try:

@@ -141,7 +141,6 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | N
 
 
 def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
-    """Return whether unfenced text is code: after a prompt, or indented below a colon."""
     before = text[max(0, start - _NEAR) : start]
     depth = len(before) - (before.rfind("\n") + 1)
     is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)

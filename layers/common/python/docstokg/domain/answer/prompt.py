@@ -53,8 +53,7 @@ def messages(
 ) -> tuple[dict[str, str], ...]:
     """Return the chat messages: system (rules, style hint), user (sources, turns, question).
 
-    Blocks are included in order while they fit into `max_tokens_context`; the first is always
-    included.
+    Blocks are included while they fit into `max_tokens_context`, the first one always.
     """
     rules = _RULES
     if turns:

@@ -124,8 +124,8 @@ def find_statement(statement: Statement, passage: str, sentences: Borders = ()) 
 def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     """Return the span of a passage that `text` quotes as whole sentences, rows, items or code.
 
-    `sentences`: spans in the passage; computed if empty. None if the text is truncated, missing, or
-    shorter than three words and not a row.
+    `sentences`: spans in the passage; computed if empty. None if truncated, missing, or under three
+    words and not a row.
     """
     wanted = comparable(text)
     if not wanted:
@@ -203,7 +203,6 @@ def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
 
 
 def _is_cut(passage: str, before: Part, last: Part) -> bool:
-    """Return whether the last sentence of a paragraph lacks the stop that the previous one has."""
     return (
         last.kind == "sentence"
         and "\n\n" not in passage[before.end : last.start]
@@ -214,7 +213,6 @@ def _is_cut(passage: str, before: Part, last: Part) -> bool:
 
 
 def _readings(row: Part) -> Iterator[str]:
-    """Yield the quotable forms of a row: whole, with column names, key and value, or fields."""
     if not row.cells:
         yield from (row.shown, *row.shown.split("; "))
     elif row.cells[0] and len(row.cells) > 1:

@@ -54,8 +54,8 @@ class Features(NamedTuple):
 
     `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
     rarity; `words_around`: with title, heading and previous sentence. `place`: of its passage, 0 to
-    1. `long`: words above ten, in tens. `kind_missed`: 1 if the unit lacks the kind of answer that
-    the question asks for, such as a number.
+    1. `long`: words above ten, in tens. `kind_missed`: 1 if the unit lacks the expected kind of
+    answer, such as a number.
     """
 
     cosine: float
@@ -151,7 +151,6 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
 
 
 def _cosine(unit: Part, block: Block) -> float:
-    """Return the cosine of the unit's nearest sentence, else one derived from block relevance."""
     own = [
         cosine
         for (start, end), cosine in zip(block.sentences, block.cosines, strict=False)

@@ -65,8 +65,8 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 def read(raw: str) -> str:
     """Return a reply without thoughts, wrapping, preamble and list of sources.
 
-    Other marker forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
-    of a clause if the text has no `[n]`, and `<sup>1</sup>` unless it is a power.
+    Marker forms that become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
+    of a clause without any `[n]`, and `<sup>1</sup>` unless it is a power.
     """
     text = without_echo(_THOUGHT.sub("", raw)).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
@@ -137,7 +137,7 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
 def inert(text: str) -> str:
     """Return a text with escaped tags and with links to web and mail addresses only.
 
-    Code is unchanged. Other links are replaced by their text; `<` before a tag becomes `&lt;`.
+    Code is unchanged. Other links become their text; `<` before a tag becomes `&lt;`.
     """
 
     def plain(part: str) -> str:

@@ -136,7 +136,7 @@ def features(
 def score(values: Features | None, model: Model | None = None) -> float:
     """Return the support in [0, 1]: 0 without features, else the model's probability.
 
-    The probability assumes that half of all claims are supported.
+    Assumes that half of all claims are supported.
     """
     if values is None:
         return 0.0

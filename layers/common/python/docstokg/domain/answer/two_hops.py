@@ -12,10 +12,9 @@ from docstokg.domain.text.words import fold
 class Pair(NamedTuple):
     """Candidates in quotation order, by index.
 
-    `signs`: features for the decision to quote both. `covered`: share of the question's words,
-    weighted by rarity, in both with titles. `bridge`: rarity of the rarest shared name. `gain`:
-    `covered` minus the highest share of one passage. `choice`: the better score minus the best of
-    all.
+    `signs`: decision features. `covered`: share of the question's words, weighted by rarity, in
+    both with titles. `bridge`: rarity of the rarest shared name. `gain`: `covered` minus the
+    highest share of one passage. `choice`: the better score minus the best of all.
     """
 
     places: tuple[int, ...]

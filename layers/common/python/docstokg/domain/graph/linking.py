@@ -84,9 +84,9 @@ class Linker:
     def find(self, text: str, *, lower_case: bool = False) -> list[Match]:
         """Return every name in `text`, by start, longer before shorter.
 
-        Of overlapping names the longest wins, then the leftmost; the others are `nested`. Names of
-        at most three letters, and alternative names of entities with a legal form ("Jazz, Ltd"),
-        need a capital or digit, unless `lower_case`.
+        Of overlapping names the longest, then leftmost wins; others are `nested`. Names of at most
+        three letters, and other names of entities with a legal form ("Jazz, Ltd"), need a capital
+        or digit, unless `lower_case`.
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root

@@ -1,6 +1,6 @@
 """Node selection for a size-limited slice of the graph, equal for all stores.
 
-Repeated in adapters/neo4j/cypher.py with the same numbers.
+adapters/neo4j/cypher.py repeats its numbers.
 """
 
 import math
@@ -85,8 +85,8 @@ def choose_entities(
 
     First the opened entities; then up to a sixth of the nodes from `neighbours` (place of the
     opened entity, other end), by sum of 1 / (10 + place); then entities of the opened chunks, by
-    the same sum divided by the square root of their chunk count. Entities with one chunk are
-    dropped unless a chunk is about them. Ties by key.
+    the same sum divided by the square root of their chunk count. Entities with one chunk that is
+    not about them are dropped. Ties by key.
     """
     old = {*opened, *before}
     linked: dict[int, int] = {}

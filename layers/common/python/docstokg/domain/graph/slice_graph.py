@@ -62,9 +62,8 @@ class SliceGraph:
 
     A mention weighs log(1 + 10,000 / chunks that mention the entity), for the subject of a chunk
     multiplied by max(1, `about` / sqrt(chunks about it)). A relation weighs `relation` times the
-    lesser rarity of its ends. Two kinds of entities have no mention edges: those mentioned only by
-    several chunks about them (such as a section label), and proper nouns without chunks about them
-    and without relations.
+    lesser rarity of its ends. Without mention edges: entities mentioned only by several chunks
+    about them (such as a section label), and proper nouns without chunks about them and relations.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Everyday words: too common to be names.
 
-`everyday.txt`: frequent in three of four corpora (Wikipedia, research abstracts, health pages,
-Linux manual pages) or in fifty manuals, and mostly in lower case; plus months, weekdays, parts of
-documents, programming words and short verbs.
+`everyday.txt`: frequent, mostly lower-case words of three of four corpora (Wikipedia, research
+abstracts, health pages, Linux manuals) or fifty manuals; plus months, weekdays, parts of documents,
+programming words and short verbs.
 """
 
 from importlib import resources

@@ -136,7 +136,6 @@ def _unusual_words(text: str) -> Words:
 
 @lru_cache(maxsize=20_000)
 def _starts_segment(character: str) -> bool:
-    """Return whether `character` never combines with a preceding one under NFKC."""
     first = unicodedata.normalize("NFKD", character)[0]
     backward_jamo = "\u1161" <= first <= "\u1175" or "\u11a8" <= first <= "\u11c2"
     return not (

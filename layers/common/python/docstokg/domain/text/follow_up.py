@@ -100,7 +100,6 @@ def _tells(token: str) -> bool:
 
 
 def _refers(words: Sequence[str], at: int) -> bool:
-    """Return whether a pronoun refers: not in `there is`, `it is known that` or a `that` clause."""
     around = {*words[max(at - 1, 0) : at], *words[at + 1 : at + 2]}
     if words[at] == "there":
         return not around & _BE

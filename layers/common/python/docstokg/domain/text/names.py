@@ -155,8 +155,8 @@ def is_generic(folded: str) -> bool:
 def is_mention(surface: str) -> bool:
     """Return whether words that equal a name are a mention of it.
 
-    Single everyday words are not; names of two or three letters only in capitals; several everyday
-    words ("World War") only capitalised.
+    Not single everyday words; two or three letters only in capitals; several everyday words ("World
+    War") only capitalised.
     """
     words = fold(surface).split()
     if len(words) == 1:
@@ -178,8 +178,8 @@ def prose(text: str) -> str:
 def capitalised_names(text: str) -> Iterator[str]:
     """Yield the runs of capitalised words in a text as name candidates.
 
-    A run continues over "of", "van", "of the". An everyday first word of a sentence and lines in
-    capitals are skipped.
+    Runs continue over "of", "van", "of the". Everyday first words and lines in capitals are
+    skipped.
     """
     for line in _BREAK.split(prose(text)):
         if line.isupper() and len(line.split()) > 1:

@@ -147,7 +147,6 @@ def _starts_lower(text: str, at: int) -> bool:
 
 
 def _mixed(token: str) -> bool:
-    """Return whether a lower-case first letter belongs to a name such as p53, mRNA or eIF4E."""
     head = re.split(r"[^\w-]", token, maxsplit=1)[0]
     return any(char.isdigit() or char.isupper() for char in head[1:])
 

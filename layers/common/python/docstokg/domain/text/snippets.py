@@ -44,8 +44,8 @@ def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) 
     """Return the range text[start:end] of at most `limit` code points that best fits the question.
 
     `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
-    question words, then their occurrences; ties go to the earlier. A longer sentence is cut at word
-    borders around its first question word. Empty text gives (0, 0).
+    question words, then their occurrences, then place. A longer sentence is cut at word borders
+    around its first question word.
     """
     spans = [span for span in sentences if span[0] < span[1] <= len(text)]
     spans = spans or ([(0, len(text))] if text.strip() else [])

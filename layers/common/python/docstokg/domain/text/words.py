@@ -53,11 +53,7 @@ _BLANK_LETTERS: Final = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 def is_visible(text: str) -> bool:
-    """Return whether a text has a visible letter, digit, punctuation mark or symbol.
-
-    White space, format and control characters, lone accents and private-use characters are not
-    visible.
-    """
+    """Return whether a text has a visible letter, digit, punctuation mark or symbol."""
     return any(
         unicodedata.category(character)[0] in "LNPS" and character not in _BLANK_LETTERS
         for character in text

@@ -74,8 +74,8 @@ class Declined(Permanent):
 def extract(context: Context, chosen: Extraction) -> ExtractionReport:
     """Stage the triples of every chunk of the load; raise `Declined` without consent.
 
-    Stored replies need no request and no consent. A chunk with a failed call or an invalid reply is
-    rejected; after IN_A_ROW consecutive failures no more requests are made.
+    Stored replies need no consent. A chunk with a failed call or an invalid reply is rejected;
+    IN_A_ROW consecutive failures end the requests.
     """
     estimate = _estimated(context, chosen)
     if estimate.chunks and not chosen.agree(estimate):

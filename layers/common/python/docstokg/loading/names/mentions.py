@@ -28,8 +28,8 @@ class MentionFinder:
     def mentions(self, chunk: RawChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
         """Return the mentions of a chunk, one per entity, sorted by id.
 
-        A chunk is about its title and heading. Those and the endpoints of its edges are mentioned
-        too, without offsets if their names are not in the text.
+        The title and heading (which it is about) and the endpoints of its edges are included,
+        without offsets if not in the text.
         """
         places: Places = {}
         heads: set[str] = set()
@@ -62,8 +62,8 @@ class MentionFinder:
 def linked(text: str, matches: Iterable[Match]) -> Places:
     """Return the first place of each entity; names inside longer names rank last.
 
-    An unlisted name must be written as a name and not be part of an option, address, path or
-    identifier (CMAKE_PREFIX_PATH).
+    An unlisted name must look like one and be no part of an option, address, path or identifier
+    (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
     inside = _inside_of(text)

@@ -110,7 +110,7 @@ def _claim(
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
     """Yield each row of one file with its line, or its reject.
 
-    An unreadable file, or a bug in reading it, is one reject. Only errors of a dependency are
+    An unreadable file, or a bug in reading it, is one reject; only errors of a dependency are
     raised.
     """
     try:

@@ -106,8 +106,8 @@ class SourceRegistry:
     def settle(self) -> list[str]:
         """Detect moved folders after all files were read; return notes about them.
 
-        A folder was moved if it contains more than half of a stored folder's documents unchanged,
-        and more unchanged than changed ones.
+        A moved folder has more than half of a stored folder's documents unchanged, and fewer
+        changed ones.
         """
         self.postponed, said = None, []
         sizes = Counter(record.root for record in self.stored.values())
@@ -166,8 +166,8 @@ class SourceRegistry:
     ) -> list[str]:
         """Return the documents of these folders that this load did not see.
 
-        `rejected`: (root, path) of existing files that could not be read: their documents are kept,
-        as are documents with another `prefix`.
+        `rejected`: (root, path) of unreadable files: their documents are kept, as are those with
+        another `prefix`.
         """
         mine = self._hashes(roots)
         seen = {doc_id for doc_id, _ in staging.origins()}

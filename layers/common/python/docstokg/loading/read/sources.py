@@ -102,10 +102,9 @@ def find_files(  # noqa: C901 - one branch a reason to leave a file out
 ) -> tuple[SourceFile, ...]:
     """Return the loadable files of files and folders, each once, in path order.
 
-    Rejected: JSON lines of unknown kind, folders that cannot be listed, and links that leave their
-    folder. Skipped with a note: hidden files, pictures, keys. Raises `LoadError` if a source is
-    missing or unreadable, a given file is of unknown kind, or no file remains (unless
-    `may_be_empty`).
+    Rejected: JSON lines of unknown kind, unreadable folders, links that leave their folder. Skipped
+    with a note: hidden files, pictures, keys. Raises `LoadError` for a missing or unreadable
+    source, a given file of unknown kind, or if no file remains (unless `may_be_empty`).
     """
     files: dict[Path, SourceFile] = {}
     for source in sources:
@@ -148,8 +147,7 @@ def check_readable(path: Path) -> None:
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
     """Return the files below a folder in path order, without hidden folders.
 
-    Links to folders are not followed: one to a folder inside `source` is a note, any other is
-    rejected.
+    Links to folders are not followed: those inside `source` are a note, others a reject.
     """
 
     def unlisted(broken: OSError) -> None:

@@ -87,8 +87,8 @@ class Document:
 def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Document, ...]:
     """Read a file as one document, or several for an archive or a list of JSON documents.
 
-    Text formats stay unchanged: line ends and front matter count in offsets. For other formats,
-    offsets refer to the converter's text. Raises `Rejected` if the file cannot be read.
+    Offsets of text formats include line ends and front matter; those of others refer to the
+    converter's text. Raises `Rejected` if the file cannot be read.
     """
     try:
         size = path.stat().st_size

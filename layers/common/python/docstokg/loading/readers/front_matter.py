@@ -22,7 +22,7 @@ _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
 class _Bounded(yaml.SafeLoader):
-    """A YAML loader without aliases and deep nesting, which could expand without bound."""
+    """A YAML loader without aliases and deep nesting."""
 
     depth = 0
 
@@ -53,8 +53,7 @@ class FrontMatter(NamedTuple):
 def front_matter(text: str) -> FrontMatter:
     """Parse the YAML block at the beginning of a text.
 
-    A block that is not a YAML mapping is read as text. Raises `Rejected` if such a block has a line
-    for `acl`, because the document would become public.
+    A block that is not a YAML mapping is text; with a line for `acl`, raise `Rejected`.
     """
     match = _FRONT.match(text)
     begin = 1 if text.startswith("\ufeff") else 0

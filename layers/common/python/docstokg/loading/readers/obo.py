@@ -33,7 +33,7 @@ def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one
     """Yield (line, entity, relation or reject) in file order.
 
     An `alt_id` becomes an obsolete entity replaced by its term. A term's type is its `namespace`,
-    else the default. Typedefs and instances are skipped.
+    else the default.
     """
     term: _Term | None = None
     default: str | None = None

@@ -116,8 +116,8 @@ def stage_affected(
 ) -> set[str]:
     """Stage the names of stored chunks for the entities that a load affects; return their ids.
 
-    `every`: all entities of the store. If a required recogniser is missing, adds a warning and
-    returns no entity, or raises `Unread` if `must`.
+    `every`: all entities of the store. If a required recogniser is missing, raise `Unread` if
+    `must`, else warn and return none.
     """
     if context.earlier is not None and not context.earlier:
         return set()

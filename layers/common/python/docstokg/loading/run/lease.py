@@ -24,7 +24,7 @@ CLOSED = "report.json"
 def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
     """Exclude other loads and removals while a task writes; raise `Locked` if one is active.
 
-    Tasks of one run share the store's lease; between tasks the run has a lease in the bucket.
+    Tasks of one run share the store's lease; between tasks it has one in the bucket.
     """
     _refuse_others(run, objects)
     with ExitStack() as held:

@@ -1,6 +1,6 @@
 """The six stages of a load from a bucket; each can be repeated, in any number of processes.
 
-They call the functions of `pipeline.load`; see docs/decisions/cloud-ingestion.md.
+See docs/decisions/cloud-ingestion.md.
 """
 
 import json

@@ -60,7 +60,6 @@ def _chunk(chunk: ChunkRecord) -> dict[str, object]:
 
 
 def _compact(vector: bytes | None) -> str | None:
-    """Return a vector's compact form; None for zero vectors, which a store may drop."""
     return quantise(vector).hex() if vector is not None and any(vector) else None
 
 

@@ -1,7 +1,6 @@
 """Export a namespace as a zip file of JSON lines, including computed data.
 
-References are chunk ids, so that the file fits another namespace; folders, runs and times are
-excluded.
+References are chunk ids; folders, runs and times are excluded.
 """
 
 import base64

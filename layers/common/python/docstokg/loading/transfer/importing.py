@@ -259,10 +259,7 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 
 
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
-    """Return a valid fingerprint of the chunk, else a computed one.
-
-    A wrong one would make a later load skip the true text.
-    """
+    """Return a valid fingerprint of the chunk, else a computed one."""
     made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]
 

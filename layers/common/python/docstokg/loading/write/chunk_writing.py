@@ -38,8 +38,8 @@ class _Batch(NamedTuple):
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
-    A stored document changes in one step. Data that a changed chunk invalidates is removed before
-    its new fingerprint is stored. `shard`: only the documents that begin in it.
+    A document changes in one step. Data that a changed chunk invalidates is removed first. `shard`:
+    only the documents that begin in it.
     """
     context = resolver.context
     batches = _batches(context, shard)
