@@ -224,7 +224,7 @@ class Wiring:
         raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
     def encoder(self, name: str) -> ports.Embedder | None:
-        """Return a local encoder by name, for namespaces not loaded with the configured one."""
+        """Return an installed local encoder by name; None if it is unknown or not installed."""
         from docstokg.adapters import multilingual
         from docstokg.adapters.onnx import folder, minilm
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder

@@ -43,7 +43,7 @@ class Snapshots:
         self._call = functools.partial(server.call, timeout_s=LIMIT_S)
 
     def register(self, repository: Mapping[str, object]) -> None:
-        """Register a snapshot repository: `type` and `settings` of the server's API."""
+        """Register the repository `docstokg`, or replace it: `type` and `settings` of the API."""
         self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
 
     def take(self, snapshot: str) -> None:

@@ -183,7 +183,7 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self, namespace: str = "") -> None:
-        """Rebuild the arrays after any change, store their name, and sync to disk.
+        """Mark the load as finished, after rebuilding the arrays for search if anything changed.
 
         The write lock is held meanwhile.
         """

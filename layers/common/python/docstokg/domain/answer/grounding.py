@@ -17,7 +17,7 @@ def report(
     """Return the report on the verdicts of all statements.
 
     coverage = factual sentences with a valid marker / factual sentences (1 without any);
-    context_coverage = ranks cited / ranks given.
+    context_coverage = ranks cited / ranks given (0 without any). `invalid`: unusable markers.
     """
     factual = [one for one in verdicts if one.reasons != ("no_claim",)]
     marked = sum(bool(one.citations) for one in factual)
