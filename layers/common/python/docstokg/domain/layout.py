@@ -15,7 +15,7 @@ READ = "~"
 
 
 def packed(places: Sequence[Place], start: int, end: int) -> str:
-    """Pack the places that overlap start..end as base64 of zlib of int32 columns; "" without any."""
+    """Pack the places that overlap start..end: base64 of zlib of int32, or ""."""
     first = bisect_left(places, start, key=lambda place: place.end - 1)
     last = bisect_left(places, end, key=lambda place: place.start)
     if first >= last:

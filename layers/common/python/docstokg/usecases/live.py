@@ -89,7 +89,7 @@ class LiveReply:
                 what = WRITTEN
 
     def finish(self, reply: Reply, route: RouteName) -> None:
-        """Send unsent text, corrections of sent text and the whole reply; nothing for an early error."""
+        """Send unsent text, corrections and the whole reply; nothing for an early error."""
         with self._lock:
             self._is_ended = True
         if reply.statusCode != 200 and self._answer is None:
