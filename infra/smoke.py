@@ -90,7 +90,7 @@ def refuses(service: Service) -> None:
         ("POST", "/v1/answer", b"", 400),
         ("POST", "/v1/answer", long, 413),
         ("GET", "/v1/answer", None, 405),
-        ("GET", "/v1/nothing-here", None, 404),
+        ("GET", "/nothing-here", None, 404),
     ):
         answer = service.ask(method, path, body)
         rule = f"{method} {path} with {len(body or b'')} bytes must be {status}"
