@@ -10,7 +10,8 @@ from typing import Any
 UNKNOWN = (
     "AWS::Budgets::Budget", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::SecurityGroupIngress",
     "AWS::Logs::QueryDefinition", "AWS::StepFunctions::StateMachineAlias",
-    "AWS::StepFunctions::StateMachineVersion", "AWS::WAFv2::WebACLAssociation",
+    "AWS::StepFunctions::StateMachineVersion", "AWS::WAFv2::LoggingConfiguration",
+    "AWS::WAFv2::WebACLAssociation",
 )  # fmt: skip
 LONGEST_S = 28
 """Instead of a state's TimeoutSeconds that is an expression."""
@@ -19,9 +20,9 @@ COVERED = (
     ("a budget, versions and aliases of state machines", "left out", "test_template"),
     ("a saved query", "left out", "test_alarms"),
     (
-        "rules of security groups that stand alone, a firewall's place",
+        "rules of security groups that stand alone, a firewall's place and log",
         "left out",
-        "test_permissions, test_minor_findings",
+        "test_permissions, test_minor_findings, test_alarms",
     ),
     ("alarms of more than one metric", "made alarms of their first metric", "test_alarms"),
     ("templates of the gateway (VTL)", "functions and machines are called directly", "test_vtl"),
