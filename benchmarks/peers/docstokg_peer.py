@@ -69,4 +69,4 @@ def asked(port: int, more: dict[str, object]) -> Ask:
 
 
 if __name__ == "__main__":
-    main(build, "neo4j", "opensearch-py")
+    main(build, "neo4j", "urllib3")
