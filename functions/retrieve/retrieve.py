@@ -107,6 +107,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
             late = [ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)]
     if others or late:
         answers.others = _search(run, index, late, others, answers)
+        for result in answers.others:
+            _mark(run, result)
     if not any(result.hits for result in answers.by_channel.values()):
         run.warnings += [f"Namespace {name!r} is empty." for name in answers.empty]
         if run.scope.filter:
@@ -251,21 +253,27 @@ def _search(
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
-        results = tuple(ChannelResult(channel=query.channel, failure=failure) for query in queries)
+        results = tuple(
+            ChannelResult(channel=query.channel, failure=failure) for query in (*queries, *more)
+        )
     for result in results[: len(queries)]:
         answers.by_channel[result.channel] = result
-        if result.failure is not None or result.partial:
-            run.mark_degraded(UNAVAILABLE[result.channel])
-        if result.cause is not None:  # a failure of the whole call was logged above
-            run.telemetry.log(
-                "WARNING",
-                "channel_failed",
-                request_id=run.request_id,
-                channel=result.channel,
-                reason=UNAVAILABLE[result.channel],
-                error=result.cause,
-            )
+        _mark(run, result)
     return results[len(queries) :]
+
+
+def _mark(run: Run, result: ChannelResult) -> None:
+    if result.failure is not None or result.partial:
+        run.mark_degraded(UNAVAILABLE[result.channel])
+    if result.cause is not None:  # a failure of the whole call was logged
+        run.telemetry.log(
+            "WARNING",
+            "channel_failed",
+            request_id=run.request_id,
+            channel=result.channel,
+            reason=UNAVAILABLE[result.channel],
+            error=result.cause,
+        )
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:

@@ -1,9 +1,14 @@
 """A question with another name of an entity finds the passages that use its preferred name."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import load_folder, write_corpus
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.errors import Unavailable
+from docstokg.observability import Telemetry
+from docstokg.wiring import Wiring
+from tests.conftest import load_folder, opened, write_corpus
 
 ENTITIES = [
     {"id": "X:1", "name": "Sorrel gate", "type": "Place", "synonyms": ["Quintel arch"]},
@@ -40,3 +45,35 @@ def test_other_names_reach_the_word_channels(
     load_folder(later, store, cache_dir, embed=False)
     client = client_for(store, embed_provider="none")
     assert sources(client, "Harl tower")["s"] == "hybrid"
+
+
+class GoneAfterNames:
+    """A search index that is gone when the other names are searched."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def search(self, queries: Sequence[ChannelQuery], scope: Any, timeout_s: float) -> Any:
+        if not any(query.names for query in queries):
+            raise Unavailable("the index is gone")
+        return self._index.search(queries, scope, timeout_s)
+
+
+def test_a_lost_search_for_other_names_is_told(
+    tmp_path: Path, cache_dir: Path, settings_for: Any
+) -> None:
+    folder = write_corpus(tmp_path / "in", {"chunks.jsonl": CHUNKS, "entities.jsonl": ENTITIES})
+    load_folder(folder, tmp_path / "store.sqlite", cache_dir, embed=False)
+    settings = settings_for(tmp_path / "store.sqlite", embed_provider="none")
+    inner = Wiring(settings, Telemetry(level="ERROR"))
+    made = {"search_index": GoneAfterNames(inner.search_index())}
+    with opened(settings, made) as client:
+        for name, reasons in (("brick", []), ("Quintel arch", ["bm25_unavailable"])):
+            reply = client.post("/v1/search", json={"query": f"What is the {name}?", "top_k": 3})
+            assert reply.status_code == 200 and reply.json()["citations"]
+            found = reply.json()["diagnostics"]["degraded_reasons"]
+            assert [one for one in found if one == "bm25_unavailable"] == reasons
+    inner.close()

@@ -53,13 +53,13 @@ class ReceiptKeys:
             blocks = [(one[1], one[0].encode()) for one in _BLOCK.finditer(text)]
             private = [load_pem_private_key(b, None) for kind, b in blocks if "PRIVATE" in kind]
             public = [load_pem_public_key(b) for kind, b in blocks if "PUBLIC" in kind]
-            assert len(private) < 2
-            assert all(isinstance(one, Ed25519PrivateKey) for one in private)
-            assert all(isinstance(one, Ed25519PublicKey) for one in public)
+            if len(private) > 1 or not (
+                all(isinstance(one, Ed25519PrivateKey) for one in private)
+                and all(isinstance(one, Ed25519PublicKey) for one in public)
+            ):
+                raise ValueError("another kind or number of keys")
             return cls(next(iter(private), None), public)  # type: ignore[arg-type]
-        except (
-            AssertionError, KeyError, StopIteration, TypeError, UnsupportedAlgorithm, ValueError
-        ):  # fmt: skip
+        except (KeyError, StopIteration, TypeError, UnsupportedAlgorithm, ValueError):
             raise Misconfigured(
                 f"{where}: no Ed25519 key; `docstokg receipt-key FILE` makes one"
             ) from None
