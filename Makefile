@@ -7,7 +7,8 @@ WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GR
 COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
-DEADLINES := tests/faults/test_deadlines.py
+# Measure time, so that they run alone.
+DEADLINES := tests/faults/test_deadlines.py tests/faults/test_hostile_text.py tests/faults/test_hostile_patterns.py
 # Takes ten minutes and runs separately, as other tests are timed: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev

@@ -9,14 +9,14 @@ import importlib
 import inspect
 import pkgutil
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
 import docstokg
 import docstokg_functions
+from tests.faults.growth import Work, growth, seconds
 
 LONG, PROBE = 65_536, 256
 INSTANT_S, FAST_S = 0.1, 0.004
@@ -37,7 +37,6 @@ UNITS = (
     *("a@", "a=1"),
 )
 END = "! x\n"
-Work = Callable[[str], object]
 
 
 def modules() -> Iterator[ModuleType]:
@@ -76,30 +75,6 @@ def work(name: str) -> Work:
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
-def seconds(run: Work, text: str) -> float:
-    """Processor seconds of this thread; the better of two when the first was slow."""
-    took = []
-    while len(took) < 2 and (not took or took[0] > FAST_S):
-        began = time.thread_time()
-        run(text)
-        took.append(time.thread_time() - began)
-    return min(took)
-
-
-def growth(run: Work, text: str, half: str) -> float:
-    """Give how many times the time of its half a text takes: each at its best of up to five.
-
-    What else runs on the machine only adds, so that another look is had where it may have.
-    """
-    whole, part = [], []
-    for _ in range(5):
-        whole.append(seconds(run, text))
-        part.append(seconds(run, half))
-        if min(whole) < GROWTH * min(part):
-            break
-    return min(whole) / min(part)
-
-
 def test_the_patterns_are_found() -> None:
     assert len(PATTERNS) > 60
     assert set(CUT) <= set(PATTERNS)
@@ -114,5 +89,5 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
         for size in (PROBE, 16 * PROBE, LONG):
             text = (first + unit * (size // len(unit)) + END)[-longest:]
             if seconds(run, text) > (FAST_S if size < LONG else INSTANT_S):
-                half = (first + unit * (size // 2 // len(unit)) + END)[-longest:]
-                assert growth(run, text, half) < GROWTH, f"{unit!r}, {size} characters"
+                short = (first + unit * (size // 2 // len(unit)) + END)[-longest:]
+                assert growth(run, text, short, GROWTH) < GROWTH, f"{unit!r}, {size} characters"

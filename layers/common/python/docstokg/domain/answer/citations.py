@@ -14,7 +14,7 @@ _DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
 _DASHES: Final = re.compile(f"[{_DASH}]")
 _SEPARATOR: Final = re.compile("[,;&]")
 _LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
-_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}\))?"
+_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}+\))?"
 # Brackets of digits, separators and an optional word for "source", well-formed or malformed.
 _MARKER: Final = re.compile(
     rf"(?P<good>\[(?P<list>{_LIST})\])(?P<link>{_LINK})(?P<colon>:(?=\s))?"
