@@ -72,7 +72,7 @@ class LoadLease:
             if over and (stamp := self._write(version)) is not None:
                 break
             if now >= until:
-                raise Timeout(f"another load into index {self._name!r} does not end")
+                raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
             time.sleep(POLL_S)
             if waiting is not None:
                 waiting(1)
