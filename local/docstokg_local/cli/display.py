@@ -289,7 +289,8 @@ def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict
 
 def _show_written(out: Console, response: dict[str, Any]) -> None:
     out.print()
-    answer = Text(response["answer"])
+    # The answer is Markdown, in which `<` before a tag is written as an entity.
+    answer = Text(response["answer"].replace("&lt;", "<"))
     answer.highlight_regex(r"\[\d+\]", "bold cyan")
     out.print(answer)
     grounding = response.get("grounding")
