@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from itertools import batched
 
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
-from docstokg.adapters.opensearch.lease import NAME as LOADER
-from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.lease import LEASES, LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, pages
 from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
@@ -167,7 +166,7 @@ class Snapshots:
         content = (
             hit
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
-            if hit["_id"] != LOADER
+            if not hit["_id"].startswith(LEASES)
         )
         for page in batched(content, COPIED_AT_ONCE):
             lines = [
@@ -201,7 +200,7 @@ class Snapshots:
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
-                if hit["_id"] != LOADER:  # the load lease is not content
+                if not hit["_id"].startswith(LEASES):  # they are not content
                     line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
                     found.update(line.encode())
         return found.hexdigest()
