@@ -1,14 +1,15 @@
 """Compact form of responses for agents."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
 
-UNCITED_SHOWN: Final = 2
+UNCITED_SHOWN = 2
 """Uncited passages shown in addition to the cited ones."""
 
-_CHANNELS: Final = {
+_CHANNELS = {
     "bm25": "words",
     "splade": "related words",
     "dense": "meaning",
@@ -16,7 +17,7 @@ _CHANNELS: Final = {
 }
 
 
-def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_search(document: Json, _: Mapping[str, Any]) -> Json:
     """Return the passages in order, with warnings and degraded reasons."""
     citations = document["citations"]
     return {
@@ -26,7 +27,7 @@ def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_answer(document: Json, _: Mapping[str, Any]) -> Json:
     """Return the answer, its cited and some further passages, and unsupported sentences."""
     answer, grounding = document["answer"], document["grounding"]
     citations = document["citations"]
@@ -48,7 +49,7 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def compact_check(document: Json, arguments: Mapping[str, Any]) -> Json:
     """Return each sentence with its verdict, and the inconsistencies with the graph."""
     text, grounding = str(arguments.get("text", "")), document["grounding"]
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
@@ -66,7 +67,7 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
     return made | _said(issues=issues) | _troubles(document)
 
 
-def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_walk(document: Json, _: Mapping[str, Any]) -> Json:
     """Return nodes and edges without scores."""
     explain = document["explain"]
     troubles = _said(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
@@ -104,12 +105,12 @@ def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[s
 
 def _citations(
     chosen: Iterable[Mapping[str, Any]], shown: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     ranks = {one["uuid"]: int(one["rank"]) for one in shown}
     return [_citation(one, ranks) for one in chosen]
 
 
-def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> dict[str, Any]:
+def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> Json:
     return {
         "marker": f"[{citation['rank']}]",
         "passage": citation["full_text"] or citation["snippet"],
@@ -129,7 +130,7 @@ def _source(citation: Mapping[str, Any]) -> str:
     return source if citation["page"] is None else f"{source}, page {citation['page']}"
 
 
-def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[Json]:
     return [
         {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
         for one in grounding["sentences"]
@@ -137,43 +138,43 @@ def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]
     ]
 
 
-def _graph(document: Mapping[str, Any]) -> dict[str, Any]:
+def _graph(document: Mapping[str, Any]) -> Json:
     view = document["graph"]
     return _said(notes=document["notes"], graph=view and _nodes_and_edges(view))
 
 
-def _nodes_and_edges(view: Mapping[str, Any]) -> dict[str, Any]:
+def _nodes_and_edges(view: Mapping[str, Any]) -> Json:
     return {
         "nodes": _only(view["nodes"], "id", "label", "title"),
         "edges": _only(view["edges"], "src", "type", "dst"),
     }
 
 
-def _troubles(document: Mapping[str, Any]) -> dict[str, Any]:
+def _troubles(document: Mapping[str, Any]) -> Json:
     reasons = (document["diagnostics"] or {}).get("degraded_reasons")
     return _said(warnings=document["warnings"], degraded_reasons=reasons)
 
 
-def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_documents(document: Json, _: Mapping[str, Any]) -> Json:
     """Return ids, titles and sizes."""
     documents = _only(document["documents"], "doc_id", "title", "chunks")
     return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
-def compact_namespaces(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_namespaces(document: Json, _: Mapping[str, Any]) -> Json:
     """Return names, sizes and states."""
     names = ("namespace", "documents", "unfinished", "jobs")
     return {"namespaces": _only(document["namespaces"], *names)}
 
 
-def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_passage(document: Json, _: Mapping[str, Any]) -> Json:
     """Return the passage with its context."""
     (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
     return made | _said(uri=document["uri"], lit=document["lit"])
 
 
-def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_found(document: Json, _: Mapping[str, Any]) -> Json:
     """Return id, title and address of each passage."""
     found = [
         {"id": one["id"], "title": _source(one), "url": one["url"]} for one in document["citations"]
@@ -181,7 +182,7 @@ def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, A
     return {"results": found, **_troubles(document)}
 
 
-def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def compact_fetched(document: Json, arguments: Mapping[str, Any]) -> Json:
     """Return a passage with its context as one text."""
     return {
         "id": arguments["id"],
@@ -192,9 +193,9 @@ def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> d
     }
 
 
-def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[Json]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _said(**made: Any) -> dict[str, Any]:
+def _said(**made: Any) -> Json:
     return {name: value for name, value in made.items() if value or value is False}

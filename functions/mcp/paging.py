@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from docstokg.contracts import Json
+
 Path = tuple[str | int, ...]
 Leaf = tuple[Path, Any]
 
@@ -38,7 +40,7 @@ class PageTooSmall(ValueError):
 
 
 def page_of(
-    document: dict[str, Any],
+    document: Json,
     start: Position,
     max_bytes: int | None,
     cursor_of: Callable[[Position], str | None],
@@ -53,7 +55,7 @@ def page_of(
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
 
     def written(pieces: Sequence[Leaf], after: Position | None) -> str:
-        head: dict[str, Any] = {"truncated": after is not None}
+        head: Json = {"truncated": after is not None}
         head["next_cursor"] = None if after is None else cursor_of(after)
         if pointer is not None:
             head["continues_at"] = pointer
@@ -78,7 +80,7 @@ def page_of(
     return _cut(rest[0], start, fits, written)
 
 
-def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
+def _rest(document: Json, start: Position) -> list[Leaf]:
     rest = list(leaves(document))[start.leaf :]
     if start != START and not rest:
         raise NoSuchPosition
@@ -123,7 +125,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
         yield path, value
 
 
-def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
+def rebuilt(head: Json, pieces: Sequence[Leaf]) -> Json:
     """Rebuild nested data from leaves, after `head`; lists contain only the given elements."""
     made: dict[Path, Any] = {(): dict(head)}
 
@@ -139,7 +141,7 @@ def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
                 made[path[:depth]] = [] if isinstance(path[depth], int) else {}
                 put(path[: depth - 1], path[depth - 1], made[path[:depth]])
         put(path[:-1], path[-1], value)
-    whole: dict[str, Any] = made[()]
+    whole: Json = made[()]
     return whole
 
 

@@ -15,6 +15,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.routes import RouteName
 
@@ -22,7 +23,7 @@ SCHEME = "docstokg://"
 DOCUMENT_CHARACTERS = 8000
 TEXT = "text/plain"
 
-type Ask = Callable[[RouteName, dict[str, Any]], Reply]
+type Ask = Callable[[RouteName, Json], Reply]
 """Calls a route for the caller of the message."""
 
 
@@ -125,9 +126,9 @@ def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
     return "\n\n".join(one["full_text"] for one in found)
 
 
-def _asked(ask: Ask, route: RouteName, body: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(ask: Ask, route: RouteName, body: Mapping[str, Any]) -> Json:
     reply = ask(route, dict(body))
-    document: dict[str, Any] = json.loads(reply.body)
+    document: Json = json.loads(reply.body)
     if reply.statusCode != 200:
         raise NoResource(document["detail"])
     return document

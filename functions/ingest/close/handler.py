@@ -1,8 +1,8 @@
 """Entry point of the load stage `close`."""
 
 import time
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import close
@@ -17,7 +17,7 @@ def build(wiring: Wiring) -> Handler:
     """Return the handler."""
     objects, stores = wiring.object_store(), stores_of(wiring)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
             kept = wiring.snapshots().keep_daily(time.time())
             wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])

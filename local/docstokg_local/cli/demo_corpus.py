@@ -15,6 +15,7 @@ from itertools import batched
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.errors import Misconfigured
 from docstokg.loading.read.raw_input import RawEntity, RawRelation
 from docstokg.loading.readers.obo import read_obo
@@ -207,9 +208,7 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
     return sorted(together.items(), key=lambda item: (-item[1], item[0]))
 
 
-def term_passages(
-    ontology: Ontology, identity: str, companions: bool = True
-) -> Iterator[dict[str, Any]]:
+def term_passages(ontology: Ontology, identity: str, companions: bool = True) -> Iterator[Json]:
     """Yield the passage of a term and, with `companions`, that of the terms it occurs with."""
     term, label = ontology.terms[identity], ontology.label(identity)
     statements = []
@@ -244,7 +243,7 @@ def term_passages(
 
 def disease_passages(
     ontology: Ontology, disease: str, most: int | None = None
-) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+) -> Iterator[tuple[Json, list[Json]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
     `most`: only the best documented ones.
@@ -271,7 +270,7 @@ def disease_passages(
         edges = []
         for one, phrase in zip(own, phrases, strict=True):
             start = text.index(phrase)
-            edge: dict[str, Any] = {
+            edge: Json = {
                 "source": disease,
                 "type": "has_phenotype",
                 "target": one.phenotype,

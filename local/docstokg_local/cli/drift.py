@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from docstokg.contracts import Json
 from docstokg.errors import LoadError
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, WRONG_USAGE
 from docstokg_local.cli.options import (
@@ -172,13 +173,13 @@ class _Stored:
         return KEPT, doc_id
 
 
-def _row(file: str, response: "RAGResponse", evidence: Iterable[Evidence]) -> dict[str, Any]:
+def _row(file: str, response: "RAGResponse", evidence: Iterable[Evidence]) -> Json:
     rows = [one._asdict() for one in evidence]
     drifted = any(row["kind"] != KEPT for row in rows)
     return {"file": file, "query": response.query, "drifted": drifted, "evidence": rows}
 
 
-def _show(report: Sequence[dict[str, Any]]) -> None:
+def _show(report: Sequence[Json]) -> None:
     drifted = [row for row in report if row["drifted"]]
     for row in drifted:
         say(f"{row['file']}: {row['query']}")

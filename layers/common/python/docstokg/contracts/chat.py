@@ -1,6 +1,6 @@
 """Contract of the routes in OpenAI's formats."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,10 +13,10 @@ from docstokg.contracts.response import (
     QueryUsedBy,
 )
 
-CHAT_ROUTES: Final = ("chat", "responses", "models", "model")
+CHAT_ROUTES = ("chat", "responses", "models", "model")
 """Routes that return OpenAI's error object instead of a problem."""
 
-CONVERSATIONS: Final = ("chat", "responses")
+CONVERSATIONS = ("chat", "responses")
 """Routes that answer a conversation."""
 
 FinishReason = Literal["stop", "length"]

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -224,7 +224,7 @@ class Job(Contract):
     """reason if the whole job failed"""
 
 
-CANCELLED: Final = "cancelled; documents that were already loaded remain"
+CANCELLED = "cancelled; documents that were already loaded remain"
 
 
 class JobOrder(Contract):

@@ -1,7 +1,7 @@
 """Base classes of messages."""
 
 import re
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -49,7 +49,7 @@ class StrictContract(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-_WORDS: Final = {
+_WORDS = {
     "extra_forbidden": "unknown field",
     "missing": "this field is required",
     **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),

@@ -1,6 +1,6 @@
 """Response models."""
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -83,7 +83,7 @@ class EdgeEvidence(Contract):
     """end of the span, exclusive; null: unknown"""
 
 
-CO_MENTIONED: Final = "CO_MENTIONED"
+CO_MENTIONED = "CO_MENTIONED"
 """Type of an edge between two entities that one chunk mentions without stating a relation."""
 
 

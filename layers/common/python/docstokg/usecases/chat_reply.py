@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.chat import (
     Annotation,
     AnswerMessage,
@@ -155,7 +156,7 @@ def _url_citation(citation: Citation, url: str, span: tuple[int, int]) -> UrlCit
     )
 
 
-def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
+def _event(completion: ChatCompletion, chat: ChatPlan) -> Json:
     whole = completion.model_dump(mode="json")
     (choice,) = whole.pop("choices")
     usage = whole.pop("usage")
@@ -169,7 +170,7 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
     return {**event, "usage": usage} if chat.include_usage else event
 
 
-def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+def live_chunk(name: str, value: Json, head: Mapping[str, Any]) -> Json:
     """Return the chunk for an event of a streamed answer.
 
     `head`: id, created and model. Data other than answer text is in `docstokg`.
@@ -246,7 +247,7 @@ class ResponseEvents:
         """Return the event of a part of the text."""
         return self._of_text("output_text.delta", delta=text, logprobs=[])
 
-    def closing(self, response: dict[str, Any]) -> str:
+    def closing(self, response: Json) -> str:
         """Return the events after the text: citations, the whole text and the response."""
         response = {**response, "created_at": self._begun["created_at"]}
         (item,) = response["output"]

@@ -4,7 +4,6 @@ Repairs follow if the check of the whole answer differs.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdict
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
@@ -13,9 +12,9 @@ from docstokg.domain.text.sentences import sentence_spans
 Check = Callable[[str], tuple[str, Grounding | None]]
 """Returns the displayed form of a partial answer and the report on its sentences."""
 
-_MOST: Final = 40
+_MOST = 40
 """Maximum sentences sent before the end; each is checked with all previous ones."""
-_WHOLE_ONLY: Final = ("{", "```", "<")
+_WHOLE_ONLY = ("{", "```", "<")
 """Prefixes of replies that can be parsed only when complete."""
 
 

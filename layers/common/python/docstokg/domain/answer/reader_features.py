@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.parts import Part, units
@@ -14,14 +14,14 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
 # `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
-SAME: Final = 0.6
-_ID_COLON: Final = re.compile(r"(?<=[^\W\d_]):(?=\d)")
+SAME = 0.6
+_ID_COLON = re.compile(r"(?<=[^\W\d_]):(?=\d)")
 # A capital A that is not an article: after a word ("Model A"), or without a following noun.
-_NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
-_IN_WORDS: Final = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
-_MONTHS: Final = "|".join(sorted(MONTH_WORDS))
+_NAMED_A = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
+_IN_WORDS = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
+_MONTHS = "|".join(sorted(MONTH_WORDS))
 # Pairs of patterns: a kind of question, and words of that kind in an answer.
-_KINDS: Final = (
+_KINDS = (
     (
         r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
         r"|\b(?:what|which) (?:percent\w*|number|amount|size|share|port|age)\b",
@@ -44,8 +44,8 @@ _KINDS: Final = (
         r"`|--?\w|\(\)|(?i:\b(?:by|with|using|use|set|run|call|type|press|through)\b)",
     ),
 )
-_ASKED_AND_HELD: Final = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
-_LAST_PLACE: Final = 8
+_ASKED_AND_HELD = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
+_LAST_PLACE = 8
 _SHORT_WORDS, _LONG_WORDS = 10, 25
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from os.path import isfile, islink
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Literal
 
+from docstokg.contracts import Json
 from docstokg.contracts.file_types import skipped
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog, Unreadable
@@ -44,8 +45,8 @@ class Posted:
     """
 
     raw: bytes
-    fields: dict[str, Any]
-    metadata: dict[str, Any]
+    fields: Json
+    metadata: Json
     groups: tuple[str, ...] | None
 
 

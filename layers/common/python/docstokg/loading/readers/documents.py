@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.documents import id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
@@ -69,8 +69,8 @@ class Document:
     doc_id: str
     outline: Outline
     body: int
-    fields: dict[str, Any]
-    metadata: dict[str, Any]
+    fields: Json
+    metadata: Json
     summary: tuple[int, int] | None = None
     named: bool = False
     converter: str = ""
