@@ -36,10 +36,10 @@ MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
 
 
+# Compares a draft with the subject domain, in a scope, within some seconds.
 CheckConsistency = Callable[[str, Scope, float], Consistency]
-"""Compares a draft with the subject domain, in a scope, within some seconds."""
+# The report, its source passages, and cited passages that cannot be read.
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
-"""The report, its source passages, and cited passages that cannot be read."""
 
 
 def check(  # noqa: PLR0913 - each dependency is given by name

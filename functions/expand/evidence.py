@@ -23,12 +23,12 @@ from docstokg.domain.identity import prefix_of
 MAX_CONCEPTS = 5
 MAX_RELATED = 3
 LONGEST_PATH = 3
+# Number of best chunks with related entities; the model sees fewer.
 RELATED_CHUNKS = 30
-"""Number of best chunks with related entities; the model sees fewer."""
 
+# Start shares of fact endpoints and of entities in pool chunks: paths from entities of the question
+# come first.
 FACT_SHARE, POOL_SHARE = 1e-6, 1e-9
-"""Start shares of fact endpoints and of entities in pool chunks: paths from entities of the
-question come first."""
 
 MAX_BYTES = 65_000
 

@@ -6,8 +6,8 @@ from typing import Any
 from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
 
+# Uncited passages shown in addition to the cited ones.
 UNCITED_SHOWN = 2
-"""Uncited passages shown in addition to the cited ones."""
 
 _CHANNELS = {
     "bm25": "words",

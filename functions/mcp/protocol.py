@@ -77,8 +77,8 @@ INSTRUCTIONS = (
 LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
+# Parameter that the header `Mcp-Name` repeats, by method.
 NAMED_BY = {"tools/call": "name", "resources/read": "uri"}
-"""Parameter that the header `Mcp-Name` repeats, by method."""
 JSON_TYPE = {"Content-Type": "application/json"}
 
 

@@ -23,8 +23,8 @@ SCHEME = "docstokg://"
 DOCUMENT_CHARACTERS = 8000
 TEXT = "text/plain"
 
+# Calls a route for the caller of the message.
 type Ask = Callable[[RouteName, Json], Reply]
-"""Calls a route for the caller of the message."""
 
 
 class NoResource(Exception):

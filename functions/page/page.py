@@ -12,23 +12,23 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
+# The interactive reference writes styles into its elements.
 DOCS_POLICY = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-"""The interactive reference writes styles into its elements."""
 
 _NAMED = ("page.css", "page.js", "sign-in.js", "signed-in.js", "graph.js", "curl.js", "keeping.js",
           "library.js", "paper.js", "docs.js", "words.js", "icon.svg")  # fmt: skip
 _PAGES = {"/": "index.html", "/docs": "docs.html", "/signed-in": "signed-in.html"}
+# Path to file; nothing else is ever read, so no path can leave the folder.
 FILES = _PAGES | {f"/{name}": name for name in _NAMED}
-"""Path to file; nothing else is ever read, so no path can leave the folder."""
 
+# Path to file of the installed package swagger-ui-bundle; nothing else of it is served.
 VIEWER = {
     "/docs/swagger-ui.css": "swagger-ui.css",
     "/docs/swagger-ui-bundle.js": "swagger-ui-bundle.js",
 }
-"""Path to file of the installed package swagger-ui-bundle; nothing else of it is served."""
 
+# Sign-in settings as JSON: `{}` if users paste a key or a token.
 SIGN_IN = "/sign-in.json"
-"""Sign-in settings as JSON: `{}` if users paste a key or a token."""
 
 TYPES = {
     "json": "application/json",
@@ -77,8 +77,8 @@ def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
     return StaticFile(body, headers)
 
 
+# Maximum cache age in seconds; the viewer is a megabyte with a pinned version.
 AGE = "max-age=86400"
-"""Maximum cache age in seconds; the viewer is a megabyte with a pinned version."""
 
 
 def _viewer(name: str) -> bytes:

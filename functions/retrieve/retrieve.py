@@ -49,10 +49,10 @@ UNAVAILABLE: dict[Channel, DegradedReason] = {
 }
 FIXED_KEYS = frozenset(("doc_id", "document_name", "section", "topic"))
 NAMES_READ = 20
+# Weight of the word channels when searched with other names (benchmarks/other_names.py).
 NAMES_WEIGHT = 0.3
-"""Weight of the word channels when searched with other names (benchmarks/other_names.py)."""
+# Passages whose metadata keys are listed if a filter finds nothing.
 KEYS_READ = 20
-"""Passages whose metadata keys are listed if a filter finds nothing."""
 
 Results = dict[Channel, ChannelResult]
 

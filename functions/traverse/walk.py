@@ -22,13 +22,13 @@ from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, embed_question
 from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
+# Source, type and target.
 Edge = tuple[str, str, str]
-"""Source, type and target."""
 
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
 RELATED = "RELATED_TO"
+# Maximum neighbours of one label per node: hubs are sampled by rank.
 HUB = 20
-"""Maximum neighbours of one label per node: hubs are sampled by rank."""
 
 LAYER_NODES = 600
 

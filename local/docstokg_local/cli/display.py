@@ -43,8 +43,9 @@ STEPS = (
     ("between_steps", "between steps"),
     ("total", "total"),
 )
+# Labels of the retrievers, as on the page.
 CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}
-"""Labels of the retrievers, as on the page."""
+# Options of `ask` by the request fields that they set.
 OPTIONS = {
     "$.query": "the question",
     "$.namespace": "--namespace",
@@ -52,14 +53,13 @@ OPTIONS = {
     "$.top_k": "--top-k",
     "$.filter": "--filter",
 }
-"""Options of `ask` by the request fields that they set."""
 FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
 NOTES = 20
+# Seconds between two progress lines without a terminal.
 LINE_EVERY_S = 10.0
-"""Seconds between two progress lines without a terminal."""
 
 
 class SafeConsole(Console):
@@ -116,8 +116,8 @@ def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
         yield tell
 
 
+# Minimum seconds of a load stage that is printed.
 SHOWN_S = 0.5
-"""Minimum seconds of a load stage that is printed."""
 
 
 class TerminalProgress:

@@ -15,11 +15,11 @@ from docstokg_local.server.authentication import EVERYBODY
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
+# Maximum documents listed before a prompt; without a terminal all are listed.
 SHOWN = 20
-"""Maximum documents listed before a prompt; without a terminal all are listed."""
 
+# Maximum entities listed per namespace.
 MOST_MENTIONED = 30
-"""Maximum entities listed per namespace."""
 
 FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 

@@ -21,6 +21,7 @@ def summary(grounding: Mapping[str, Any]) -> str:
 
 
 _DOCTOR = "`docstokg doctor` shows unreachable parts"
+# Remedies by degraded reason; default `_DOCTOR`.
 CURES = {
     "deadline_exceeded": "allow more time: budget.timeout_s in --request FILE",
     "retrieval_timeout": "allow more time: budget.timeout_s in --request FILE",
@@ -33,7 +34,6 @@ CURES = {
     "embedding_unavailable": "`docstokg doctor` shows the encoder that the index needs",
     "payload_trimmed": "reduce the response: --top-k, or budget.max_chunks in --request FILE",
 }
-"""Remedies by degraded reason; default `_DOCTOR`."""
 
 
 def in_words(reasons: Iterable[str]) -> str:

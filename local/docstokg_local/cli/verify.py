@@ -39,8 +39,8 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 
 READ_S = 30.0
+# Conflict kinds of earlier releases.
 _OLD = ("value", "negation")
-"""Conflict kinds of earlier releases."""
 
 
 class Finding(NamedTuple):
@@ -72,8 +72,8 @@ class SourceChunk:
 
 
 type Store = tuple[SearchIndex, DocumentRegister]
+# Chunks as read again, by uuid.
 type Chunks = dict[str, SourceChunk]
-"""Chunks as read again, by uuid."""
 
 
 def stored_chunks(

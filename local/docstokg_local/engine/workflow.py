@@ -21,8 +21,8 @@ from docstokg_local.engine.trace_queue import LocalTraceQueue
 from docstokg_local.server.lease import Lease
 
 FRAMES_TOLD = 3
+# In a wheel; a checkout has its own folder `statemachine`.
 INSTALLED = Path(__file__).with_name("statemachine")
-"""In a wheel; a checkout has its own folder `statemachine`."""
 
 DEFINITION = (
     INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"

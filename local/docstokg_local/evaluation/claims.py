@@ -29,10 +29,10 @@ from docstokg_local.evaluation.retrieval import read_lines
 SUPPORTED = ("supported", "complete")
 EMBEDDED_AT_ONCE = 512
 SUPPORT = "support"
+# Threshold of `support` for its balanced accuracy.
 SUPPORTED_FROM = 0.5
-"""Threshold of `support` for its balanced accuracy."""
+# Seconds for one claim, more than for a request.
 CLAIM_S = 60.0
-"""Seconds for one claim, more than for a request."""
 
 
 class _Row(Line):

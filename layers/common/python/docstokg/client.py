@@ -34,8 +34,8 @@ from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 TIMEOUT_S = 15.0
 RETRIES = 2
+# Seconds of a request for the network, in addition to the server's deadline.
 _MARGIN_S = 0.4
-"""Seconds of a request for the network, in addition to the server's deadline."""
 _BUDGET_S = (1.0, 60.0)
 _FIRST_PAUSE_S = 0.2
 _TOO_MANY = 429

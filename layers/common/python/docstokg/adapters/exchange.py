@@ -23,8 +23,8 @@ from docstokg.errors import (
 )
 from docstokg.observability import note, traced
 
+# Options of a request whose response `exchanged` reads.
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
-"""Options of a request whose response `exchanged` reads."""
 _BLOCK = 1 << 16
 _MOST_IDLE = 4
 _REFUSALS = {

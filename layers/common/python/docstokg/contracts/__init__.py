@@ -2,5 +2,5 @@
 
 from typing import Any
 
+# A JSON object.
 Json = dict[str, Any]
-"""A JSON object."""

@@ -13,11 +13,11 @@ from docstokg.contracts.response import (
     QueryUsedBy,
 )
 
+# Routes that return OpenAI's error object instead of a problem.
 CHAT_ROUTES = ("chat", "responses", "models", "model")
-"""Routes that return OpenAI's error object instead of a problem."""
 
+# Routes that answer a conversation.
 CONVERSATIONS = ("chat", "responses")
-"""Routes that answer a conversation."""
 
 FinishReason = Literal["stop", "length"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete"]

@@ -4,8 +4,8 @@ import mimetypes
 import re
 from pathlib import PurePath
 
+# Maximum line length of code or settings that are not generated.
 LONGEST_LINE = 5_000
-"""Maximum line length of code or settings that are not generated."""
 
 GENERATED = f"minified or generated: a line has over {LONGEST_LINE:,} characters"
 
@@ -40,10 +40,10 @@ _FORMATS = {
     ),
     ".zip": "",
 }
+# Format of each file suffix.
 SUFFIXES = {
     suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
 } | {".txt": ".txt"}
-"""Format of each file suffix."""
 
 _KEYS = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"

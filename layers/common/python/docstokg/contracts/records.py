@@ -146,8 +146,8 @@ class DocumentRecord(Contract):
     original: bytes | None = None
 
 
+# Type of a fact that holds the names of a listed entity, and the start of its id.
 CALLED = "docstokg.names"
-"""Type of a fact that holds the names of a listed entity, and the start of its id."""
 
 
 class FactRecord(Contract):

@@ -29,8 +29,8 @@ Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+# In UTF-8, so that a Chinese word of two characters is long enough.
 MIN_QUERY_BYTES = 3
-"""In UTF-8, so that a Chinese word of two characters is long enough."""
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"

@@ -6,13 +6,13 @@ MAX_BODY_BYTES = 64 * 1024
 MAX_CHECK_BYTES = 512 * 1024
 MAX_DOCUMENTS_BYTES = 4 * 1024 * 1024
 
+# The third line is one Lambda function; `passage` is only a tool of `mcp`.
 RouteName = Literal[
     "answer", "stream", "search", "explain", "chat", "responses", "models", "model", "check",
     "traverse", "mcp",
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
-"""The third line is one Lambda function; `passage` is only a tool of `mcp`."""
 
 
 class Route(NamedTuple):

@@ -186,8 +186,8 @@ class Candidate(NamedTuple):
     score: float
 
 
+# Result of a channel for a chunk: index in the pool, rank and score in the channel.
 Place = tuple[int, int, float]
-"""Result of a channel for a chunk: index in the pool, rank and score in the channel."""
 
 
 class FactRef(Contract):

@@ -249,13 +249,13 @@ def _part(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
     return made
 
 
+# Keywords that published arguments lack: the route checks them and names what is wrong.
 _UNUSED = frozenset(
     {
         "title", "examples", "pattern", "minLength", "maxLength", "minItems", "maxItems",
         "maxProperties", "propertyNames", "additionalProperties",
     }
 )  # fmt: skip
-"""Keywords that published arguments lack: the route checks them and names what is wrong."""
 
 
 def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:

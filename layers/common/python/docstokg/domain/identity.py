@@ -9,8 +9,8 @@ from functools import lru_cache
 from docstokg.contracts.records import RelationRecord
 from docstokg.domain.text.words import CURIE, fold
 
+# Maximum length of a `replaced_by` chain that is followed.
 REDIRECT_DEPTH = 4
-"""Maximum length of a `replaced_by` chain that is followed."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OWN = "ent:"

@@ -9,8 +9,8 @@ from docstokg.usecases.domains import SubjectDomain
 from docstokg.usecases.run import Run, graph_reason
 
 _MOST_SHOWN = 5
+# Observations on a sentence whose use of an id differs from its cited passages.
 _IDS = {"id_label_mismatch", "id_not_in_source"}
-"""Observations on a sentence whose use of an id differs from its cited passages."""
 
 
 def with_domain_findings(

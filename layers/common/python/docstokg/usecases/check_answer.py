@@ -35,12 +35,12 @@ from docstokg.usecases.verification import Asking, Claim, Decision
 
 Repair = Literal["attribute", "drop", "report"]
 BY_RULES = (CheckedBy(name=RULES, kind="rules"),)
+# Maximum scored passages per sentence; quotations are searched in all.
 _MOST_SCORED = 8
-"""Maximum scored passages per sentence; quotations are searched in all."""
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
+# Maximum rounds of dropping sentences; text without code needs one.
 _MOST_REPAIRS = 4
-"""Maximum rounds of dropping sentences; text without code needs one."""
 
 
 class CheckedAnswer(Contract):

@@ -28,8 +28,8 @@ EVENTS = "text/event-stream"
 POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
+# Sends an event's name and value; returns False if the client disconnected.
 Tell = Callable[[str, Any], bool]
-"""Sends an event's name and value; returns False if the client disconnected."""
 
 
 class LiveReply:

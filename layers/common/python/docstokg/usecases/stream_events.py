@@ -14,8 +14,8 @@ from docstokg.ports import ResponseCache
 from docstokg.usecases.run import Run
 
 KEPT_S = 60
+# Minimum seconds between two writes of one answer.
 PAUSE_S = 0.2
-"""Minimum seconds between two writes of one answer."""
 GROUND, WRITTEN = "ground", "written"
 
 

@@ -14,8 +14,8 @@ from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.run import Call
 
 MOST_CLAIMS = 12
+# Minimum probability to report an unsupported claim as contradicted.
 LIKELY = 0.5
-"""Minimum probability to report an unsupported claim as contradicted."""
 
 
 class Claim(NamedTuple):

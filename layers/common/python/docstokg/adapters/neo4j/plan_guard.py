@@ -8,11 +8,11 @@ from typing import Any
 from docstokg.adapters.neo4j.cypher import LABELS, TYPES, Template
 from docstokg.domain.identity import REDIRECT_DEPTH
 
+# Maximum estimated rows of one operator; the planner assumes ten per unknown list.
 MAX_ROWS = 1_000_000.0
-"""Maximum estimated rows of one operator; the planner assumes ten per unknown list."""
 
+# A shortest path between two named nodes is planned as a product of one row.
 MAX_PRODUCT_ROWS = 10.0
-"""A shortest path between two named nodes is planned as a product of one row."""
 
 _SCAN = re.compile(r"Scan$|^Dynamic\w+Lookup$")
 _EVERYTHING = ("AllNodesScan", "AllRelationshipsScan", "UnionNodeByLabelsScan")

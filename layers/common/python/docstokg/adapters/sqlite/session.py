@@ -18,8 +18,8 @@ HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
 Execute = Callable[..., sqlite3.Cursor]
+# Raises an error for another layout; returns the size after the last load, in bytes.
 Check = Callable[[sqlite3.Connection, Path], int]
-"""Raises an error for another layout; returns the size after the last load, in bytes."""
 
 
 @dataclass(frozen=True)

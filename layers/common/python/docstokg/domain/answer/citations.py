@@ -24,11 +24,11 @@ _MARKER = re.compile(
     r"[\]\u3011\uff3d\u27e7])",
     re.IGNORECASE | re.ASCII,
 )
+# A Markdown link or image; group 1 is its text. `grid[row][col]` does not match.
 LINK = re.compile(
     r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
     r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
-"""A Markdown link or image; group 1 is its text. `grid[row][col]` does not match."""
 
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"(?:[^\n]+\n?)+")

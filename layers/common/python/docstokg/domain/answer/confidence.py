@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdict
 
+# Weights of the three parts (SPEC 1.2, from the seed specification).
 RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
-"""Weights of the three parts (SPEC 1.2, from the seed specification)."""
+# Weight of the formula relative to the reader's probability (docs/decisions/confidence.md).
 FORMULA = 0.6
-"""Weight of the formula relative to the reader's probability (docs/decisions/confidence.md)."""
 _BY_SOURCES = (0.0, 0.3, 0.6, 1.0)
 CEILING_UNCITED = 0.5
 CEILING_WITH_INVALID_CITATIONS = 0.49

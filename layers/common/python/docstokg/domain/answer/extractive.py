@@ -23,11 +23,11 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
 MODEL = EXTRACTIVE
+# Maximum number of passages read.
 READ = 8
-"""Maximum number of passages read."""
 
+# Maximum number of additional passages cited for the same statement.
 FURTHER = 2
-"""Maximum number of additional passages cited for the same statement."""
 
 PREFERRED = 0.5
 

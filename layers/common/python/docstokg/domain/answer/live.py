@@ -9,13 +9,13 @@ from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdi
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
 from docstokg.domain.text.sentences import sentence_spans
 
+# Returns the displayed form of a partial answer and the report on its sentences.
 Check = Callable[[str], tuple[str, Grounding | None]]
-"""Returns the displayed form of a partial answer and the report on its sentences."""
 
+# Maximum sentences sent before the end; each is checked with all previous ones.
 _MOST = 40
-"""Maximum sentences sent before the end; each is checked with all previous ones."""
+# Prefixes of replies that can be parsed only when complete.
 _WHOLE_ONLY = ("{", "```", "<")
-"""Prefixes of replies that can be parsed only when complete."""
 
 
 class LiveAnswer:

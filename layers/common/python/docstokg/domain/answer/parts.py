@@ -14,8 +14,8 @@ from docstokg.domain.text.words import WORD, in_pairs
 Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "list"]
 Borders = tuple[tuple[int, int], ...]
 
+# Maximum characters of a unit.
 LONGEST = 450
-"""Maximum characters of a unit."""
 LEAST_WORDS = 3
 _LONGEST_TITLE = 90
 FENCES = ("```", "~~~")
@@ -35,8 +35,8 @@ _PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
 _ENDS = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
 _STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z")
 _LONGEST_STOP = 80
+# Characters before a sentence that are searched for its position in the line.
 _NEAR = 99
-"""Characters before a sentence that are searched for its position in the line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ _NAMED = re.compile(
 )
 _ROUND = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
 _RAISED = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
+# Text before a superscript that is a power: a digit, or a symbol as short as a unit's.
 _A_POWER = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
-"""Text before a superscript that is a power: a digit, or a symbol as short as a unit's."""
 
 _ENDED = re.compile(r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z")
 _MARKER = re.compile(r"\[\d{1,4}\]")

@@ -15,8 +15,8 @@ from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.words import WORD
 
+# Maximum number of checked sentences; the rest is one statement, `too_long`.
 MOST_STATEMENTS = 100
-"""Maximum number of checked sentences; the rest is one statement, `too_long`."""
 Unchecked = Literal["no_claim", "too_long"]
 _LONGEST_CLAIM = 1500
 _EDGES = " \t\r\n*_-\u2022>#|"

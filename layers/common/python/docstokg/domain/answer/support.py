@@ -18,8 +18,8 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import normalise
 
+# Number of windows compared by cosine; more did not help on the fitting sets.
 WINDOWS = 3
-"""Number of windows compared by cosine; more did not help on the fitting sets."""
 
 
 class Evidence(NamedTuple):

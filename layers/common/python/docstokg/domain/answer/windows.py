@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 
+# Characters. Three joined windows and a claim stay below 512 English word pieces.
 LONGEST = 600
-"""Characters. Three joined windows and a claim stay below 512 English word pieces."""
 MOST = 3
 
 

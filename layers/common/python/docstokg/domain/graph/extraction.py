@@ -13,16 +13,16 @@ from docstokg.domain.text.names import is_name, tidy
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import WrongAnswer
 
+# Part of the cache key of replies; change it with the prompt or the schema.
 VERSION = "1"
-"""Part of the cache key of replies; change it with the prompt or the schema."""
 
+# Maximum characters sent per passage; chunks of this project have about 1,200.
 LONGEST_SENT = 16_000
-"""Maximum characters sent per passage; chunks of this project have about 1,200."""
 
 LONGEST_RELATION, RELATION_WORDS = 40, 5
 MOST_TRIPLES = 40
+# Maximum tokens of a reply.
 MAX_TOKENS = 1_200
-"""Maximum tokens of a reply."""
 
 KINDS = ("Person", "Organization", "Group", "Place", "Facility", "Event", "Work", "Product",
                 "Law", "Language", "Concept")  # fmt: skip

@@ -9,8 +9,8 @@ from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.folding import LEGAL_FORM, is_function_word, singular, words
 from docstokg.domain.text.words import STOP_WORDS, fold
 
+# A folded key, the id of its entity, and whether it is the entity's preferred name.
 Entry = tuple[str, str, bool]
-"""A folded key, the id of its entity, and whether it is the entity's preferred name."""
 
 
 @dataclass(frozen=True, slots=True)

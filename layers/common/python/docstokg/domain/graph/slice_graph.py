@@ -25,18 +25,18 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.names import PROPER
 
+# Number of best facts whose endpoints become seeds (5 to 20 measured equal).
 FACTS = 10
-"""Number of best facts whose endpoints become seeds (5 to 20 measured equal)."""
 
+# Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little.
 SEEDING_CHUNKS = 20
-"""Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
 
+# Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with fewer,
+# their links are chance and do not change the order.
 LED_ON = 0.15
-"""Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with
-fewer, their links are chance and do not change the order."""
 
+# Collection size used for rarity, independent of the store: 200 to a billion rank equally.
 COLLECTION = 10_000
-"""Collection size used for rarity, independent of the store: 200 to a billion rank equally."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from docstokg.contracts.request import Turn
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS
 
+# Maximum words added to a follow-up.
 MOST_ADDED = 12
-"""Maximum words added to a follow-up."""
 
+# Maximum characters per added word.
 LONGEST_ADDED = 64
-"""Maximum characters per added word."""
 
+# Characters; longer questions are self-contained. Keeps the result below the contract's 4,096.
 LONGEST_FOLLOW_UP = 1024
-"""Characters; longer questions are self-contained. Keeps the result below the contract's 4,096."""
 
 _READ = 4096
 _TOKEN = re.compile(r"[^\W_]+(?:[-:_][^\W_]+)*")
@@ -27,12 +27,12 @@ _ANAPHORA = frozenset(
 _BE = frozenset(("are", "is", "was", "were"))
 _CLAUSE = frozenset(("how", "that", "to", "what", "when", "where", "whether", "which"))
 _BEGINNING = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
+# Content words; a longer question names its subject.
 _FEW = 3
-"""Content words; a longer question names its subject."""
 MOST_TURNS = 6
 MOST_BYTES = 4096
+# The turns take at most 1/SHARE of the context.
 SHARE = 4
-"""The turns take at most 1/SHARE of the context."""
 
 
 def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:

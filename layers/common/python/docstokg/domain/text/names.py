@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS, fold
 
+# Characters (and at most eight words); longer "names" are sentences.
 LONGEST_NAME = 60
-"""Characters (and at most eight words); longer "names" are sentences."""
 
+# Characters; a longer title is not a name.
 LONGEST_TITLE = 200
-"""Characters; a longer title is not a name."""
 
+# A label that heads sections in this many documents is not a name.
 MANY_DOCUMENTS = 5
-"""A label that heads sections in this many documents is not a name."""
 
 
 def _words(text: str, between: str | None = None) -> frozenset[str]:
@@ -66,13 +66,13 @@ _CODE_SPANS = re.compile(
 _AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
+# Kind of an entity for which the recogniser returned different kinds.
 UNSURE = "Name"
-"""Kind of an entity for which the recogniser returned different kinds."""
 
 _KINDS = (UNSURE, "Place", "Person", "Organization", "Group", "Work", "Product", "Event",
           "Facility", "Law", "Language")  # fmt: skip
+# Kind of an entity unknown to the recogniser.
 PROPER = "Proper noun"
-"""Kind of an entity unknown to the recogniser."""
 
 _OTHER_KINDS = ("Title", "Heading", "Manual", PROPER)
 

@@ -22,14 +22,14 @@ from docstokg.loading.context import Context, ExtractionReport
 from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.ports import LanguageModel, ReplyStore
 
+# Number of chunks per cache lookup and per round of requests.
 BATCH = 64
-"""Number of chunks per cache lookup and per round of requests."""
 
+# Consecutive failed calls after which no more are made.
 IN_A_ROW = 8
-"""Consecutive failed calls after which no more are made."""
 
+# Pauses in seconds before a call is repeated after `QuotaExceeded`.
 PAUSES_S = (2.0, 8.0)
-"""Pauses in seconds before a call is repeated after `QuotaExceeded`."""
 
 
 @dataclass(frozen=True, slots=True)

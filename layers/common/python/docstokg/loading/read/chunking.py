@@ -10,11 +10,11 @@ from docstokg.domain.text.words import is_visible
 from docstokg.ports import PieceCounter
 
 ENCODER_PIECES = 256
+# Special tokens of the encoder and separators of its input.
 MARKS = 4
-"""Special tokens of the encoder and separators of its input."""
 
+# Maximum pieces of title and headings; outer headings are dropped.
 CONTEXT_PIECES = 64
-"""Maximum pieces of title and headings; outer headings are dropped."""
 
 OVERLAP_PIECES = 24
 SEPARATOR = " > "

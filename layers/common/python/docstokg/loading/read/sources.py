@@ -19,16 +19,16 @@ Kind = Literal[
     "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
 ]
 
+# Kinds of JSON lines files, by the prefix of their name.
 LINES: tuple[Kind, ...] = ("chunks", "entities", "relations", "triples", "questions", "answers")
-"""Kinds of JSON lines files, by the prefix of their name."""
 
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 ODD_NAME = "the file name is not UTF-8 or contains a control character"
+# Type under which unread folders are counted.
 FOLDERS = "folders"
-"""Type under which unread folders are counted."""
 
+# Kinds for `docstokg eval`; `load` skips them.
 EVALUATION = ("questions", "answers")
-"""Kinds for `docstokg eval`; `load` skips them."""
 
 EXPECTED = (
     "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "

@@ -11,8 +11,8 @@ from docstokg.contracts import Json
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import DEEPEST
 
+# Maximum characters; usual front matter has a few hundred.
 LONGEST = 65_536
-"""Maximum characters; usual front matter has a few hundred."""
 
 _FRONT = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)(?:^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE

@@ -12,8 +12,8 @@ from docstokg.contracts.model import StrictContract, wrong_in_words
 from docstokg.loading.read.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
+# Maximum nesting; serialising a value recurses once per level.
 DEEPEST = 64
-"""Maximum nesting; serialising a value recurses once per level."""
 
 
 class Line(StrictContract):

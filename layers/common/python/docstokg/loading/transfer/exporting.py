@@ -18,11 +18,11 @@ from docstokg.ports import every_document
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+# Files of an export, `NAME.jsonl`, in load order.
 PARTS = ("chunks", "documents", "entities", "relations", "facts", "mentions")
-"""Files of an export, `NAME.jsonl`, in load order."""
 
+# Fields of a chunk that are derived from others.
 UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
-"""Fields of a chunk that are derived from others."""
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:

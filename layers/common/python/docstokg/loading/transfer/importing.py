@@ -41,8 +41,8 @@ from docstokg.loading.write.edges import fact_id
 from docstokg.loading.write.removal import exclusive_load, remove
 
 LARGEST_MANIFEST = 100_000
+# Maximum compression ratio of a part; JSON lines do not exceed it.
 SQUEEZED = 1000
-"""Maximum compression ratio of a part; JSON lines do not exceed it."""
 
 Rows = Sequence[tuple[str, int, StrictContract]]
 
@@ -304,6 +304,7 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: must have {run.manifest.dimension} numbers")
 
 
+# Row type of each part, and its conversion to a record.
 _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]] = {
     "chunks": (ChunkRow, _record),
     "documents": (DocumentRow, _document),
@@ -312,4 +313,3 @@ _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]]
     "facts": (FactRow, _fact),
     "mentions": (MentionRow, _mention),
 }
-"""Row type of each part, and its conversion to a record."""
