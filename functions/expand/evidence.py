@@ -1,7 +1,7 @@
 """Graph evidence of chunks."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,7 @@ MAX_BYTES = 65_000
 _RANKED, _POINTER, _EDGE, _RELATED, _ENTITY, _NUMBER = 110, 130, 240, 100, 50, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Maximum path length, and allowed entity and relation types."""
 
     hops: int

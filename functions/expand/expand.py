@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,8 +72,7 @@ class Exploration:
     misspelt: str = ""
 
 
-@dataclass(frozen=True)
-class RankedGraph:
+class RankedGraph(NamedTuple):
     """The slice, ranked by one walk.
 
     `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk

@@ -75,7 +75,11 @@ def ground(
     used if the first reranker fails.
     """
     plan = run.plan
-    ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
+    ranking = (
+        expansion.ranking
+        if expansion is not None
+        else tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
+    )
     if not ranking:
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
@@ -149,10 +153,6 @@ def ground(
             *run.warnings,
         ),
     )
-
-
-def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
-    return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
 
 
 def _unique(

@@ -107,20 +107,19 @@ def _citations(
     chosen: Iterable[Mapping[str, Any]], shown: Iterable[Mapping[str, Any]]
 ) -> list[Json]:
     ranks = {one["uuid"]: int(one["rank"]) for one in shown}
-    return [_citation(one, ranks) for one in chosen]
-
-
-def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> Json:
-    return {
-        "marker": f"[{citation['rank']}]",
-        "passage": citation["full_text"] or citation["snippet"],
-        "source": _source(citation),
-        "doc_id": citation["doc_id"],
-        "uuid": citation["uuid"],
-        "why": why(citation, ranks),
-        **_said(uri=citation["uri"], namespace=citation["namespace"]),
-        **_said(cited=citation["cited"] or None),
-    }
+    return [
+        {
+            "marker": f"[{one['rank']}]",
+            "passage": one["full_text"] or one["snippet"],
+            "source": _source(one),
+            "doc_id": one["doc_id"],
+            "uuid": one["uuid"],
+            "why": why(one, ranks),
+            **_said(uri=one["uri"], namespace=one["namespace"]),
+            **_said(cited=one["cited"] or None),
+        }
+        for one in chosen
+    ]
 
 
 def _source(citation: Mapping[str, Any]) -> str:

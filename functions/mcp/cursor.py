@@ -3,7 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from docstokg.contracts import Json
 from docstokg.contracts.envelope import Caller
@@ -18,8 +18,7 @@ _FORMAT = 3
 _VOLATILE = "retrieved_at"
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """Digest of a request's result (`facts`) and the next position.
 
     `run`: finds the cached response.

@@ -3,8 +3,7 @@
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.contracts import Json
 
@@ -12,8 +11,7 @@ Path = tuple[str | int, ...]
 Leaf = tuple[Path, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Start of a page: the leaf in document order, and the code point within its text."""
 
     leaf: int = 0
@@ -23,8 +21,7 @@ class Position:
 START = Position()
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One page as JSON text; `after` is the start of the next page, None for the last."""
 
     text: str
@@ -67,7 +64,11 @@ def page_of(
     def first(count: int) -> str:
         return written(rest[:count], Position(start.leaf + count))
 
-    if max_bytes is None or _least_bytes(rest) <= max_bytes:
+    if (
+        max_bytes is None
+        or sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))
+        <= max_bytes
+    ):
         whole = written(rest, None)
         if fits(whole):
             return Page(whole)
@@ -166,7 +167,3 @@ def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
         for place in range(1, len(keys) + 1)
         if place == len(keys) or keys[place] != keys[place - 1]
     ]
-
-
-def _least_bytes(rest: Sequence[Leaf]) -> int:
-    return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -63,8 +62,7 @@ SYNTHESIS_TOKENS = 512
 CHANGED = "The results changed after the previous page. Repeat the call without a cursor."
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """One tool: its contract and route.
 
     `shown`: request fields in the published schema. `facts`: parts of the response that are equal
@@ -92,8 +90,7 @@ class Tool:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """The target of tool calls: `runs` has the available routes, `cursor_key` signs cursors.
 
     `model` writes answers if a call specifies none. `public_url`: address of the page, or "".
@@ -106,8 +103,7 @@ class Service:
     public_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A page of a tool call's response, or a problem.
 
     `spare`: bytes left of the page's limit, None without one. `namespace`: of its passages, if they

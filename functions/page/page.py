@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from docstokg.contracts import Json
 
@@ -53,8 +54,7 @@ class SignIn:
     scope: str = "openid"
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """Body and headers of a static file."""
 
     body: bytes

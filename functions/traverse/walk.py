@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,8 +50,7 @@ class WalkRequest:
     entities: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A collected node; `path`: node ids from its seed to it, depth + 1 in number."""
 
     id: str

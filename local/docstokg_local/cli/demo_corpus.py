@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.contracts import Json
 from docstokg.errors import Misconfigured
@@ -43,8 +43,7 @@ EXCLUDED = "HP:0040285"
 _RATIO = re.compile(r"(\d+)/(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     """A disease's phenotype: `frequency` as the file writes it, and the ids of its papers."""
 
     disease: str

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +52,7 @@ class Finding(NamedTuple):
         return f"{self.where}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceChunk:
+class SourceChunk(NamedTuple):
     """A chunk as its source has it; `document`: the text of the whole document, if known."""
 
     chunk_id: str

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from jsonata.parser import Parser
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
@@ -40,8 +39,7 @@ class MachineTimedOut(BaseException):
     """Ends an execution past its TimeoutSeconds; Catch does not handle it."""
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """Result of one execution, in the terms of StartSyncExecution."""
 
     status: Status

@@ -1,6 +1,6 @@
 """Contract of the routes in OpenAI's formats."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,7 @@ from docstokg.contracts.response import (
 )
 
 # Routes that return OpenAI's error object instead of a problem.
-CHAT_ROUTES = ("chat", "responses", "models", "model")
+CHAT_ROUTES: Final = ("chat", "responses", "models", "model")
 
 # Routes that answer a conversation.
 CONVERSATIONS = ("chat", "responses")

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.adapters.neo4j.cypher import LABELS, TYPES, Template
 from docstokg.domain.identity import REDIRECT_DEPTH
@@ -20,8 +19,7 @@ _WRITES = ("Create", "Merge", "Delete", "Set", "Remove", "Foreach", "EmptyResult
 _RANGE = re.compile(r"\*(\d*)(\.\.)?(\d*)[^\w`]|\{(\d*)(,)?\s*(\d*)\}|([+*])\s*(?:\(|$|\))")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanVerdict:
+class PlanVerdict(NamedTuple):
     """Verdict of the plan guard on one template; without reasons it is admitted."""
 
     template: str

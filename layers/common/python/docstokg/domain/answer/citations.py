@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 MarkerKind = Literal["citation", "footnote", "malformed"]
 
@@ -37,8 +36,7 @@ _WIDEST_RANGE = 100
 _MOST_PASSES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """A citation marker at `text[start:end]`, with its ranks in order."""
 
     start: int
@@ -47,8 +45,7 @@ class Marker:
     kind: MarkerKind
 
 
-@dataclass(frozen=True, slots=True)
-class CitedText:
+class CitedText(NamedTuple):
     """An answer with validated markers.
 
     `cited`: remaining ranks, ascending. `invalid`: removed markers in order, `[9]` for an unknown
@@ -194,19 +191,15 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     at = 0
     for start, end in [*fenced, (len(text), len(text))]:
-        ranges += _inline_code(text, at, start)
+        ranges += [
+            code.span()
+            for paragraph in _PARAGRAPH.finditer(text, at, start)
+            for code in _INLINE.finditer(text, *paragraph.span())
+        ]
         if start < end:
             ranges.append((start, end))
         at = end
     return ranges
-
-
-def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    return [
-        code.span()
-        for paragraph in _PARAGRAPH.finditer(text, start, end)
-        for code in _INLINE.finditer(text, *paragraph.span())
-    ]
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:

@@ -34,8 +34,7 @@ _LONGEST_LABEL = 12
 _NEAR = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """An ontology term: preferred name first, then synonyms."""
 
     names: tuple[str, ...]
@@ -54,8 +53,7 @@ class Ontology:
     above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """An upper-case id at `text[start:end]`."""
 
     id: str

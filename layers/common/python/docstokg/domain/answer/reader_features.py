@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
@@ -66,8 +65,7 @@ class Features(NamedTuple):
     kind_missed: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A quotable unit of a block, with its features.
 
     `words`: its stems. `asked`: the question's stems in the unit or its title, with their rarity.
@@ -135,7 +133,13 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     made = []
     for place, block, unit, words, own in rows:
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
-        said = _beside(unit.shown, rarity) if kinds else ""
+        said = (
+            WORD.sub(
+                lambda match: "" if stem(normalise(match[0])) in rarity else match[0], unit.shown
+            )
+            if kinds
+            else ""
+        )
         features = Features(
             cosine=_cosine(unit, block),
             words=share(own),
@@ -157,7 +161,3 @@ def _cosine(unit: Part, block: Block) -> float:
         if start < unit.end and unit.start < end
     ]
     return max(own, default=block.relevance / 20)
-
-
-def _beside(text: str, asked: Mapping[str, float]) -> str:
-    return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

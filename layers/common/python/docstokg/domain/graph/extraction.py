@@ -4,8 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from docstokg.domain.answer.prompt import CLOSE, OPEN, defused
 from docstokg.domain.budget import tokens
@@ -66,8 +65,7 @@ _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 Refusal = Literal["shape", "name", "relation", "not in the passage", "too many"]
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(NamedTuple):
     """A triple of a passage; both names are in `text[start:end]`."""
 
     subject: str
@@ -79,8 +77,7 @@ class Extracted:
     object_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """Accepted triples of a reply, and the refusal reasons of the others."""
 
     triples: tuple[Extracted, ...]

@@ -5,7 +5,6 @@ adapters/neo4j/cypher.py repeats its numbers.
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 # As in reciprocal rank fusion: damps the advantage of the first places.
@@ -46,8 +45,7 @@ class Mentioned(NamedTuple):
     heads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The nodes to keep, best first."""
 
     entities: tuple[int, ...]

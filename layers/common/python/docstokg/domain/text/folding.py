@@ -3,8 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from docstokg.domain.identity import is_curie
 from docstokg.domain.text.words import STOP_WORDS, WORD, compatible, fold, is_compatible
@@ -86,8 +86,7 @@ def alias_keys(
     return tuple(sorted((key, preferred) for key, preferred in keys.items() if key))
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """The folded words of a text, without possessive endings.
 
     `spans[i]`: code points of word i in `text`; `forms[i]`: its singular. `exact`: whether every

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from os.path import isfile, islink
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from docstokg.contracts import Json
 from docstokg.contracts.file_types import skipped
@@ -36,8 +36,7 @@ EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(NamedTuple):
     """A document that was sent instead of read from a file.
 
     `fields` (title, acl, document_name) and `metadata` override those in the document. `groups`: of
