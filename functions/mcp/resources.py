@@ -1,9 +1,8 @@
 """Documents and passages as MCP resources, read by the document routes."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 from urllib.parse import quote, unquote
 
 from mcp_types import (
@@ -126,7 +125,7 @@ def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
     return "\n\n".join(one["full_text"] for one in found)
 
 
-def _asked(ask: Ask, route: RouteName, body: Mapping[str, Any]) -> Json:
+def _asked(ask: Ask, route: RouteName, body: Json) -> Json:
     reply = ask(route, dict(body))
     document: Json = json.loads(reply.body)
     if reply.statusCode != 200:

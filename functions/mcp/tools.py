@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -77,7 +77,7 @@ class Tool(NamedTuple):
     shown: tuple[str, ...]
     facts: tuple[str, ...]
     result: type[BaseModel]
-    compact: Callable[[Json, Mapping[str, Any]], Json]
+    compact: Callable[[Json, Json], Json]
     stored: bool = False
     is_paged: bool = True
     body: Callable[[Json], Json] = dict

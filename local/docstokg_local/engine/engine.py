@@ -69,7 +69,7 @@ class StateMachine:
 
     def __init__(
         self,
-        definition: Mapping[str, Any],
+        definition: Json,
         functions: Mapping[str, TaskFunction],
         timeout_s: float | None = None,
     ) -> None:
@@ -159,7 +159,7 @@ class StateMachine:
         return reply, size, result_size
 
 
-def read_definition(definition: Mapping[str, Any], functions: Mapping[str, object]) -> Json:
+def read_definition(definition: Json, functions: Mapping[str, object]) -> Json:
     """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
     TimeoutSeconds of tasks is copied into their Arguments.

@@ -1,6 +1,6 @@
 """Paging arguments and compact results of the MCP tools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any
@@ -241,7 +241,7 @@ def output_schema(result: type[BaseModel]) -> Json:
     return {"type": "object", "properties": shown, "required": ["truncated", "next_cursor"]}
 
 
-def _part(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
+def _part(schema: Json, definitions: Json) -> Json:
     meant = _resolved(schema, definitions)
     made = {"type": [meant["type"], "null"] if _accepts_null(schema) else meant["type"]}
     if "items" in meant:
@@ -258,7 +258,7 @@ _UNUSED = frozenset(
 )  # fmt: skip
 
 
-def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
+def _plain(schema: Json, definitions: Json) -> Json:
     """Return a schema without references and null alternatives, which some clients cannot read."""
     made: Json = {}
     for key, value in _resolved(schema, definitions).items():
@@ -272,7 +272,7 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
     return made
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Json:
+def _resolved(schema: Json, definitions: Json) -> Json:
     """Return a schema without a top-level reference or null alternative."""
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
@@ -300,7 +300,7 @@ def _schema(model: type[BaseModel]) -> Json:
     return model.model_json_schema(mode="validation")
 
 
-def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+def _lenient(value: Any, schema: Json, definitions: Json) -> Any:
     meant = _resolved(schema, definitions)
     kind = meant.get("type")
     if isinstance(value, dict):
@@ -320,5 +320,5 @@ def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, An
     return value
 
 
-def _accepts_null(schema: Mapping[str, Any]) -> bool:
+def _accepts_null(schema: Json) -> bool:
     return any(one.get("type") == "null" for one in schema.get("anyOf", ()))

@@ -170,7 +170,7 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> Json:
     return {**event, "usage": usage} if chat.include_usage else event
 
 
-def live_chunk(name: str, value: Json, head: Mapping[str, Any]) -> Json:
+def live_chunk(name: str, value: Json, head: Json) -> Json:
     """Return the chunk for an event of a streamed answer.
 
     `head`: id, created and model. Data other than answer text is in `docstokg`.
@@ -264,7 +264,7 @@ class ResponseEvents:
             + self._event(response["status"], response=response)
         )
 
-    def failed(self, error: Mapping[str, Any]) -> str:
+    def failed(self, error: Json) -> str:
         """Return the event of an error."""
         fields = {name: error[name] for name in ("code", "message", "param")}
         return self._frame("error", fields)
@@ -276,11 +276,11 @@ class ResponseEvents:
     def _event(self, name: str, **fields: Any) -> str:
         return self._frame(f"response.{name}", fields)
 
-    def _frame(self, kind: str, fields: Mapping[str, Any]) -> str:
+    def _frame(self, kind: str, fields: Json) -> str:
         event = {"type": kind, "sequence_number": self._count, **fields}
         self._count += 1
         return f"event: {kind}\ndata: {_line(event)}\n\n"
 
 
-def _line(event: Mapping[str, Any]) -> str:
+def _line(event: Json) -> str:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
