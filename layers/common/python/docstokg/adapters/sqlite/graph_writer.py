@@ -24,7 +24,7 @@ from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, pref
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 
-BUSY_S = 30.0
+BUSY_S = 60.0
 BATCH = 500
 
 
