@@ -10,14 +10,15 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.aws.powertools import DIMENSIONS
 from docstokg.observability import METRICS
 from infra.prune import KEPT_MACHINES
-from infra.settings import ENVIRONMENTS, Environment, environment
+from infra.settings import ENVIRONMENTS, Environment, Index, environment
+from infra.sizing import FULL, MEMORY_GIB, fits, gib_per_node, layout, questions_per_second
 from infra.specs import FUNCTIONS, ROOT
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
@@ -249,19 +250,56 @@ class Counts:
     custom_metrics: int = 0
 
 
+def index_usd(index: Index) -> dict[str, float]:
+    """Monthly USD of a new domain per line."""
+    nodes = index.data_nodes * NODES[index.instance_type]
+    nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
+    disks = index.data_nodes * index.volume_gib * DISK.usd
+    return {"index, nodes": nodes * MONTH_H, "index, disks": disks}
+
+
+SIZES = ((100_000, 10), (500_000, 50), (1_000_000, 50), (10_000_000, 10))
+"""Chunks and questions per second of the sizing table."""
+MOST_NODES = 60
+
+
+def cheapest(chunks: int, rate: int) -> Index:
+    """Return the cheapest domain in three zones, with managers, for chunks and a rate."""
+    domains = []
+    for kind in MEMORY_GIB:
+        for nodes in range(3, MOST_NODES + 1, 3):
+            index = replace(
+                environment("prod").index, instance_type=kind, data_nodes=nodes, chunks=chunks
+            )
+            if fits(index, rate):
+                volume = 10 * math.ceil(gib_per_node(index) / FULL / 10)
+                domains.append(replace(index, volume_gib=volume))
+    return min(domains, key=lambda index: sum(index_usd(index).values()))
+
+
+def sizing_table() -> str:
+    """Return the cheapest domain of each of SIZES as Markdown."""
+    rows = ["| chunks | questions/s | limit | data nodes | shards, copies | GiB each | USD/month |"]
+    rows.append("|---" * 7 + "|")
+    for chunks, rate in SIZES:
+        index = cheapest(chunks, rate)
+        shards, replicas = layout(index.data_nodes, index.zones, chunks)
+        rows.append(
+            f"| {chunks:,} | {rate} | {questions_per_second(index):.0f} | "
+            f"{index.data_nodes} {index.instance_type.removesuffix('.search')} | "
+            f"{shards}, {replicas + 1} | {index.volume_gib} | "
+            f"{sum(index_usd(index).values()):,.0f} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
 def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
     """Monthly USD of an idle environment per line, without graph and NAT.
 
     `machines`: number of state machine versions with function versions of their own; the
     pruner keeps KEPT_MACHINES, so later deploys add nothing. The dashboard is free (first three).
     """
-    index = ours.index
-    lines = {}
-    if index.kind == "managed":
-        nodes = index.data_nodes * NODES[index.instance_type]
-        nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
-        lines["index, nodes"] = nodes * MONTH_H
-        lines["index, disks"] = index.data_nodes * index.volume_gib * DISK.usd
+    lines = index_usd(ours.index) if ours.index.kind == "managed" else {}
     memory = sum(MEMORY[name] for name in ours.snap_start) / 1024
     lines["snapshots of functions"] = memory * SNAPSHOT.usd * MONTH_H * 3600 * machines
     lines["key"] = KEY.usd
@@ -345,10 +383,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--templates", type=Path, default=ROOT / "cdk.out", help="output of `make synth`"
     )
+    parser.add_argument("--sizes", action="store_true", help="print the sizing table and end")
     for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default)
     options = vars(parser.parse_args(arguments))
+    if options.pop("sizes"):
+        sys.stdout.write(sizing_table())
+        return
     report = json.loads(options.pop("bundles").read_text(encoding="utf-8"))
     counts = {}
     for name in ENVIRONMENTS:

@@ -1,8 +1,8 @@
 """Entry point of the load stage `close`, and of all writing stages of a small upload."""
 
 import time
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
 from docstokg.loading.run.resolved import ResolverCache
@@ -19,7 +19,7 @@ def build(wiring: Wiring) -> Handler:
     objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
     most = wiring.settings.load_concurrency
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
             kept = wiring.snapshots().keep_daily(time.time())
             wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])

@@ -13,11 +13,11 @@ from docstokg.contracts.model import Contract
 
 Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
 
+# Providers with OpenAI's format.
 SERVED: tuple[Provider, ...] = ("openai", "gateway")
-"""Providers with OpenAI's format."""
 
+# Built-in model that quotes sentences of the sources and needs no network.
 EXTRACTIVE = "extractive"
-"""Built-in model that quotes sentences of the sources and needs no network."""
 
 _PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
 _MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (

@@ -36,8 +36,7 @@ class NullProgress:
         yield lambda steps: None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(NamedTuple):
     """Options of a load.
 
     `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: of every doc_id

@@ -52,8 +52,8 @@ from docstokg.loading.write.edges import resolve_edges, write_edges
 from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_emptied
 from docstokg.ports import SearchIndex, encoder_of
 
+# Model name of vectors from files if no embedder is configured.
 UPSTREAM = "upstream"
-"""Model name of vectors from files if no embedder is configured."""
 
 NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by word search only"
 
@@ -61,8 +61,8 @@ NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by 
 UNKNOWN_DOCUMENT = "no document with this id is visible to the sender"
 
 LANGUAGE_SAMPLE = 1000
+# Share of passages in other languages above which the multilingual encoder is used.
 OTHER_SHARE = 0.2
-"""Share of passages in other languages above which the multilingual encoder is used."""
 
 
 def load(

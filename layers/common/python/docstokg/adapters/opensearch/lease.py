@@ -71,7 +71,7 @@ class Lease:
         try:
             while not self._is_taken(seen):
                 if time.monotonic() >= until:
-                    raise Timeout(f"another load holds {self._own} of index {self._name!r}")
+                    raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
                 time.sleep(POLL_S)
                 if waiting is not None:
                     waiting(1)

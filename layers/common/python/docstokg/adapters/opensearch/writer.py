@@ -48,8 +48,8 @@ BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
+# Chunks that are read at once to be marked.
 REMARKED = 100
-"""Chunks that are read at once to be marked."""
 
 
 class OpenSearchWriter:

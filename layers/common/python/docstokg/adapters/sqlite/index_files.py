@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +83,7 @@ class LoadLock:
             self._file = None
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """The rows of one namespace in a section: positions [start, stop), ordered by uuid.
 
     `ids`: row -> index_rows.id; `acl`: row -> position in the section's list of access lists.

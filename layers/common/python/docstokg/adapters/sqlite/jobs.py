@@ -10,8 +10,8 @@ from docstokg.adapters.sqlite.session import insert, transaction
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
 BUSY_S = 5.0
+# Seconds that a finished job is kept, without its input.
 KEPT_S = 7 * 24 * 3600.0
-"""Seconds that a finished job is kept, without its input."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS job (

@@ -18,14 +18,14 @@ from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister, every_document
 
+# Namespace and doc_id of the HMAC key for folder hashes, in stores of earlier versions.
 KEY = ("", "root-key")
-"""Namespace and doc_id of the HMAC key for folder hashes, in stores of earlier versions."""
 
 BATCH = 200
 BATCH_CHARACTERS = 50_000_000
 
+# Pseudo folder of posted documents.
 POSTED = Path("posted")
-"""Pseudo folder of posted documents."""
 
 
 class SourceRegistry:

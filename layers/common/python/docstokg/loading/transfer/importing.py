@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 from ulid import ULID
@@ -41,8 +41,8 @@ from docstokg.loading.write.edges import fact_id
 from docstokg.loading.write.removal import exclusive_load, remove
 
 LARGEST_MANIFEST = 100_000
+# Maximum compression ratio of a part; JSON lines do not exceed it.
 SQUEEZED = 1000
-"""Maximum compression ratio of a part; JSON lines do not exceed it."""
 
 Rows = Sequence[tuple[str, int, StrictContract]]
 
@@ -60,8 +60,7 @@ class Manifest(Contract):
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     length: int
     doc_id: str
     acl: tuple[str, ...]
@@ -304,6 +303,7 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: must have {run.manifest.dimension} numbers")
 
 
+# Row type of each part, and its conversion to a record.
 _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]] = {
     "chunks": (ChunkRow, _record),
     "documents": (DocumentRow, _document),
@@ -312,4 +312,3 @@ _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]]
     "facts": (FactRow, _fact),
     "mentions": (MentionRow, _mention),
 }
-"""Row type of each part, and its conversion to a record."""
