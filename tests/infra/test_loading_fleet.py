@@ -90,6 +90,9 @@ def _load(cloud: LoadingCloud) -> None:
     ]
     cloud.send("load", {"documents": documents}, "job-1")
     cloud.send("delete", {"doc_id": "c.md"}, "job-2")
+    # An upload whose direct path failed goes on by the maps.
+    removal = {"prefix": f"inbox/{NAMESPACE}/maps/", "sync": False, "remove": ["c.md"]}
+    assert cloud.run(cloud.sources("maps", **removal)) == "SUCCEEDED", cloud.said
     cloud.runs.aborting.add("job-3")
     cloud.send("load", {"documents": [{"doc_id": "e.md", "text": "E"}]}, "job-3")
     _cancel(cloud)

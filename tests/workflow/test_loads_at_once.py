@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_load_that_stays_open_on_a_laptop_delays_its_own_namespace_alone(tmp_p
 
 
 def written(store: Path) -> set[str]:
-    with sqlite3.connect(store) as db:
+    with closing(sqlite3.connect(store)) as db:
         return {row[0] for row in db.execute("SELECT DISTINCT namespace FROM graph_chunks")}
 
 
@@ -147,7 +148,7 @@ def rows(store: Path) -> dict[str, int]:
         " GROUP BY n.name"
     )
     try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=0.1) as db:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=0.1)) as db:
             return dict(db.execute(query).fetchall())
     except sqlite3.Error:
         return {}
@@ -159,7 +160,7 @@ def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: 
     second.open_load("two", "model-b", 4, None, "bert")
     first.close_load("anna")
     second.close_load("bert")
-    with sqlite3.connect(tmp_path / "store.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
         notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
     assert (notes["embedding_model"], notes["space/bert"]) == ("model-a", "4 model-b")
 

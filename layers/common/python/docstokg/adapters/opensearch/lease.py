@@ -4,7 +4,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from docstokg.adapters.opensearch.documents import PAGE, ensure_register
@@ -194,14 +194,17 @@ class LoadLease(Lease):
 
     def _is_taken(self, seen: Seen) -> bool:
         # Both sides write their lease before they read the other's, so one of them sees it.
-        if not super()._is_taken(seen):
+        if self._own == LOAD:
+            return super()._is_taken(seen) and not self._are_held(self._namespaces(), seen)
+        if self._are_held((LOAD,), seen) or not super()._is_taken(seen):
             return False
-        others = self._namespaces() if self._own == LOAD else (LOAD,)
-        if not any(self._is_held(*self._read_lease(one), one, seen) for one in others):
-            return True
-        if self._own != LOAD:
-            self._end(False)
-        return False
+        if self._are_held((LOAD,), seen):
+            self._end(bool(self._run))  # other tasks of the run may have it
+            return False
+        return True
+
+    def _are_held(self, names: Iterable[str], seen: Seen) -> bool:
+        return any(self._is_held(*self._read_lease(one), one, seen) for one in names)
 
     def _namespaces(self) -> list[str]:
         self._call("POST", f"{self._path}/_refresh")

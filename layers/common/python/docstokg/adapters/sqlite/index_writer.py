@@ -39,7 +39,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
+from docstokg.adapters.sqlite.session import HOW, Closing, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
@@ -55,7 +55,7 @@ class SqliteIndexWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Closing | None = None
         self._token_ids: dict[str, int] = {}
         self._locks: dict[str, LoadLock] = {}
         self._held: set[str] = set()
@@ -322,14 +322,14 @@ class SqliteIndexWriter:
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _db(self) -> sqlite3.Connection:
+    def _db(self) -> Closing:
         if self._connection is None:
             self._connection = prepared(self._path, BUSY_S, TABLES, "index_meta", SCHEMA_VERSION)
             self._connection.row_factory = sqlite3.Row
         return self._connection
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _reading(self) -> Iterator[Closing]:
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
