@@ -28,8 +28,8 @@ Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 type Headers = dict[str, str]
 
 CONNECTIONS = 8
+# Maximum bytes of an answer; a page of an export is the largest.
 LONGEST_ANSWER = 1 << 28
-"""Maximum bytes of an answer; a page of an export is the largest."""
 logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
 
 

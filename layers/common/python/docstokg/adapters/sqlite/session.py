@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Unavailable
@@ -18,12 +18,11 @@ HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
 Execute = Callable[..., sqlite3.Cursor]
+# Raises an error for another layout; returns the size after the last load, in bytes.
 Check = Callable[[sqlite3.Connection, Path], int]
-"""Raises an error for another layout; returns the size after the last load, in bytes."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """How a kind of file is read.
 
     `what`: its content, for messages. `steps`: virtual machine steps between deadline checks.
