@@ -87,9 +87,12 @@ FIXED = (DISK, SNAPSHOT, RESTORE, KEY, ENDPOINT, SECRET, ALARM, METRIC, ACL, RUL
 MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
+EMBED = Price("Titan Embed Text v2", 0.02, "million tokens", "aws.amazon.com/bedrock/pricing")
+RERANK = Price("Amazon Rerank", 1.00, "thousand questions", "aws.amazon.com/bedrock/pricing")
+CHANGES = Price("S3 events", 1.00, "million", "aws.amazon.com/eventbridge/pricing")
 PRICES = (
     *(REST, CALL, COMPUTE, EXPRESS, EXPRESS_TIME, READ, WRITE, QUEUE, LOGS, XRAY, OUT, WAF),
-    *(WORDS_IN, WORDS_OUT, STANDARD, S3_READ, S3_WRITE),
+    *(WORDS_IN, WORDS_OUT, STANDARD, S3_READ, S3_WRITE, EMBED, RERANK, CHANGES),
 )
 
 

@@ -48,6 +48,14 @@ class Intake(Construct):
                 for prefix in (RUNS, INBOX, POSTED)
             ),
         )
+        if stack.target.load_on_change:
+            # The construct's own option adds a function of CDK's to the stack.
+            raw = self.bucket.node.default_child
+            assert isinstance(raw, s3.CfnBucket)
+            on = s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
+            raw.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+                event_bridge_configuration=on
+            )
         self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()
 

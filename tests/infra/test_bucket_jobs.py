@@ -18,6 +18,7 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
 from docstokg.loading.run.lease import LEASES
+from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
@@ -54,6 +55,10 @@ class Deployment:
             cursor_key="a key",
             ingest_url=f"s3://{BUCKET}",
             ingest_machine_arn=self.arn,
+            load_schedule_role="arn:aws:iam::123456789012:role/schedules",
+            embed_provider="none",
+            sparse="none",
+            names="rule",
         )
         register = SqliteRegister(folder / "index.sqlite")
         register.put(
@@ -62,7 +67,8 @@ class Deployment:
                 DocumentRecord(namespace="default", doc_id="hidden.md", acl=("board",)),
             ]
         )
-        self.wiring = Wiring(settings)
+        self.lines: list[str] = []
+        self.wiring = Wiring(settings, Telemetry(write=self.lines.append))
         self.handler = build(self.wiring)
 
     def ask(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:

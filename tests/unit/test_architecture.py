@@ -38,8 +38,8 @@ FREE = {
 }  # fmt: skip
 
 
-SHARED = {"bounded", "breaker", "exchange", "languages"}
-"""Modules of no vendor: a limit on a call, a circuit, an HTTP exchange, words of languages."""
+SHARED = {"bounded", "breaker", "exchange", "languages", "signing"}
+"""Modules of no vendor: limit of a call, circuit, HTTP exchange, words of languages, signature."""
 
 
 @cache

@@ -225,6 +225,11 @@ class LoadRuns(Protocol):
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start a run; repeated calls with the same name and arguments start it once."""
 
+    def call_later(
+        self, name: str, after_s: float, function: str, event: Mapping[str, Any]
+    ) -> None:
+        """Call a function with `event` after `after_s` seconds, instead of the last such `name`."""
+
     def stop(self, name: str) -> None:
         """Stop an unfinished run."""
 

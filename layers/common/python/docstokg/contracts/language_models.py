@@ -19,6 +19,9 @@ SERVED: tuple[Provider, ...] = ("openai", "gateway")
 # Built-in model that quotes sentences of the sources and needs no network.
 EXTRACTIVE = "extractive"
 
+BEDROCK_EMBEDDER, BEDROCK_RERANKER = "amazon.titan-embed-text-v2:0", "amazon.rerank-v1:0"
+"""Default models on Bedrock; Amazon's own need no subscription."""
+
 _PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
 _MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (
     ("openai", re.compile(r"(?:gpt-|chatgpt-|o\d)")),

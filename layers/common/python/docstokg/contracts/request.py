@@ -21,9 +21,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from docstokg.contracts.model import Many, StrictContract
 
 Verbosity = Literal["snippet", "full", "graph"]
-EmbedderName = Literal["jina", "openai", "hf", "local"]
+EmbedderName = Literal["jina", "openai", "hf", "bedrock", "local"]
 EmbeddingProvider = Literal["auto", EmbedderName]
-RerankerName = Literal["jina", "cohere", "local", "none"]
+RerankerName = Literal["jina", "cohere", "bedrock", "local", "none"]
 RerankProvider = Literal["auto", RerankerName]
 Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr

@@ -9,7 +9,7 @@ ENGLISH = "en"
 # vectors only had .782 first; words at 0 to .2: .775 to .788, at .5: .720, at 1: .445.
 LEAST = 0.1
 
-_MANY = re.compile("multilingual|jina-embeddings-v[34]|bge-m3|labse", re.IGNORECASE)
+_MANY = re.compile("multilingual|jina-embeddings-v[34]|cohere.embed-v4|bge-m3|labse", re.IGNORECASE)
 
 _ENGLISH = re.compile(
     r"all-minilm|all-mpnet|bge-(?:small|base|large)-en|gte-(?:small|base|large)(?!-)"
