@@ -100,7 +100,10 @@ clients: ## try clients of OpenAI's format and of MCP, as others publish them, a
 prune: ## remove versions of ENV that no rollback needs
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
-.PHONY: destroy deploy-local template
+.PHONY: destroy deploy-local template rollout
+rollout: ## deploy ENV, run the smoke test at its first share of the traffic, go back if that fails (URL=)
+	@scripts/setup requirements.lock && URL=$(URL) .venv/bin/python -m infra.rollout $(ENV)
+
 deploy-local: ## run the deployment guide in an emulated account, with real stores if Java is installed
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.package host >/dev/null && .venv/bin/python -m tests.infra.emulator.deploy_local
 

@@ -10,20 +10,22 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.aws.powertools import DIMENSIONS
 from docstokg.observability import METRICS
 from infra.prune import KEPT_MACHINES
-from infra.settings import ENVIRONMENTS, Environment, environment
-from infra.specs import ROOT, SPECS
+from infra.settings import ENVIRONMENTS, Environment, Index, environment
+from infra.sizing import FULL, MEMORY_GIB, fits, gib_per_node, layout, questions_per_second
+from infra.specs import FUNCTIONS, ROOT
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
+UPLOADS = ROOT / "benchmarks" / "uploads.json"
 MILLION = 1_000_000
 GIGA = 1e9
-MEMORY = {spec.name: spec.memory_mb for spec in SPECS}
+MEMORY = {spec.name: spec.memory_mb for spec in FUNCTIONS}
 SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
 ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
 
@@ -53,6 +55,11 @@ EXPRESS_TIME = Price(
     "GB-second",
     "aws.amazon.com/step-functions/pricing",
 )
+STANDARD = Price(
+    "Step Functions Standard, transitions", 25.0, "million", "aws.amazon.com/step-functions/pricing"
+)
+S3_READ = Price("S3, reads", 0.40, "million", "aws.amazon.com/s3/pricing")
+S3_WRITE = Price("S3, writes and lists", 5.00, "million", "aws.amazon.com/s3/pricing")
 READ = Price("DynamoDB on demand, reads", 0.125, "million", "aws.amazon.com/dynamodb/pricing")
 WRITE = Price("DynamoDB on demand, writes", 0.625, "million", "aws.amazon.com/dynamodb/pricing")
 QUEUE = Price("SQS, requests", 0.40, "million", "aws.amazon.com/sqs/pricing")
@@ -82,7 +89,7 @@ WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pr
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
 PRICES = (
     *(REST, CALL, COMPUTE, EXPRESS, EXPRESS_TIME, READ, WRITE, QUEUE, LOGS, XRAY, OUT, WAF),
-    *(WORDS_IN, WORDS_OUT),
+    *(WORDS_IN, WORDS_OUT, STANDARD, S3_READ, S3_WRITE),
 )
 
 
@@ -201,6 +208,37 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
     return lines
 
 
+def upload_usd(run: Mapping[str, Any]) -> dict[str, float]:
+    """Cost of a million uploads of one document, as `benchmarks.uploads` measured a run."""
+    times = run["cpu_ms"].items()
+    return {
+        "REST API": REST.usd,
+        "state machine, Standard": STANDARD.usd * run["transitions"],
+        "bucket": S3_READ.usd * run["reads"] + S3_WRITE.usd * run["writes"],
+        "functions, calls": CALL.usd * run["calls"],
+        "functions, time": sum(compute_usd(name, ms, 0.0, 0.0) for name, ms in times),
+    }
+
+
+def uploads_table(runs: Mapping[str, Mapping[str, Any]], hop_ms: float) -> str:
+    """Return the bill of a million uploads per path, and the counts of one, as Markdown."""
+
+    def seconds(run: Mapping[str, Any]) -> float:
+        return float(sum(run["cpu_ms"].values())) / 1000
+
+    def hourly(run: Mapping[str, Any]) -> float:
+        return 3600 / (seconds(run) + run["transitions"] * hop_ms / 1000)
+
+    bills = _columns("USD per million uploads", list(runs), [upload_usd(r) for r in runs.values()])
+    rows = {
+        "transitions": [str(run["transitions"]) for run in runs.values()],
+        "calls of functions": [str(run["calls"]) for run in runs.values()],
+        "processor seconds": [f"{seconds(run):.2f}" for run in runs.values()],
+        "uploads an hour, at most": [f"{hourly(run):,.0f}" for run in runs.values()],
+    }
+    return bills + "".join(f"| {name} | {' | '.join(cells)} |\n" for name, cells in rows.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Monthly billed resources of a synthesised environment."""
@@ -212,19 +250,56 @@ class Counts:
     custom_metrics: int = 0
 
 
+def index_usd(index: Index) -> dict[str, float]:
+    """Monthly USD of a new domain per line."""
+    nodes = index.data_nodes * NODES[index.instance_type]
+    nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
+    disks = index.data_nodes * index.volume_gib * DISK.usd
+    return {"index, nodes": nodes * MONTH_H, "index, disks": disks}
+
+
+SIZES = ((100_000, 10), (500_000, 50), (1_000_000, 50), (10_000_000, 10))
+"""Chunks and questions per second of the sizing table."""
+MOST_NODES = 60
+
+
+def cheapest(chunks: int, rate: int) -> Index:
+    """Return the cheapest domain in three zones, with managers, for chunks and a rate."""
+    domains = []
+    for kind in MEMORY_GIB:
+        for nodes in range(3, MOST_NODES + 1, 3):
+            index = replace(
+                environment("prod").index, instance_type=kind, data_nodes=nodes, chunks=chunks
+            )
+            if fits(index, rate):
+                volume = 10 * math.ceil(gib_per_node(index) / FULL / 10)
+                domains.append(replace(index, volume_gib=volume))
+    return min(domains, key=lambda index: sum(index_usd(index).values()))
+
+
+def sizing_table() -> str:
+    """Return the cheapest domain of each of SIZES as Markdown."""
+    rows = ["| chunks | questions/s | limit | data nodes | shards, copies | GiB each | USD/month |"]
+    rows.append("|---" * 7 + "|")
+    for chunks, rate in SIZES:
+        index = cheapest(chunks, rate)
+        shards, replicas = layout(index.data_nodes, index.zones, chunks)
+        rows.append(
+            f"| {chunks:,} | {rate} | {questions_per_second(index):.0f} | "
+            f"{index.data_nodes} {index.instance_type.removesuffix('.search')} | "
+            f"{shards}, {replicas + 1} | {index.volume_gib} | "
+            f"{sum(index_usd(index).values()):,.0f} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
 def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
     """Monthly USD of an idle environment per line, without graph and NAT.
 
     `machines`: number of state machine versions with function versions of their own; the
     pruner keeps KEPT_MACHINES, so later deploys add nothing. The dashboard is free (first three).
     """
-    index = ours.index
-    lines = {}
-    if index.kind == "managed":
-        nodes = index.data_nodes * NODES[index.instance_type]
-        nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
-        lines["index, nodes"] = nodes * MONTH_H
-        lines["index, disks"] = index.data_nodes * index.volume_gib * DISK.usd
+    lines = index_usd(ours.index) if ours.index.kind == "managed" else {}
     memory = sum(MEMORY[name] for name in ours.snap_start) / 1024
     lines["snapshots of functions"] = memory * SNAPSHOT.usd * MONTH_H * 3600 * machines
     lines["key"] = KEY.usd
@@ -308,10 +383,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--templates", type=Path, default=ROOT / "cdk.out", help="output of `make synth`"
     )
+    parser.add_argument("--sizes", action="store_true", help="print the sizing table and end")
     for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default)
     options = vars(parser.parse_args(arguments))
+    if options.pop("sizes"):
+        sys.stdout.write(sizing_table())
+        return
     report = json.loads(options.pop("bundles").read_text(encoding="utf-8"))
     counts = {}
     for name in ENVIRONMENTS:
@@ -320,8 +399,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(f"no templates of {name}: `make synth ENV={name}` first")
         counts[name] = counted([json.loads(path.read_text(encoding="utf-8")) for path in paths])
     del options["templates"]
-    bill = table(report, Assumed(**options))
-    sys.stdout.write(f"{idle_table(counts)}\n{bill}\n{prices()}")
+    assumed = Assumed(**options)
+    bill = table(report, assumed)
+    uploads = uploads_table(json.loads(UPLOADS.read_text(encoding="utf-8")), assumed.hop_ms)
+    sys.stdout.write(f"{idle_table(counts)}\n{bill}\n{uploads}\n{prices()}")
 
 
 if __name__ == "__main__":

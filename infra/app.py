@@ -2,12 +2,16 @@
 
 import json
 import os
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import aws_cdk as cdk
+import boto3
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.data_stack import DataStack
@@ -34,6 +38,46 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
         run.add_metadata("docstokg:code", "sources, for inspection only: run `make package`")
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app
+
+
+def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
+    """Return the resources of a data stack that its new template removes and `running` reads.
+
+    `running`: template of the deployed functions. The name of an output contains the id of its
+    resource.
+    """
+    read = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
+    return sorted(
+        output.removeprefix("PublishOutput")
+        for output in read - data["Outputs"].keys()
+        if not any(resource in output for resource in data["Resources"])
+    )
+
+
+def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
+    """Mark the data stack with an error if it removes a resource that deployed functions read.
+
+    The CDK command line refuses to deploy a stack with an error, and only that one. `session`: a
+    boto3 session that may assume CDK's deploy role.
+    """
+    name = f"docstokg-{target.name}"
+    data = app.synth().get_stack_by_name(f"{name}-data")
+    partition = session.get_partition_for_region(target.region)
+    role = str(data.assume_role_arn).replace("${AWS::Partition}", partition)
+    assumed = session.client("sts").assume_role(RoleArn=role, RoleSessionName="docstokg")
+    keys = assumed["Credentials"]
+    running = session.client(
+        "cloudformation",
+        aws_access_key_id=keys["AccessKeyId"],
+        aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+    ).get_template(StackName=name)["TemplateBody"]
+    if read := still_read(running, data.template):
+        cdk.Annotations.of(app.node.find_child(f"{name}-data")).add_error(
+            f"{name} still reads {', '.join(read)}: deploy the functions without it first, "
+            f"`cdk deploy {name} --exclusively -c env={target.name}`, then all"
+        )
+        app.synth(force=True)
 
 
 def missing(target: Environment, *, sources: bool = False) -> list[str]:
@@ -97,7 +141,11 @@ def _for_cli() -> None:
     target = deployable(str(name))
     for caution in cautions(target):
         sys.stderr.write(f"warning: {name}: {caution}\n")
-    build(target, bundles=BUNDLES).synth()
+    app = build(target, bundles=BUNDLES)
+    try:
+        refuse_removals(app, target, boto3.session.Session(region_name=target.region))
+    except (BotoCoreError, ClientError) as exc:  # as before the first deploy
+        sys.stderr.write(f"warning: {name}: not compared with the deployed functions: {exc}\n")
 
 
 if __name__ == "__main__":

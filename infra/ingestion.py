@@ -42,7 +42,8 @@ class Ingestion(Construct):
         # Each shard has two tasks at once: encoding and names.
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
-            definition["States"][state]["MaxConcurrency"] = min(most, stack.target.loading // tasks)
+            own = max(1, stack.target.loading // stack.target.loads // tasks)
+            definition["States"][state]["MaxConcurrency"] = min(most, own)
         log = log_group(self, "Logs", stack, f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)

@@ -98,7 +98,7 @@ class Intake(Construct):
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_read": ((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
-    "ingest_close": ((RUNS,), (INBOX, RUNS)),
+    "ingest_close": ((POSTED, RUNS), (INBOX, POSTED, RUNS)),
 }
 """Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS.
 
@@ -117,5 +117,5 @@ def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
     """Allow the documents function to post, read reports, and release leases."""
-    intake.let_delete(role, f"{RUNS}lease.json")
+    intake.let_delete(role, f"{RUNS}leases/*")
     add(role, intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)), ANY_OBJECT)

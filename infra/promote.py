@@ -52,7 +52,7 @@ def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
     environment(name)
     if percent > 0 and (bad := firing(name, cloudwatch)):
         raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
-    machine = _machine(states, f"docstokg-{name}")
+    machine = machine_arn(states, f"docstokg-{name}")
     listed = states.list_state_machine_versions(stateMachineArn=machine, maxResults=10)
     versions = [v["stateMachineVersionArn"] for v in listed["stateMachineVersions"]]
     routing = weights(versions, percent)
@@ -81,7 +81,8 @@ def watch(
     return []
 
 
-def _machine(states: Any, name: str) -> str:
+def machine_arn(states: Any, name: str) -> str:
+    """Return the ARN of a state machine; ValueError if there is none with this name."""
     listed = states.get_paginator("list_state_machines").paginate()
     for arn in listed.search(f"stateMachines[?name=='{name}'].stateMachineArn"):
         return str(arn)

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from docstokg.contracts.request import EmbedderName
 from docstokg.errors import Misconfigured
-from docstokg.settings import MODELS
+from docstokg.settings import MODELS, Settings
 from docstokg_functions.page.page import SignIn
 from infra.specs import ROOT
 
@@ -164,9 +164,15 @@ class Environment:
 
     @property
     def loading(self) -> int:
-        """Return the maximum concurrent tasks of a load."""
+        """Return the maximum concurrent tasks of all loads."""
         free = self.function_quota - self.reserved
         return self.load_tasks or max(2, min(MOST_LOADING, free * 2 // 5))
+
+    @property
+    def loads(self) -> int:
+        """Return the number of loads that share these tasks."""
+        chosen = self.settings.get("load_concurrency")
+        return chosen if isinstance(chosen, int) else Settings().load_concurrency
 
     @property
     def reserved(self) -> int:

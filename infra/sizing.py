@@ -1,4 +1,4 @@
-"""Shards, replicas and questions per second of a search domain, from measured figures."""
+"""Shards, replicas, questions per second and memory of a search domain, from measured figures."""
 
 from bisect import bisect_left
 from math import ceil
@@ -10,6 +10,8 @@ SHARD_CHUNKS: Final = 2_000_000
 """Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search."""
 CHUNK_BYTES: Final = 12_900
 """Maximum bytes on disk per chunk (docs/measured.md, how large it may become)."""
+RESIDENT_BYTES: Final = 3_000
+"""Resident memory per chunk, from the same table."""
 CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
 """OpenSearch's CPU per question by number of chunks, from the same table."""
 BUSY: Final = 0.8
@@ -19,6 +21,11 @@ SMALL: Final = {"medium": 1, "large": 2}
 """CPUs of the sizes below `xlarge`, which has four."""
 BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
 """CPUs that a burstable node has without credits: 20 % of two."""
+MEMORY_GIB: Final = {
+    "t3.small.search": 2, "t3.medium.search": 4, "m7g.medium.search": 4, "m7g.large.search": 8,
+    "r7g.large.search": 16, "r7g.xlarge.search": 32,
+}  # fmt: skip
+"""Memory of a node; the service gives half of it to the heap."""
 GIB: Final = 1024**3
 
 
@@ -49,16 +56,31 @@ def cpu_ms(chunks: int) -> float:
 
 def questions_per_second(index: Index) -> float:
     """Return the rate at which the data nodes of a new domain are busy to `BUSY`."""
-    shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
-    nodes = min(index.data_nodes, shards * (replicas + 1))
+    nodes = _nodes_in_use(index)
     burst = BURSTABLE.get(index.instance_type)
     size = index.instance_type.split(".")[1]
     vcpus = burst or SMALL.get(size) or 4 * int(size.removesuffix("xlarge") or 1)
     return nodes * vcpus * BUSY * 1000 / cpu_ms(index.chunks)
 
 
+def chunks_per_node(index: Index) -> float:
+    """Return the expected chunks on a data node, each replica counted."""
+    copies = layout(index.data_nodes, index.zones, index.chunks).replicas + 1
+    return index.chunks * copies / _nodes_in_use(index)
+
+
 def gib_per_node(index: Index) -> float:
     """Return the disk that the expected chunks take on a data node."""
+    return chunks_per_node(index) * CHUNK_BYTES / GIB
+
+
+def fits(index: Index, rate: float) -> bool:
+    """Return whether nodes of a known type answer `rate` questions per second from memory."""
+    cached = chunks_per_node(index) * RESIDENT_BYTES / GIB
+    in_memory = cached <= MEMORY_GIB[index.instance_type] / 2
+    return in_memory and questions_per_second(index) >= rate
+
+
+def _nodes_in_use(index: Index) -> int:
     shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
-    nodes = min(index.data_nodes, shards * (replicas + 1))
-    return index.chunks * CHUNK_BYTES * (replicas + 1) / nodes / GIB
+    return min(index.data_nodes, shards * (replicas + 1))

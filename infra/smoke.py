@@ -5,6 +5,7 @@ environment it fires the alarm `test`.
 """
 
 import json
+import math
 import os
 import secrets
 import sys
@@ -28,6 +29,8 @@ TEXTS = {
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
 ALARM = "test"
+MISSED = 0.001
+"""Probability that no question reaches a version which has a share of the traffic."""
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0
@@ -97,13 +100,18 @@ def refuses(service: Service) -> None:
         expect(answer.status == status and answer.body.get("status") == status, answer, rule)
 
 
-def answers(service: Service, namespace: str) -> None:
-    """Check for cited, undegraded answers to the unchanged questions."""
+def answers(service: Service, namespace: str, share: int = 100) -> None:
+    """Check for cited, undegraded answers to the unchanged questions.
+
+    `share`: per cent of the traffic that the version under test has; below 100 questions repeat.
+    """
     written = {
         "synthesis": {"enabled": True, "model": "extractive"},
         "budget": {"max_tokens_gen": 256},
     }
-    for query in (QUESTION, ODD):
+    asked = 2 if share == 100 else math.ceil(math.log(MISSED) / math.log(1 - share / 100))
+    for number in range(asked):
+        query = (QUESTION, ODD)[number % 2]
         answer = service.post("/v1/answer", query=query, namespace=namespace, **written)
         expect(answer.status == 200, answer, "no answer")
         documents = {citation["doc_id"] for citation in answer.body["citations"]}
@@ -177,8 +185,8 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
     raise Wrong(f"alarm {name} told nobody within {WAIT_S:.0f} s")
 
 
-def smoke(service: Service, say: Callable[[str], object]) -> None:
-    """Run all checks that need no environment's name."""
+def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> None:
+    """Run all checks that need no environment's name; `share`: see `answers`."""
     namespace = f"smoke-{secrets.token_hex(4)}"
     contract = service.ask("GET", "/openapi.json")
     expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
@@ -190,7 +198,7 @@ def smoke(service: Service, say: Callable[[str], object]) -> None:
         health = service.ask("GET", "/v1/health")
         expect(health.status == 200 and health.body["status"] == "ok", health, "not healthy")
         say("index and graph are up")
-        answers(service, namespace)
+        answers(service, namespace, share)
         say("answers with citations, not degraded")
     is_empty(service, namespace)
     say("deleted, and found no more")
@@ -259,18 +267,20 @@ def _say(text: str) -> None:
 
 
 def main(
-    url: Annotated[str, typer.Option()],
+    url: Annotated[str, typer.Option(envvar="URL")],
     env: str = "",
     token: Annotated[str, typer.Option(envvar="SMOKE_TOKEN")] = "",
     key: Annotated[str, typer.Option(envvar="SMOKE_KEY")] = "",
+    share: Annotated[int, typer.Option(min=1, max=100)] = 100,
 ) -> None:
     """Test a deployment by its output `Url`, or a server on this machine.
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
-    (IAM) if ENV names an environment of environments.toml.
+    (IAM) if ENV names an environment of environments.toml. SHARE: per cent of the traffic that the
+    version under test has.
     """
     try:
-        smoke(service_of(url, env, token, key), _say)
+        smoke(service_of(url, env, token, key), _say, share)
         if env:
             import boto3
 

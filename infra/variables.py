@@ -16,11 +16,11 @@ DEPLOYED = frozenset(
         "embed_base_url", "embed_dimension", "embed_model", "embed_provider",
         "feature_traversal_tool", "feature_verbosity_graph", "fusion", "graph_budget_per_minute",
         "graph_database", "index_name", "kg_2hop_enabled", "kg_boost_enabled", "kg_boost_value",
-        "kg_enabled", "llm_base_url", "llm_fallback_model", "log_level", "max_timeout_s",
-        "min_score", "model_table", "models", "names", "provider_jina_enabled", "provider_urls",
-        "public_url", "rag_log_snippets", "receipt_key", "repair", "rerank_base_url",
-        "rerank_model", "rerank_provider", "sparse", "verifier", "verifier_label",
-        "verifier_threshold",
+        "kg_enabled", "llm_base_url", "llm_fallback_model", "load_concurrency", "log_level",
+        "max_timeout_s", "min_score", "model_table", "models", "names", "provider_jina_enabled",
+        "provider_urls", "public_url", "rag_log_snippets", "receipt_key", "repair",
+        "rerank_base_url", "rerank_model", "rerank_provider", "sparse", "verifier",
+        "verifier_label", "verifier_threshold",
     }
 )  # fmt: skip
 

@@ -64,10 +64,10 @@ def page_of(
     def first(count: int) -> str:
         return written(rest[:count], Position(start.leaf + count))
 
+    texts = (value for _, value in rest if isinstance(value, str))
     if (
         max_bytes is None
-        or sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))
-        <= max_bytes
+        or sum(len(text.encode("utf-8", "replace")) for text in texts) <= max_bytes
     ):
         whole = written(rest, None)
         if fits(whole):

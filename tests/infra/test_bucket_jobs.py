@@ -17,7 +17,7 @@ from docstokg.contracts.documents import CANCELLED, MAX_QUEUED
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
-from docstokg.loading.run.lease import LEASE
+from docstokg.loading.run.lease import LEASES
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
@@ -149,6 +149,7 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         "remove": [],
         "replace": False,
         "groups": ["staff"],
+        "small": True,
     }
     told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
     assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
@@ -203,14 +204,16 @@ def test_a_cancelled_run_stops_and_lets_the_next_one_begin(
     deployment: Deployment, holder: str, left: bool
 ) -> None:
     deployment.ask("load", posted("x.md"))
-    deployment.s3.put_object(Bucket=BUCKET, Key=LEASE, Body=json.dumps({"run_id": holder}))
+    lease, other = f"{LEASES}default.json", f"{LEASES}other.json"
+    for key, run_id in ((lease, holder), (other, "job-1")):
+        deployment.s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"run_id": run_id}))
     assert deployment.ask("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
     assert json.loads(deployment.ask("job", {"id": "job-1"}).body)["state"] == "running"
     reply = deployment.ask("cancel", {"id": "job-1"})
     assert (reply.statusCode, json.loads(reply.body)["reason"]) == (200, CANCELLED)
     assert deployment.ended("job-1")["state"] == "failed"
     kept = deployment.keys()
-    assert (LEASE in kept) == left
+    assert ((lease in kept), (other in kept)) == (left, True)
 
 
 def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:

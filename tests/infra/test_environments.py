@@ -9,7 +9,7 @@ import pytest
 from docstokg.errors import Misconfigured
 from infra.readiness import contradictions, obstacles
 from infra.settings import ENVIRONMENTS, Index, read
-from infra.sizing import Layout, cpu_ms, layout, questions_per_second
+from infra.sizing import Layout, cpu_ms, fits, layout, questions_per_second
 from infra.specs import ROOT
 from infra.variables import chosen
 from tests.infra.conftest import infra_run
@@ -97,6 +97,13 @@ def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
 )
 def test_shards_and_replicas(nodes: int, zones: int, chunks: int, expected: Layout) -> None:
     assert layout(nodes, zones, chunks) == expected
+
+
+def test_a_domain_fits_if_its_chunks_are_in_memory() -> None:
+    small = Index("managed", instance_type="t3.small.search", data_nodes=3, zones=3, chunks=300_000)
+    assert fits(small, 10)
+    assert not fits(replace(small, chunks=400_000), 1)
+    assert not fits(small, 100)
 
 
 def test_more_nodes_answer_more_questions() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.loading.run.lease import LEASE
+from docstokg.loading.run.lease import LEASES
 from infra.specs import STAGES
 from tests.infra.conftest import Template
 from tests.infra.deployed import Deployed
@@ -33,7 +33,7 @@ WHOSE = ["documents", *LOADERS]
 BEHIND = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
 """What S3 does with our key for its caller."""
 
-UNUSED = {("ingest_encode", "s3:ListBucket", "runs/"), ("ingest_names", "s3:ListBucket", "runs/")}
+UNUSED = {("ingest_encode", "s3:ListBucket", "runs/")}
 """A shard that somebody removed is told by its key, and not as a refusal of S3's."""
 
 
@@ -100,7 +100,7 @@ def _cancel(cloud: LoadingCloud) -> None:
     cloud.runs.hanging.add("job-4")
     status, told = cloud.ask("load", {"documents": [{"doc_id": "f.md", "text": "F"}]}, "job-4")
     assert status == 202, told
-    cloud.objects.put(LEASE, json.dumps({"run_id": "job-4"}).encode())
+    cloud.objects.put(f"{LEASES}{NAMESPACE}.json", json.dumps({"run_id": "job-4"}).encode())
     status, told = cloud.ask("cancel", {"id": "job-4"}, "cancels")
     assert (status, told["state"]) == (200, "failed"), told
     assert cloud.runs.find("job-4")[0] == "ABORTED"

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.cloud_costs import sizing_table
 from tests.infra.conftest import ROOT, Template
 from tests.infra.resources_page import page
 
@@ -17,6 +18,11 @@ def test_the_table_of_resources_is_that_of_the_templates(
 ) -> None:
     published = (ROOT / "docs" / "resources.md").read_text("utf-8")
     assert published == page([dev, staging, prod]), "run `make resources-page`"
+
+
+def test_the_sizes_of_an_index_are_those_that_the_program_prints() -> None:
+    costs = (ROOT / "docs" / "costs.md").read_text("utf-8")
+    assert sizing_table() in costs, "run `python -m benchmarks.cloud_costs --sizes`"
 
 
 def test_every_alarm_has_a_row_that_says_what_to_do(template: Template) -> None:

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.infra.conftest import Template
+from infra.app import still_read
+from tests.infra.conftest import Template, infra_run
 from tests.infra.stores import stores
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
@@ -54,3 +56,71 @@ def test_the_stack_that_runs_is_deployed_after_what_it_reads(assembly: Path) -> 
         name = path.parent.name
         artifacts = json.loads(path.read_text("utf-8"))["artifacts"]
         assert f"docstokg-{name}-data" in artifacts[f"docstokg-{name}"]["dependencies"]
+
+
+COMPARED = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+from infra.app import build, refuse_removals
+from infra.settings import environment
+running, out = Path(sys.argv[1]), Path(sys.argv[2])
+ours = environment("dev")
+
+class Session:
+    def get_partition_for_region(self, region):
+        return "aws"
+    def client(self, service, **keys):
+        return self
+    def assume_role(self, RoleArn, RoleSessionName):
+        assert RoleArn.startswith("arn:aws:iam::") and "deploy-role" in RoleArn, RoleArn
+        return {"Credentials": dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"))}
+    def get_template(self, StackName):
+        return {"TemplateBody": json.loads(running.read_text())}
+
+fewer = replace(ours, models=tuple(m for m in ours.models if "claude" not in m))
+refuse_removals(build(fewer, out=out), fewer, Session())
+"""
+
+
+def test_a_data_stack_that_removes_what_deployed_functions_read_is_refused(
+    dev: Template, tmp_path: Path
+) -> None:
+    """Of both stacks only this one has an error, so that the functions can be deployed first."""
+    data, run = dev.paths
+    for running, refused in ((run, True), (tmp_path / "0" / run.name, False)):
+        out = tmp_path / str(int(not refused))
+        done = infra_run("-c", COMPARED, str(running), str(out))
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "SecretsAnthropic" not in (out / data.name).read_text("utf-8")
+        artifacts = json.loads((out / "manifest.json").read_text("utf-8"))["artifacts"]
+        errors = {
+            name: [
+                entry["data"]
+                for entries in _metadata(out, artifacts[name]).values()
+                for entry in entries
+                if entry["type"] == "aws:cdk:error"
+            ]
+            for name in ("docstokg-dev-data", "docstokg-dev")
+        }
+        assert errors["docstokg-dev"] == []
+        assert bool(errors["docstokg-dev-data"]) is refused
+        for text in errors["docstokg-dev-data"]:
+            assert "SecretsAnthropic" in text and "docstokg-dev --exclusively" in text
+
+
+def _metadata(out: Path, artifact: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    if "additionalMetadataFile" in artifact:
+        return json.loads((out / artifact["additionalMetadataFile"]).read_text("utf-8"))
+    return artifact.get("metadata", {})
+
+
+def test_a_domain_that_moves_is_still_read_and_what_stays_is_not(
+    dev: Template,
+) -> None:
+    data, run = (json.loads(text) for text in dev.texts)
+    assert still_read(run, data) == []
+    assert still_read({}, data) == []
+    del data["Resources"]["SearchDomainAB6007CD"]
+    data["Outputs"] = {k: v for k, v in data["Outputs"].items() if "SearchDomain" not in str(v)}
+    assert "IndexArn" in still_read(run, data)

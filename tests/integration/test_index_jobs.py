@@ -8,13 +8,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import batched
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from docstokg.adapters.opensearch import snapshots
 from docstokg.adapters.opensearch.documents import OpenSearchRegister
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.layout import Shards
@@ -24,16 +27,17 @@ from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.vectors import pack
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, Timeout
 from tests.jvm.servers import Endpoint, Engine
 from tests.services import SERVICES, own_home, start_own
 
-pytestmark = [*SERVICES, pytest.mark.timeout(600)]
+MANY = int(os.environ.get("DOCSTOKG_TEST_CHUNKS", "3000"))
+"""Chunks that are resized; docs/measured.md has a run with 100,000."""
+REPEATED = 50
+"""Chunks with the same vector."""
+pytestmark = [*SERVICES, pytest.mark.timeout(max(600, MANY // 20))]
 SPACE = Scope(namespace="kept")
-
-
-MANY = 3_000
-VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(64, 384))]
+VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(MANY // REPEATED, 384))]
 ALIASES = {one: one for one in ("kept", "kept-facts", "kept-documents")}
 
 
@@ -111,16 +115,24 @@ def chunk_of(doc_id: str, number: int) -> ChunkRecord:
     return chunk(number).model_copy(update={"doc_id": doc_id})
 
 
-def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str) -> None:
-    """Begin a job by its command, and end it after the first new index is there."""
+@contextmanager
+def begun_job(
+    endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Begin a job by its command; yield it `after_s` after its first new index is there."""
     before = httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys()
     settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept", **more}
     command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", *job]
     with subprocess.Popen(command, env=os.environ | settings) as begun:
-        while begun.poll() is None:
-            if httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys() - before:
-                time.sleep(after_s)
-                begun.kill()
+        while not httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys() - before:
+            assert begun.poll() is None
+        time.sleep(after_s)
+        yield begun
+
+
+def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str) -> None:
+    with begun_job(endpoint, *job, after_s=after_s, **more) as begun:
+        begun.kill()
     assert begun.returncode == -signal.SIGKILL
 
 
@@ -191,20 +203,23 @@ class Asking(threading.Thread):
 def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
     writer = kept.writer
     writer.open_load("run", "model", 384, None)
-    writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in range(MANY)])
+    for numbers in batched(range(MANY), 1_000):
+        writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in numbers])
     writer.close_load()
     kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
     before = Snapshots(kept.server, "kept").digest(ALIASES)
     asking = Asking(kept.reader)
     asking.start()
     wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
-    for after_s in (0.0, 2.0):
+    for after_s in (0.0, MANY / 1_500):
         kill_job(kept.endpoint, "resize", after_s=after_s, **wanted)
     at = {"url": kept.endpoint.url, "user": kept.endpoint.user, "password": kept.endpoint.password}
     server = Server(shards=Shards(3, 0), **at)
     jobs = Snapshots(server, "kept")
+    begun = time.monotonic()
     assert len(jobs.resize()) == 3
     asking.end()
+    print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
     assert jobs.digest(ALIASES) == before
     there = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
@@ -217,4 +232,36 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     writer.put([(chunk(MANY), "new")])
     writer.close_load()
     assert kept.reader.get([f"u{MANY}"], SPACE, 30).missing == ()
+    server.close()
+
+
+def test_a_restore_and_a_resize_refuse_while_the_other_runs(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the last to move the aliases would drop the other's new indices."""
+    monkeypatch.setattr(snapshots, "LIMIT_S", 5.0)
+    writer = kept.writer
+    writer.open_load("run", None, None, None)
+    for numbers in batched(range(MANY), 1_000):
+        writer.put([(chunk(n), str(n)) for n in numbers])
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    at = {"url": kept.endpoint.url, "user": kept.endpoint.user, "password": kept.endpoint.password}
+    server = Server(shards=Shards(2, 0), **at)
+    jobs = Snapshots(server, "kept")
+    jobs.register({"type": "fs", "settings": kept.repository})
+    jobs.take("monday")
+    before = jobs.digest(ALIASES)
+    wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
+    for job, refused in (
+        (("resize",), lambda: jobs.restore("monday")),
+        (("restore", "monday"), jobs.resize),
+    ):
+        with begun_job(kept.endpoint, *job, **wanted) as begun:
+            begun.send_signal(signal.SIGSTOP)
+            with pytest.raises(Timeout, match="resize or restore"):
+                refused()
+            begun.send_signal(signal.SIGCONT)
+        assert begun.returncode == 0
+        assert jobs.digest(ALIASES) == before
     server.close()

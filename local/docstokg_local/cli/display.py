@@ -290,7 +290,8 @@ def _chosen(citations: Sequence[Json], shown: int | None) -> list[Json]:
 
 def _show_written(out: Console, response: Json) -> None:
     out.print()
-    answer = Text(response["answer"])
+    # The answer is Markdown, in which `<` before a tag is written as an entity.
+    answer = Text(response["answer"].replace("&lt;", "<"))
     answer.highlight_regex(r"\[\d+\]", "bold cyan")
     out.print(answer)
     grounding = response.get("grounding")

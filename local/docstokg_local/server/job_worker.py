@@ -13,7 +13,7 @@ from typing import IO
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import JobOrder
-from docstokg.errors import DocsToKGError, Retryable, cause
+from docstokg.errors import DocsToKGError, Locked, Retryable, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -89,6 +89,10 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
     began = time.monotonic()
     try:
         done = run_job(now, stores_of(wiring), again=attempts > 0)
+    except Locked:
+        queue.wait(order.job_id)
+        time.sleep(POLL_S)
+        return 0.0
     except DocsToKGError as error:
         wiring.telemetry.log("ERROR", "job_failed", job_id=order.job_id, **cause(error))
         if isinstance(error, Retryable) and attempts + 1 < MOST_ATTEMPTS:

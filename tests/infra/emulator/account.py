@@ -189,6 +189,24 @@ class Account:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def run_live(states: Any, alias: str, given: str = "{}") -> dict[str, Any]:
+    """Execute the version that has most of an alias's traffic; what the service describes.
+
+    The emulator itself executes the machine's newest definition, whichever version is asked.
+    """
+    routes = states.describe_state_machine_alias(stateMachineAliasArn=alias)["routingConfiguration"]
+    version = max(routes, key=lambda route: route["weight"])["stateMachineVersionArn"]
+    found = states.describe_state_machine(stateMachineArn=version)
+    copy = states.create_state_machine(
+        name=f"version-{time.monotonic_ns()}",
+        **{name: found[name] for name in ("definition", "roleArn", "type")},
+    )["stateMachineArn"]
+    try:
+        return dict(states.start_sync_execution(stateMachineArn=copy, input=given))
+    finally:
+        states.delete_state_machine(stateMachineArn=copy)
+
+
 def packed(folder: Path) -> bytes:
     """A folder as a zip, packed as fast as can be."""
     body = io.BytesIO()

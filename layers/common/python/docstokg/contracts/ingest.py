@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from docstokg.contracts import Json
 from docstokg.contracts.model import Contract
 
-Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close"]
+Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close", "store"]
 
 
 class IngestMessage(Contract):

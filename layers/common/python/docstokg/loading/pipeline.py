@@ -87,7 +87,10 @@ def load(
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
-    with exclusive_load(stores.index_writer, timed), closing(Staging()) as staging:
+    with (
+        exclusive_load(stores.index_writer, options.namespace, timed, options.wait_s),
+        closing(Staging()) as staging,
+    ):
         context, before, registry = begin(options, stores, staging, rejects, timed, report)
         rows = _rows_twice(files, stores.readers, registry, rejects)
         context = read_files(context, rows, len(files), registry)
@@ -430,7 +433,7 @@ def _steps(
 
     def closed(_: str) -> None:
         stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(context.namespace)
 
     return {
         "stale": lambda after: remove_emptied(context, after),

@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import batched
 
+from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
-from docstokg.adapters.opensearch.lease import NAME as LOADER
-from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.lease import LEASES, LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, pages
 from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
@@ -78,15 +79,38 @@ class Snapshots:
         """Restore a snapshot into new indices, and point the aliases at them.
 
         Documents missing in the current register are deleted first. Returns the names of the new
-        indices; the old are removed.
+        indices; the old are removed. Raises `Timeout` while a load or a resize runs.
         """
-        fresh = self.bring_back(snapshot, _stamp())
-        swap: list[Json] = []
-        for alias, new in fresh.items():
-            swap.append({"add": {"index": new, "alias": alias}})
-            swap += [{"remove_index": {"index": old}} for old in self._behind(alias)]
-        self._call("POST", "/_aliases", {"actions": swap})
+        with self._exclusive() as move:
+            fresh = self.bring_back(snapshot, _stamp())
+            swap: list[Json] = []
+            for alias, new in fresh.items():
+                swap.append({"add": {"index": new, "alias": alias}})
+                swap += [{"remove_index": {"index": old}} for old in self._behind(alias)]
+            move(swap)
         return tuple(fresh.values())
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[Callable[[Sequence[Json]], None]]:
+        """Hold the load lease; yield a function that moves aliases in one step.
+
+        The lease is a document of the register. Without one nothing can be held, and creating one
+        would make a restore delete every document.
+        """
+        lease, moved = LoadLease(self._server, self._name), False
+
+        def move(actions: Sequence[Json]) -> None:
+            nonlocal moved
+            lease.check()
+            self._call("POST", "/_aliases", {"actions": list(actions)})
+            moved = True  # and the new register has no lease
+
+        if self._behind(self._register):
+            lease.acquire(LIMIT_S)
+        try:
+            yield move
+        finally:
+            lease.release(more=moved)
 
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
         """Restore a snapshot without deleted documents; return its new indices by alias.
@@ -124,11 +148,10 @@ class Snapshots:
         """Give the indices the configured shards and replicas; return the names of the new ones.
 
         An index with another number of shards is copied while it answers questions; loads wait. The
-        aliases move together at the end; the next job removes an unfinished one's copies.
+        aliases move together at the end; the next resize removes an unfinished one's copies.
         """
-        lease, moved = LoadLease(self._server, self._name), False
-        lease.acquire(LIMIT_S)
-        try:
+        ensure_register(self._server, f"/{self._register}")
+        with self._exclusive() as move:
             if self._is_loading():
                 raise Misconfigured(f"index {self._name!r} is absent, or a load is unfinished")
             self._remove_copies()
@@ -145,14 +168,9 @@ class Snapshots:
                 else:
                     swap.append({"remove": {"index": index, "alias": alias}})
                     old.append(index)
-            lease.check()
             if swap:
-                self._call("POST", "/_aliases", {"actions": swap})
-                # The lease was not copied: nothing is left to release.
-                moved = True
+                move(swap)
                 time.sleep(SETTLE_S)
-        finally:
-            lease.release(more=moved)
         for index in old:
             self._call("DELETE", f"/{index}")
         return tuple(one["add"]["index"] for one in swap if "add" in one)
@@ -167,7 +185,7 @@ class Snapshots:
         content = (
             hit
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
-            if hit["_id"] != LOADER
+            if not hit["_id"].startswith(LEASES)
         )
         for page in batched(content, COPIED_AT_ONCE):
             lines = [
@@ -201,7 +219,7 @@ class Snapshots:
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
-                if hit["_id"] != LOADER:  # the load lease is not content
+                if not hit["_id"].startswith(LEASES):  # they are not content
                     line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
                     found.update(line.encode())
         return found.hexdigest()

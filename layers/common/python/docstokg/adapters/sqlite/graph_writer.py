@@ -300,7 +300,7 @@ class SqliteGraphWriter:
         )
         run("DELETE FROM graph_dirty")
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Recount changed entities, delete unsupported ones, and make all durable."""
         with self._writing() as run:
             self._refresh(run)

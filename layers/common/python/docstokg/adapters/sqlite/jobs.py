@@ -100,6 +100,15 @@ class SqliteJobs:
                 (time.time(), job_id),
             )
 
+    def wait(self, job_id: str) -> None:
+        """Let other namespaces go first; this turn counts as no attempt."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET attempts = attempts - 1, changed = ? "
+                "WHERE id = ? AND state = 'running'",
+                (time.time(), job_id),
+            )
+
     def go_on(self, job: Job, rest: JobOrder) -> None:
         """Store a turn's result and the remaining work; a cancelled job is unchanged."""
         self._keep(job, rest.model_dump_json())

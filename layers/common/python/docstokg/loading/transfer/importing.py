@@ -117,7 +117,7 @@ def load_export(
     `only`: remove chunks that are not in the file; otherwise they are a `LoadError`.
     """
     shown, started = progress or NullProgress(), time.monotonic()
-    with exclusive_load(stores.index_writer, shown):
+    with exclusive_load(stores.index_writer, namespace, shown):
         manifest = manifest_of(path)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
@@ -150,7 +150,7 @@ def load_export(
                         _put(run, report, name, batch)
                         advance(len(batch))
         stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(namespace)
         stores.index_writer.close_load(namespace)
     report.rejected, report.seconds = rejects.count, time.monotonic() - started
     return report
