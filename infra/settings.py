@@ -172,7 +172,9 @@ class Environment:
     def loads(self) -> int:
         """Return the number of loads that share these tasks."""
         chosen = self.settings.get("load_concurrency")
-        return chosen if isinstance(chosen, int) else Settings().load_concurrency
+        wanted = chosen if isinstance(chosen, int) else Settings().load_concurrency
+        # Each has two tasks at once.
+        return min(wanted, max(1, self.loading // 2))
 
     @property
     def reserved(self) -> int:

@@ -44,7 +44,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
     if str(explicit.get("verifier")).startswith("onnx:"):
         raise Misconfigured(f"{environment.name}: verifier onnx:FOLDER: no bundle holds the folder")
-    variables = own | explicit
+    variables = own | explicit | {"load_concurrency": environment.loads}
     texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)
     if changed := [name for name, value in variables.items() if getattr(read, name) != value]:
