@@ -19,12 +19,13 @@ from docstokg.observability import METRICS
 from infra.prune import KEPT_MACHINES
 from infra.settings import ENVIRONMENTS, Environment, Index, environment
 from infra.sizing import FULL, MEMORY_GIB, fits, gib_per_node, layout, questions_per_second
-from infra.specs import ROOT, SPECS
+from infra.specs import FUNCTIONS, ROOT
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
+UPLOADS = ROOT / "benchmarks" / "uploads.json"
 MILLION = 1_000_000
 GIGA = 1e9
-MEMORY = {spec.name: spec.memory_mb for spec in SPECS}
+MEMORY = {spec.name: spec.memory_mb for spec in FUNCTIONS}
 SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
 ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
 
@@ -54,6 +55,11 @@ EXPRESS_TIME = Price(
     "GB-second",
     "aws.amazon.com/step-functions/pricing",
 )
+STANDARD = Price(
+    "Step Functions Standard, transitions", 25.0, "million", "aws.amazon.com/step-functions/pricing"
+)
+S3_READ = Price("S3, reads", 0.40, "million", "aws.amazon.com/s3/pricing")
+S3_WRITE = Price("S3, writes and lists", 5.00, "million", "aws.amazon.com/s3/pricing")
 READ = Price("DynamoDB on demand, reads", 0.125, "million", "aws.amazon.com/dynamodb/pricing")
 WRITE = Price("DynamoDB on demand, writes", 0.625, "million", "aws.amazon.com/dynamodb/pricing")
 QUEUE = Price("SQS, requests", 0.40, "million", "aws.amazon.com/sqs/pricing")
@@ -81,9 +87,12 @@ FIXED = (DISK, SNAPSHOT, RESTORE, KEY, ENDPOINT, SECRET, ALARM, METRIC, ACL, RUL
 MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
+EMBED = Price("Titan Embed Text v2", 0.02, "million tokens", "aws.amazon.com/bedrock/pricing")
+RERANK = Price("Amazon Rerank", 1.00, "thousand questions", "aws.amazon.com/bedrock/pricing")
+CHANGES = Price("S3 events", 1.00, "million", "aws.amazon.com/eventbridge/pricing")
 PRICES = (
     *(REST, CALL, COMPUTE, EXPRESS, EXPRESS_TIME, READ, WRITE, QUEUE, LOGS, XRAY, OUT, WAF),
-    *(WORDS_IN, WORDS_OUT),
+    *(WORDS_IN, WORDS_OUT, STANDARD, S3_READ, S3_WRITE, EMBED, RERANK, CHANGES),
 )
 
 
@@ -200,6 +209,37 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
         words = assumed.tokens_in * WORDS_IN.usd + assumed.tokens_out * WORDS_OUT.usd
         lines["model, gpt-4o-mini"] = words
     return lines
+
+
+def upload_usd(run: Mapping[str, Any]) -> dict[str, float]:
+    """Cost of a million uploads of one document, as `benchmarks.uploads` measured a run."""
+    times = run["cpu_ms"].items()
+    return {
+        "REST API": REST.usd,
+        "state machine, Standard": STANDARD.usd * run["transitions"],
+        "bucket": S3_READ.usd * run["reads"] + S3_WRITE.usd * run["writes"],
+        "functions, calls": CALL.usd * run["calls"],
+        "functions, time": sum(compute_usd(name, ms, 0.0, 0.0) for name, ms in times),
+    }
+
+
+def uploads_table(runs: Mapping[str, Mapping[str, Any]], hop_ms: float) -> str:
+    """Return the bill of a million uploads per path, and the counts of one, as Markdown."""
+
+    def seconds(run: Mapping[str, Any]) -> float:
+        return float(sum(run["cpu_ms"].values())) / 1000
+
+    def hourly(run: Mapping[str, Any]) -> float:
+        return 3600 / (seconds(run) + run["transitions"] * hop_ms / 1000)
+
+    bills = _columns("USD per million uploads", list(runs), [upload_usd(r) for r in runs.values()])
+    rows = {
+        "transitions": [str(run["transitions"]) for run in runs.values()],
+        "calls of functions": [str(run["calls"]) for run in runs.values()],
+        "processor seconds": [f"{seconds(run):.2f}" for run in runs.values()],
+        "uploads an hour, at most": [f"{hourly(run):,.0f}" for run in runs.values()],
+    }
+    return bills + "".join(f"| {name} | {' | '.join(cells)} |\n" for name, cells in rows.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,8 +402,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SystemExit(f"no templates of {name}: `make synth ENV={name}` first")
         counts[name] = counted([json.loads(path.read_text(encoding="utf-8")) for path in paths])
     del options["templates"]
-    bill = table(report, Assumed(**options))
-    sys.stdout.write(f"{idle_table(counts)}\n{bill}\n{prices()}")
+    assumed = Assumed(**options)
+    bill = table(report, assumed)
+    uploads = uploads_table(json.loads(UPLOADS.read_text(encoding="utf-8")), assumed.hop_ms)
+    sys.stdout.write(f"{idle_table(counts)}\n{bill}\n{uploads}\n{prices()}")
 
 
 if __name__ == "__main__":

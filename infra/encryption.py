@@ -9,7 +9,7 @@ from infra.removal import removal
 
 
 def data_key(scope: Construct, *, retain: bool) -> kms.Key:
-    """Return the environment's key, rotated yearly and usable by CloudWatch Logs."""
+    """Return the environment's key, rotated yearly, usable by CloudWatch Logs and EventBridge."""
     stack = cdk.Stack.of(scope)
     key = kms.Key(
         Construct(scope, "DataKey"),
@@ -29,4 +29,7 @@ def data_key(scope: Construct, *, retain: bool) -> kms.Key:
     service = iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com", conditions=ours)
     uses = ("Encrypt", "Decrypt", "GenerateDataKey*", "DescribeKey")
     key.grant(service, *(f"kms:{use}" for use in uses))
+    here = {"StringEquals": {"aws:SourceAccount": stack.account}}
+    rules = iam.ServicePrincipal("events.amazonaws.com", conditions=here)
+    key.grant(rules, "kms:Decrypt", "kms:GenerateDataKey*")
     return key

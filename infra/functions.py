@@ -220,5 +220,5 @@ class Functions(Construct):
             self._flags.grant_read(role)
         if "trace" in uses:
             self._traces.let_send(role)
-        if "model" in uses and (model_names := models.bedrock_models(self._environment)):
+        if model_names := models.bedrock_models(self._environment, uses):
             models.let_invoke(role, model_names)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
@@ -14,7 +13,7 @@ from infra.base import Stack
 from infra.data import SearchData
 from infra.functions import Function
 from infra.intake import ANY_OBJECT, INBOX, RUNS, SOURCES, Intake
-from infra.observability import FIVE_MINUTES, RUNNING, Observability
+from infra.observability import RUNNING, Observability
 from infra.removal import log_group
 from infra.rights import add, allow
 from infra.specs import ROOT
@@ -37,12 +36,13 @@ class Ingestion(Construct):
         super().__init__(stack, "Ingestion")
         stages = {f.spec.substitution: f for f in functions.values() if f.spec.loads}
         used = [stages[name] for name in substitutions(ASL)]
-        name = f"docstokg-{stack.target.name}-ingest"
+        self.name = name = f"docstokg-{stack.target.name}-ingest"
         definition = json.loads(ASL.read_text("utf-8"))
         # Each shard has two tasks at once: encoding and names.
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
-            definition["States"][state]["MaxConcurrency"] = min(most, stack.target.loading // tasks)
+            own = max(1, stack.target.loading // stack.target.loads // tasks)
+            definition["States"][state]["MaxConcurrency"] = min(most, own)
         log = log_group(self, "Logs", stack, f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
@@ -80,25 +80,26 @@ class Ingestion(Construct):
         say = f"A load has been running for more than {LATE_H} hours."
         observability.alarm("IngestLate", longest, LATE_H * 3600, 1, say)
         said = "Measure how long the oldest load has been running; `ingest-late` hears"
-        self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
+        self.every("rate(5 minutes)", "Watch", documents, WATCH_LOADS, said)
 
     def save(self, observability: Observability, close: Function, data: SearchData) -> None:
         """Save the index daily, tried every hour; alarm after two days without."""
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
-        self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)
+        self.every("rate(1 hour)", "Save", close, SAVE, said)
         age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
         say = "The index was not saved for two days: docs/operations.md, backup."
         observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
 
-    def _every(
-        self, rate: cdk.Duration, name: str, function: Function, event: dict[str, str], said: str
+    def every(
+        self, when: str, name: str, function: Function, event: dict[str, str], said: str
     ) -> None:
+        """Call a function by a schedule."""
         scheduler.Schedule(
             self,
             name,
             description=said,
-            schedule=scheduler.ScheduleExpression.rate(rate),
+            schedule=scheduler.ScheduleExpression.expression(when),
             target=targets.LambdaInvoke(
                 function.live,
                 input=scheduler.ScheduleTargetInput.from_object(event),

@@ -48,6 +48,14 @@ class Intake(Construct):
                 for prefix in (RUNS, INBOX, POSTED)
             ),
         )
+        if stack.target.load_on_change:
+            # The construct's own option adds a function of CDK's to the stack.
+            raw = self.bucket.node.default_child
+            assert isinstance(raw, s3.CfnBucket)
+            on = s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
+            raw.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+                event_bridge_configuration=on
+            )
         self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()
 
@@ -98,7 +106,7 @@ class Intake(Construct):
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_read": ((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
-    "ingest_close": ((RUNS,), (INBOX, RUNS)),
+    "ingest_close": ((POSTED, RUNS), (INBOX, POSTED, RUNS)),
 }
 """Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS.
 
@@ -117,5 +125,5 @@ def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
     """Allow the documents function to post, read reports, and release leases."""
-    intake.let_delete(role, f"{RUNS}lease.json")
+    intake.let_delete(role, f"{RUNS}leases/*")
     add(role, intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)), ANY_OBJECT)

@@ -1,19 +1,27 @@
 """Language models in AWS: provider secrets and Bedrock rights."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess
+from docstokg.contracts.language_models import (
+    BEDROCK_EMBEDDER,
+    BEDROCK_RERANKER,
+    EXTRACTIVE,
+    ModelAccess,
+)
 from infra.rights import add
 from infra.settings import Environment
 
 INVOKE = "bedrock:InvokeModel"
 """Includes Converse, the only API in use."""
+
+USES = ("model", "embedder", "reranker")
+"""Uses of functions that call models on Bedrock."""
 
 VERIFYING = ("respond", "check")
 """Functions with a verifier; they call language models through synthesize."""
@@ -35,20 +43,25 @@ def providers(environment: Environment) -> frozenset[str]:
 def vendors(environment: Environment) -> frozenset[str]:
     """Return the vendors whose keys this environment needs."""
     names = set(providers(environment) - {"bedrock"})
-    if environment.embed_provider != "local":
+    if environment.embed_provider not in ("local", "bedrock"):
         names.add("embedder")
-    if environment.settings.get("rerank_provider", "none") not in ("none", "local"):
+    if environment.settings.get("rerank_provider", "none") not in ("none", "local", "bedrock"):
         names.add("reranker")
     if verifier(environment)[0] == "https":
         names.add("verifier")
     return frozenset(names)
 
 
-def bedrock_models(environment: Environment) -> tuple[str, ...]:
-    """Return the environment's Bedrock models: ids, profiles, ARNs."""
-    access = ModelAccess()
+def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tuple[str, ...]:
+    """Return the Bedrock models of functions with these `uses`: ids, profiles, ARNs."""
+    access, given = ModelAccess(), environment.settings
     routes = [access.route(model) for model in _remote(environment)]
-    return tuple(dict.fromkeys(route.name for route in routes if route.provider == "bedrock"))
+    called = {"model": [route.name for route in routes if route.provider == "bedrock"]}
+    if environment.embed_provider == "bedrock":
+        called["embedder"] = [str(given.get("embed_model", BEDROCK_EMBEDDER))]
+    if given.get("rerank_provider") == "bedrock":
+        called["reranker"] = [str(given.get("rerank_model", BEDROCK_RERANKER))]
+    return tuple(dict.fromkeys(name for use in USES if use in uses for name in called.get(use, ())))
 
 
 def verifier(environment: Environment) -> tuple[str, str]:

@@ -6,19 +6,20 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from docstokg.contracts.request import EmbedderName
+from docstokg.contracts.request import EmbedderName, Namespace
 from docstokg.errors import Misconfigured
-from docstokg.settings import MODELS
+from docstokg.settings import MODELS, Settings
 from docstokg_functions.page.page import SignIn
 from infra.specs import ROOT
 
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
+type When = Annotated[str, Field(pattern=r"^(rate|cron)\(.+\)$")]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 # A misspelt setting is refused.
@@ -108,12 +109,14 @@ class Environment:
 
     `account`: the only account it may be deployed to; `tags`: for billing and ownership.
     `function_quota`: the account's concurrent executions in the region; `load_tasks`: maximum of
-    them for loads, if set. `notice_email`: for alarms that can wait, by default `alarm_email`.
-    `cold_start_s`: added to the time limit of each state, which includes
-    INIT. `metering`: usage plans by caller name; without any, API keys are not required. `page`:
-    also serve the page and the API reference; requires tokens, which a person pastes, or gets by
-    signing in if `sign_in` configures a client. `cors_origin`: the foreign page whose scripts may
-    call, as `https://HOST`. `settings`: product settings by name (docs/settings.md), such as
+    them for loads, if set. `load_on_change`: load `sources/NAMESPACE/` after its objects change.
+    `sync`: schedules of such loads by namespace, `rate(1 day)` or `cron(...)`. `notice_email`: for
+    alarms that can wait, by default `alarm_email`. `cold_start_s`: added to the time limit of each
+    state, which includes INIT. `metering`: usage plans by caller name; without any, API keys are
+    not required. `page`: also serve the page and the API reference; requires tokens, which a person
+    pastes, or gets by signing in if `sign_in` configures a client. `cors_origin`: the foreign page
+    whose scripts may call, as `https://HOST`. `settings`: product settings by name
+    (docs/settings.md), such as
     `{"rerank_provider": "cohere"}`; see infra/variables.py. `receipt_keys`: the key set that
     `docstokg receipt-key` prints, to publish.
     """
@@ -144,6 +147,8 @@ class Environment:
     concurrency: Mapping[str, int] = field(default_factory=dict)
     function_quota: int = 1_000
     load_tasks: int | None = None
+    load_on_change: bool = True
+    sync: Mapping[Namespace, When] = field(default_factory=dict)
     detailed_metrics: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
@@ -164,9 +169,17 @@ class Environment:
 
     @property
     def loading(self) -> int:
-        """Return the maximum concurrent tasks of a load."""
+        """Return the maximum concurrent tasks of all loads."""
         free = self.function_quota - self.reserved
         return self.load_tasks or max(2, min(MOST_LOADING, free * 2 // 5))
+
+    @property
+    def loads(self) -> int:
+        """Return the number of loads that share these tasks."""
+        chosen = self.settings.get("load_concurrency")
+        wanted = chosen if isinstance(chosen, int) else Settings().load_concurrency
+        # Each has two tasks at once.
+        return min(wanted, max(1, self.loading // 2))
 
     @property
     def reserved(self) -> int:

@@ -21,6 +21,7 @@ from infra.observability import Observability
 from infra.page import page_function
 from infra.pruning import pruner
 from infra.settings import Environment
+from infra.source_loads import load_sources
 from infra.specs import ROLLBACK_ALARMS
 from infra.tracequeue import TraceQueue
 from infra.traces import record_traces
@@ -60,6 +61,7 @@ class RunStack(Stack):
             functions["page"] = page_function(self)
         ingestion = Ingestion(self, functions, data.intake)
         ingestion.let_start(functions["documents"])
+        load_sources(self, data.intake, ingestion, functions["documents"], traces.dead)
         api = Api(self, workflow, functions)
         missed = record_traces(self, traces, functions["record"])
         dead = [traces.dead, missed]

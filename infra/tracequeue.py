@@ -27,6 +27,19 @@ def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queu
     return queue
 
 
+def queue_before(scope: Construct, name: str, key: kms.IKey, dead: sqs.Queue) -> sqs.Queue:
+    """Return a queue whose messages go to `dead` after three tries."""
+    return _queue(
+        scope,
+        name,
+        key,
+        days=4,
+        # Six times the consumer's timeout, to avoid duplicate deliveries.
+        visibility_timeout=cdk.Duration.seconds(180),
+        dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=3),
+    )
+
+
 class TraceQueue(Construct):
     """The trace queue and its dead letter queue after three tries."""
 
@@ -34,15 +47,7 @@ class TraceQueue(Construct):
         super().__init__(stack, "Traces")
         self._key = stack.key
         self.dead = dead_letters(self, "Dead", stack.key)
-        self.queue = _queue(
-            self,
-            "Queue",
-            stack.key,
-            days=4,
-            # Six times the consumer's timeout, to avoid duplicate deliveries.
-            visibility_timeout=cdk.Duration.seconds(180),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
-        )
+        self.queue = queue_before(self, "Queue", stack.key, self.dead)
 
     def let_send(self, role: iam.Role) -> None:
         """Allow `role` to put traces into the queue."""

@@ -19,23 +19,28 @@ CLEAN_UP = {"job": "remove_expired_traces"}
 BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after three tries."
 
 
-def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queue:
-    """Create the consumer and the nightly clean-up; return the queue of its failures."""
-    made = Construct(stack, "Recording")
-    acknowledge(record.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
-    record.live.add_event_source(
+def read_queue(scope: Construct, queue: sqs.Queue, function: Function, batch: int) -> None:
+    """Let a function read a queue, at most twice at once."""
+    acknowledge(function.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
+    function.live.add_event_source(
         sources.SqsEventSource(
-            _keyless(made, "Source", queue.queue),
-            batch_size=50,
+            keyless(scope, "Source", queue),
+            batch_size=batch,
             max_batching_window=cdk.Duration.seconds(5),
             report_batch_item_failures=True,
             max_concurrency=2,
         )
     )
+
+
+def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queue:
+    """Create the consumer and the nightly clean-up; return the queue of its failures."""
+    made = Construct(stack, "Recording")
+    read_queue(made, queue.queue, record, 50)
     missed_ones = dead_letters(made, "Missed", stack.key)
     acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
     role = service_role(made, "Scheduler", "scheduler")
-    missed = _keyless(made, "Letters", missed_ones)
+    missed = keyless(made, "Letters", missed_ones)
     # Writing to the encrypted queue needs the key for both.
     for writer in (role, record.role):
         use_key(writer, stack.key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
@@ -61,6 +66,6 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
     return missed_ones
 
 
-def _keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:
+def keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:
     """Return the queue without its key, which CDK would grant beyond SQS; see `use_key`."""
     return sqs.Queue.from_queue_arn(scope, construct_id, queue.queue_arn)

@@ -16,11 +16,11 @@ DEPLOYED = frozenset(
         "embed_base_url", "embed_dimension", "embed_model", "embed_provider",
         "feature_traversal_tool", "feature_verbosity_graph", "fusion", "graph_budget_per_minute",
         "graph_database", "index_name", "kg_2hop_enabled", "kg_boost_enabled", "kg_boost_value",
-        "kg_enabled", "llm_base_url", "llm_fallback_model", "log_level", "max_timeout_s",
-        "min_score", "model_table", "models", "names", "provider_jina_enabled", "provider_urls",
-        "public_url", "rag_log_snippets", "receipt_key", "repair", "rerank_base_url",
-        "rerank_model", "rerank_provider", "sparse", "verifier", "verifier_label",
-        "verifier_threshold",
+        "kg_enabled", "llm_base_url", "llm_fallback_model", "load_concurrency", "log_level",
+        "max_timeout_s", "min_score", "model_table", "models", "names", "provider_jina_enabled",
+        "provider_urls", "public_url", "rag_log_snippets", "receipt_key", "repair",
+        "rerank_base_url", "rerank_model", "rerank_provider", "sparse", "verifier",
+        "verifier_label", "verifier_threshold",
     }
 )  # fmt: skip
 
@@ -44,7 +44,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
     if str(explicit.get("verifier")).startswith("onnx:"):
         raise Misconfigured(f"{environment.name}: verifier onnx:FOLDER: no bundle holds the folder")
-    variables = own | explicit
+    variables = own | explicit | {"load_concurrency": environment.loads}
     texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)
     if changed := [name for name, value in variables.items() if getattr(read, name) != value]:

@@ -183,7 +183,12 @@ def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:
             for place, text in enumerate(texts)
         ]
         return {"object": "list", "model": body.get("model"), "data": data}
-    if path.endswith("/rerank"):
+    if path.endswith("/invoke") and "inputText" in body:
+        return {"embedding": vector(body["inputText"], state.dimension), "inputTextTokenCount": 3}
+    if path.endswith("/invoke") and "texts" in body:
+        floats = [vector(text, state.dimension) for text in body["texts"]]
+        return {"embeddings": {"float": floats}, "response_type": "embeddings_by_type"}
+    if path.endswith(("/rerank", "/invoke")):
         words = set(body["query"].casefold().split())
         scores = [
             len(words & set(text.casefold().split())) / max(1, len(words))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -14,6 +15,17 @@ from botocore.credentials import Credentials
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
 REGION = "eu-central-1"
 ALWAYS = ("host", "x-amz-date")
+
+
+def be_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the process the keys that `problem` expects."""
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+        ("AWS_SESSION_TOKEN", TOKEN),
+        ("AWS_DEFAULT_REGION", REGION),
+    ):
+        monkeypatch.setenv(name, value)
 
 
 @dataclass(frozen=True)

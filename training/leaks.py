@@ -6,8 +6,8 @@ from pathlib import Path
 
 from docstokg.domain.text.words import fold
 
+# Minimum characters of a compared paragraph.
 LEAST = 60
-"""Minimum characters of a compared paragraph."""
 
 
 class Leak(Exception):

@@ -20,8 +20,8 @@ from docstokg.wiring import Wiring
 from docstokg_functions.ground import handler
 from docstokg_local.engine.workflow import LocalWorkflow
 
+# More than the product reads, as some may be removed.
 GIVEN = 15
-"""More than the product reads, as some may be removed."""
 
 
 def ask_all(one: LoadedSet) -> None:

@@ -40,8 +40,10 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
     wiring.close()
     server = Server({f"DOCSTOKG_{key.upper()}": value for key, value in values.items()}, 1)
     task.pids.extend(server.pids())
-    for label, more in (("", {}), (", graph off", {"kg_expansion": {"enabled": False}})):
-        yield f"docstokg{label}", asked(server.port, {"namespace": name, **more})
+    # Again, because new Java processes answer the first hundreds of questions slowly.
+    for again in ("", ", again"):
+        for label, more in (("", {}), (", graph off", {"kg_expansion": {"enabled": False}})):
+            yield f"docstokg{label}{again}", asked(server.port, {"namespace": name, **more})
     server.close()
 
 

@@ -8,7 +8,6 @@ from docstokg.contracts.check import (
     CheckDiagnostics,
     CheckRequest,
     CheckResponse,
-    CheckSource,
     Consistency,
     Source,
 )
@@ -36,10 +35,10 @@ MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
 
 
+# Compares a draft with the subject domain, in a scope, within some seconds.
 CheckConsistency = Callable[[str, Scope, float], Consistency]
-"""Compares a draft with the subject domain, in a scope, within some seconds."""
+# The report, its source passages, and cited passages that cannot be read.
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
-"""The report, its source passages, and cited passages that cannot be read."""
 
 
 def check(  # noqa: PLR0913 - each dependency is given by name
@@ -122,7 +121,16 @@ class _Draft:
         blocks, per_sentence, missing = list[Block](), list[list[Block]](), tuple[str, ...]()
         with call.timed("retrieval"):
             if request.sources is not None:
-                blocks = [_sent_block(n, one) for n, one in enumerate(request.sources, 1)]
+                blocks = [
+                    Block(
+                        rank=n,
+                        uuid=one.id or f"source-{n}",
+                        text=one.text,
+                        document_name=one.title,
+                        relevance=10,
+                    )
+                    for n, one in enumerate(request.sources, 1)
+                ]
                 if not find_markers(request.text):
                     per_sentence = [blocks for _ in self._claims()]
             elif request.citations is None:
@@ -208,16 +216,6 @@ class _Draft:
         return call.attempt(
             "embed", lambda: embed_questions(encoder, texts, time_s), "embedding_unavailable"
         )
-
-
-def _sent_block(rank: int, source: CheckSource) -> Block:
-    return Block(
-        rank=rank,
-        uuid=source.id or f"source-{rank}",
-        text=source.text,
-        document_name=source.title,
-        relevance=10,
-    )
 
 
 def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:

@@ -1,7 +1,6 @@
 """Entry point of `POST /v1/check`."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.records import Scope
@@ -25,7 +24,7 @@ def build(wiring: Wiring) -> Handler:
     def consistency(draft: str, scope: Scope, time_s: float) -> Consistency:
         return domain.check_consistency(draft, graph, scope, time_s)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         envelope = Envelope.model_validate(event)
         reply = check(
             envelope,

@@ -19,8 +19,11 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
-LEASE = "runs/lease.json"
-"""The write lease; see docstokg.loading.run.lease, which this function cannot import."""
+LEASES = "runs/leases/"
+"""Leases by namespace; see docstokg.loading.run.lease, which this function cannot import."""
+
+FEW, SMALL_BYTES = 20, 1_000_000
+"""Limits of an upload that the state machine loads without maps."""
 
 STATED = {"title", "acl", "metadata", "media_type"}
 
@@ -49,6 +52,7 @@ class BucketJobs:
             "remove": remove,
             "replace": order.replace,
             "groups": order.caller.scope(order.namespace).groups,
+            "small": len(order.documents) <= FEW and _size(order) <= SMALL_BYTES,
         }
         self._runs.start(order.job_id, arguments)
         return True
@@ -64,9 +68,11 @@ class BucketJobs:
     def cancel(self, job_id: str) -> None:
         """Stop the run and release its lease."""
         self._runs.stop(job_id)
+        run = self._runs.find(job_id)
         with suppress(KeyError, ValueError):
-            if json.loads(self._store.get(LEASE))["run_id"] == job_id:
-                self._store.delete(LEASE)
+            lease = f"{LEASES}{run.arguments['namespace']}.json" if run else ""
+            if lease and json.loads(self._store.get(lease))["run_id"] == job_id:
+                self._store.delete(lease)
 
     def unfinished(self) -> Counter[str]:
         """Return the number of unfinished runs of each namespace, among at most 100."""
@@ -100,6 +106,10 @@ class BucketJobs:
 
 def _inbox(order: JobOrder) -> str:
     return f"inbox/{order.namespace}/{order.job_id}/"
+
+
+def _size(order: JobOrder) -> int:
+    return sum(len(_content(document)) for document in order.documents)
 
 
 def _content(document: PostedDocument) -> bytes:

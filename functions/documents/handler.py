@@ -10,7 +10,7 @@ from docstokg.contracts.routes import RouteName
 from docstokg.domain import time_budget
 from docstokg.entry import entry_point
 from docstokg.errors import DocsToKGError, cause
-from docstokg.ports import JobQueue
+from docstokg.ports import JobQueue, LoadRuns
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
@@ -24,6 +24,7 @@ from docstokg_functions.documents.changing import (
 from docstokg_functions.documents.listing import list_documents, list_namespaces
 from docstokg_functions.documents.pages import show_page
 from docstokg_functions.documents.reading import read_passage
+from docstokg_functions.documents.source_loads import JOB, SourceLoads
 
 WATCH_LOADS = "watch_loads"
 
@@ -33,8 +34,11 @@ def job_queue(wiring: Wiring) -> JobQueue:
     runs = wiring.load_runs()
     if runs is None:
         return wiring.job_queue()
-    bucket = (wiring.settings.ingest_url or "").removeprefix("s3://")
-    return BucketJobs(wiring.object_store(), runs, bucket)
+    return BucketJobs(wiring.object_store(), runs, _bucket(wiring))
+
+
+def _bucket(wiring: Wiring) -> str:
+    return (wiring.settings.ingest_url or "").removeprefix("s3://")
 
 
 def build(wiring: Wiring) -> Handler:
@@ -64,12 +68,21 @@ def build(wiring: Wiring) -> Handler:
 
     runs = wiring.load_runs()
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        if event.get("job") == WATCH_LOADS and runs is not None:
+    def background(event: dict[str, Any], function: str, runs: LoadRuns) -> dict[str, Any]:
+        loads = SourceLoads(runs, _bucket(wiring), telemetry)
+        if event.get("job") == JOB:
+            return loads.load(event, function)
+        if event.get("job") == WATCH_LOADS:
             now = time.time()
             seconds = now - min(runs.unfinished().values(), default=now)
             telemetry.count("ingest_running_seconds", seconds)
             return {"seconds": seconds}
+        loads.changed(event["Records"], function)
+        return {}
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        if runs is not None and event.keys() & {"job", "Records"}:
+            return background(event, getattr(context, "invoked_function_arn", ""), runs)
         envelope = Envelope.model_validate(event)
         try:
             reply = routes[envelope.route](envelope)

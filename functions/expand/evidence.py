@@ -1,7 +1,7 @@
 """Graph evidence of chunks."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,12 @@ from docstokg.domain.identity import prefix_of
 MAX_CONCEPTS = 5
 MAX_RELATED = 3
 LONGEST_PATH = 3
+# Number of best chunks with related entities; the model sees fewer.
 RELATED_CHUNKS = 30
-"""Number of best chunks with related entities; the model sees fewer."""
 
+# Start shares of fact endpoints and of entities in pool chunks: paths from entities of the question
+# come first.
 FACT_SHARE, POOL_SHARE = 1e-6, 1e-9
-"""Start shares of fact endpoints and of entities in pool chunks: paths from entities of the
-question come first."""
 
 MAX_BYTES = 65_000
 
@@ -36,8 +36,7 @@ MAX_BYTES = 65_000
 _RANKED, _POINTER, _EDGE, _RELATED, _ENTITY, _NUMBER = 110, 130, 240, 100, 50, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Maximum path length, and allowed entity and relation types."""
 
     hops: int

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,14 +43,14 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 3
 FRONTIER_CHUNKS = 5
 MAX_HOPS = 3
+# Edge types of every graph, to which a view can be restricted.
 STRUCTURAL = ("has_chunk", "has_topic", "mentions")
-"""Edge types of every graph, to which a view can be restricted."""
 
+# Nodes and seconds for the search of a misspelt name.
 NEAR_NODES, NEAR_S = 60, 0.5
-"""Nodes and seconds for the search of a misspelt name."""
 
+# Minimum number of chunks that the graph may add, even below the last selected one.
 BEHIND = 3
-"""Minimum number of chunks that the graph may add, even below the last selected one."""
 
 MAX_SEEDS = 20
 
@@ -71,8 +72,7 @@ class Exploration:
     misspelt: str = ""
 
 
-@dataclass(frozen=True)
-class RankedGraph:
+class RankedGraph(NamedTuple):
     """The slice, ranked by one walk.
 
     `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk

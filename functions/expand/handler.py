@@ -1,7 +1,6 @@
 """Entry point of graph expansion and routing."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.contracts.state import Expansion, Restriction, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.domains import domain_of
@@ -17,7 +16,7 @@ def build(wiring: Wiring) -> Handler:
     graph = wiring.knowledge_graph()
     domain = domain_of(wiring.settings.domains)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         run = Run.of(event, wiring.telemetry)
         result: Expansion | Restriction
         if event.get("mode") == "route":

@@ -1,7 +1,7 @@
 """Interpretation of `kg_expansion.seeds`: entities, chunks, documents and topics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from docstokg.contracts.graph import DOCUMENT, TOPIC, GraphSlice
 from docstokg.domain.identity import chunk_uuid, is_id
@@ -9,8 +9,7 @@ from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import fold
 
 
-@dataclass(frozen=True, slots=True)
-class Seeds:
+class Seeds(NamedTuple):
     """Given seeds in all possible meanings.
 
     `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`, also for bare ids that

@@ -13,8 +13,8 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
 
+# Maximum passages of the expected document that are searched.
 LOOKED_UP = 100
-"""Maximum passages of the expected document that are searched."""
 
 
 def explain(  # noqa: PLR0913 - the outputs of the steps

@@ -45,19 +45,19 @@ from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 from docstokg_functions.ground.superseded import conflicts, marked, replacements
 
+# Maximum passages given to a remote model.
 MOST_BLOCKS = 5
-"""Maximum passages given to a remote model."""
 
+# Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
+# lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
+# noisy pages are misread; at .98, 3 % of a usual scan's lines would be flagged, nearly all of them
+# correct.
 SURE_READING = 0.97
-"""Minimum OCR confidence of a line: the highest hundredth that flags only 1 % of a usual scan's
-lines. `python -m benchmarks.scanned sure SEED`: .86 and .85 (two seeds) of the flagged lines of
-noisy pages are misread; at .98, 3 % of a usual scan's lines would be flagged, nearly all of them
-correct."""
 
 MAX_CONCEPTS = 20
 MOST_NOTES = 10
+# A reranker receives this many times `top_k` passages.
 RERANKED = 3
-"""A reranker receives this many times `top_k` passages."""
 
 
 def ground(
@@ -75,7 +75,11 @@ def ground(
     used if the first reranker fails.
     """
     plan = run.plan
-    ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
+    ranking = (
+        expansion.ranking
+        if expansion is not None
+        else tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
+    )
     if not ranking:
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
@@ -149,10 +153,6 @@ def ground(
             *run.warnings,
         ),
     )
-
-
-def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
-    return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
 
 
 def _unique(

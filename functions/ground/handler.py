@@ -1,7 +1,6 @@
 """Entry point of grounding."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
@@ -15,7 +14,7 @@ def build(wiring: Wiring) -> Handler:
     index = wiring.search_index()
     reranker, fallback = wiring.reranker(), wiring.fallback_reranker()
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         expansion = event.get("expansion")
         run = Run.of(event, wiring.telemetry)
         grounded = ground(

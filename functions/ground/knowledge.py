@@ -21,8 +21,8 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import fold
 
 BLOCK_CHARACTERS = 4000
+# Maximum characters of a note.
 NOTE = 200
-"""Maximum characters of a note."""
 
 
 def evidence_of(

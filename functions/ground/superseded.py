@@ -7,8 +7,8 @@ from docstokg.contracts.response import Citation, Conflict, Span
 from docstokg.contracts.state import Block
 from docstokg.domain import supersedes
 
+# Maximum entries of `conflicts`.
 MOST_LISTED = 20
-"""Maximum entries of `conflicts`."""
 
 
 def replacements(

@@ -3,8 +3,8 @@
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.health.health import Check, health
@@ -22,10 +22,10 @@ def build(wiring: Wiring) -> Handler:
         "graph": graph.info if wiring.settings.kg_enabled else None,
     }
 
-    snapshot: dict[str, Any] = {}
+    snapshot: Json = {}
     kept_until = -math.inf
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         nonlocal snapshot, kept_until
         if time.monotonic() >= kept_until:
             snapshot = health(checks, workers, wiring.telemetry).model_dump(mode="json")

@@ -1,14 +1,15 @@
 """Compact form of responses for agents."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
 
-UNCITED_SHOWN: Final = 2
-"""Uncited passages shown in addition to the cited ones."""
+# Uncited passages shown in addition to the cited ones.
+UNCITED_SHOWN = 2
 
-_CHANNELS: Final = {
+_CHANNELS = {
     "bm25": "words",
     "splade": "related words",
     "dense": "meaning",
@@ -16,7 +17,7 @@ _CHANNELS: Final = {
 }
 
 
-def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_search(document: Json, _: Json) -> Json:
     """Return the passages in order, with warnings and degraded reasons."""
     citations = document["citations"]
     return {
@@ -26,7 +27,7 @@ def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_answer(document: Json, _: Json) -> Json:
     """Return the answer, its cited and some further passages, and unsupported sentences."""
     answer, grounding = document["answer"], document["grounding"]
     citations = document["citations"]
@@ -48,7 +49,7 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def compact_check(document: Json, arguments: Json) -> Json:
     """Return each sentence with its verdict, and the inconsistencies with the graph."""
     text, grounding = str(arguments.get("text", "")), document["grounding"]
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
@@ -66,14 +67,14 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
     return made | _said(issues=issues) | _troubles(document)
 
 
-def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_walk(document: Json, _: Json) -> Json:
     """Return nodes and edges without scores."""
     explain = document["explain"]
     troubles = _said(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
     return _nodes_and_edges(document) | troubles
 
 
-def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
+def why(citation: Json, ranks: Mapping[str, int]) -> str:
     """Return the channels that found a passage, and the graph path to it; `ranks`: by uuid."""
     ways = [_CHANNELS[name] for name in _CHANNELS if name in citation["channels"]]
     remarks = ["by " + ", ".join(ways)] if ways else []
@@ -89,7 +90,7 @@ def why(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> str:
     return "; ".join(remarks)
 
 
-def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[str]:
+def graph_facts(citation: Json, ranks: Mapping[str, int]) -> list[str]:
     """Return the edges of a citation's path as `A -type-> B (stated in [n])`."""
     evidence, facts = citation["kg_evidence"], []
     names = {citation["kg_path"][0]: evidence["related_to"]} if citation["kg_path"] else {}
@@ -102,34 +103,31 @@ def graph_facts(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> list[s
     return facts
 
 
-def _citations(
-    chosen: Iterable[Mapping[str, Any]], shown: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def _citations(chosen: Iterable[Json], shown: Iterable[Json]) -> list[Json]:
     ranks = {one["uuid"]: int(one["rank"]) for one in shown}
-    return [_citation(one, ranks) for one in chosen]
+    return [
+        {
+            "marker": f"[{one['rank']}]",
+            "passage": one["full_text"] or one["snippet"],
+            "source": _source(one),
+            "doc_id": one["doc_id"],
+            "uuid": one["uuid"],
+            "why": why(one, ranks),
+            **_said(uri=one["uri"], namespace=one["namespace"]),
+            **_said(cited=one["cited"] or None),
+        }
+        for one in chosen
+    ]
 
 
-def _citation(citation: Mapping[str, Any], ranks: Mapping[str, int]) -> dict[str, Any]:
-    return {
-        "marker": f"[{citation['rank']}]",
-        "passage": citation["full_text"] or citation["snippet"],
-        "source": _source(citation),
-        "doc_id": citation["doc_id"],
-        "uuid": citation["uuid"],
-        "why": why(citation, ranks),
-        **_said(uri=citation["uri"], namespace=citation["namespace"]),
-        **_said(cited=citation["cited"] or None),
-    }
-
-
-def _source(citation: Mapping[str, Any]) -> str:
+def _source(citation: Json) -> str:
     source = str(citation["document_name"] or citation.get("title") or citation["doc_id"])
     if citation["section"]:
         source += f", {citation['section']}"
     return source if citation["page"] is None else f"{source}, page {citation['page']}"
 
 
-def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _doubtful(answer: str, grounding: Json) -> list[Json]:
     return [
         {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
         for one in grounding["sentences"]
@@ -137,43 +135,43 @@ def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]
     ]
 
 
-def _graph(document: Mapping[str, Any]) -> dict[str, Any]:
+def _graph(document: Json) -> Json:
     view = document["graph"]
     return _said(notes=document["notes"], graph=view and _nodes_and_edges(view))
 
 
-def _nodes_and_edges(view: Mapping[str, Any]) -> dict[str, Any]:
+def _nodes_and_edges(view: Json) -> Json:
     return {
         "nodes": _only(view["nodes"], "id", "label", "title"),
         "edges": _only(view["edges"], "src", "type", "dst"),
     }
 
 
-def _troubles(document: Mapping[str, Any]) -> dict[str, Any]:
+def _troubles(document: Json) -> Json:
     reasons = (document["diagnostics"] or {}).get("degraded_reasons")
     return _said(warnings=document["warnings"], degraded_reasons=reasons)
 
 
-def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_documents(document: Json, _: Json) -> Json:
     """Return ids, titles and sizes."""
     documents = _only(document["documents"], "doc_id", "title", "chunks")
     return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
-def compact_namespaces(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_namespaces(document: Json, _: Json) -> Json:
     """Return names, sizes and states."""
     names = ("namespace", "documents", "unfinished", "jobs")
     return {"namespaces": _only(document["namespaces"], *names)}
 
 
-def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_passage(document: Json, _: Json) -> Json:
     """Return the passage with its context."""
     (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
     return made | _said(uri=document["uri"], lit=document["lit"])
 
 
-def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+def compact_found(document: Json, _: Json) -> Json:
     """Return id, title and address of each passage."""
     found = [
         {"id": one["id"], "title": _source(one), "url": one["url"]} for one in document["citations"]
@@ -181,7 +179,7 @@ def compact_found(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, A
     return {"results": found, **_troubles(document)}
 
 
-def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def compact_fetched(document: Json, arguments: Json) -> Json:
     """Return a passage with its context as one text."""
     return {
         "id": arguments["id"],
@@ -192,9 +190,9 @@ def compact_fetched(document: dict[str, Any], arguments: Mapping[str, Any]) -> d
     }
 
 
-def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+def _only(rows: Iterable[Json], *names: str) -> list[Json]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _said(**made: Any) -> dict[str, Any]:
+def _said(**made: Any) -> Json:
     return {name: value for name, value in made.items() if value or value is False}

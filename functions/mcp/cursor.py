@@ -3,9 +3,9 @@
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Caller
 from docstokg.domain import base64url
 from docstokg.errors import InvalidCursor
@@ -18,8 +18,7 @@ _FORMAT = 3
 _VOLATILE = "retrieved_at"
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """Digest of a request's result (`facts`) and the next position.
 
     `run`: finds the cached response.
@@ -45,14 +44,14 @@ def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
     return Cursor(facts, run, Position(leaf, character))
 
 
-def request_digest(tool: str, arguments: dict[str, Any], caller: Caller) -> bytes:
+def request_digest(tool: str, arguments: Json, caller: Caller) -> bytes:
     """Return the digest of a request: tool, arguments in any order, caller and rights."""
     ordered = dump(sorted(leaves(arguments), key=lambda leaf: dump(leaf[0])))
     rights = dump([sorted(set(caller.namespaces)), sorted(set(caller.groups))])
     return _digest(tool, caller.sub, rights, ordered)
 
 
-def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
+def facts_digest(document: Json, keys: Sequence[str]) -> bytes:
     """Return the digest of a result: the given top-level values, without read times."""
     facts = [
         leaf

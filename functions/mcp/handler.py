@@ -1,8 +1,8 @@
 """Entry point of `POST /mcp`."""
 
 from collections.abc import Callable
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import RouteName
@@ -34,7 +34,7 @@ def build(wiring: Wiring) -> Handler:
     public_url = wiring.settings.public_url
     service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry, public_url)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         hidden = "" if wiring.current_settings().traverses else "traverse"
         tools = [tool for tool in TOOLS if tool.route in runs and tool.route != hidden]
         reply = answer(Envelope.model_validate(event), tools=tools, service=service)

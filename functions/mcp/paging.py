@@ -3,15 +3,15 @@
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from docstokg.contracts import Json
 
 Path = tuple[str | int, ...]
 Leaf = tuple[Path, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Start of a page: the leaf in document order, and the code point within its text."""
 
     leaf: int = 0
@@ -21,8 +21,7 @@ class Position:
 START = Position()
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """One page as JSON text; `after` is the start of the next page, None for the last."""
 
     text: str
@@ -38,7 +37,7 @@ class PageTooSmall(ValueError):
 
 
 def page_of(
-    document: dict[str, Any],
+    document: Json,
     start: Position,
     max_bytes: int | None,
     cursor_of: Callable[[Position], str | None],
@@ -53,7 +52,7 @@ def page_of(
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
 
     def written(pieces: Sequence[Leaf], after: Position | None) -> str:
-        head: dict[str, Any] = {"truncated": after is not None}
+        head: Json = {"truncated": after is not None}
         head["next_cursor"] = None if after is None else cursor_of(after)
         if pointer is not None:
             head["continues_at"] = pointer
@@ -65,7 +64,11 @@ def page_of(
     def first(count: int) -> str:
         return written(rest[:count], Position(start.leaf + count))
 
-    if max_bytes is None or _least_bytes(rest) <= max_bytes:
+    texts = (value for _, value in rest if isinstance(value, str))
+    if (
+        max_bytes is None
+        or sum(len(text.encode("utf-8", "replace")) for text in texts) <= max_bytes
+    ):
         whole = written(rest, None)
         if fits(whole):
             return Page(whole)
@@ -78,7 +81,7 @@ def page_of(
     return _cut(rest[0], start, fits, written)
 
 
-def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
+def _rest(document: Json, start: Position) -> list[Leaf]:
     rest = list(leaves(document))[start.leaf :]
     if start != START and not rest:
         raise NoSuchPosition
@@ -123,7 +126,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
         yield path, value
 
 
-def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
+def rebuilt(head: Json, pieces: Sequence[Leaf]) -> Json:
     """Rebuild nested data from leaves, after `head`; lists contain only the given elements."""
     made: dict[Path, Any] = {(): dict(head)}
 
@@ -139,7 +142,7 @@ def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
                 made[path[:depth]] = [] if isinstance(path[depth], int) else {}
                 put(path[: depth - 1], path[depth - 1], made[path[:depth]])
         put(path[:-1], path[-1], value)
-    whole: dict[str, Any] = made[()]
+    whole: Json = made[()]
     return whole
 
 
@@ -164,7 +167,3 @@ def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
         for place in range(1, len(keys) + 1)
         if place == len(keys) or keys[place] != keys[place - 1]
     ]
-
-
-def _least_bytes(rest: Sequence[Leaf]) -> int:
-    return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

@@ -8,7 +8,6 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -50,6 +49,7 @@ from mcp_types.version import (
 from pydantic import ValidationError
 
 from docstokg import __version__
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import output_schema
@@ -77,8 +77,8 @@ INSTRUCTIONS = (
 LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
+# Parameter that the header `Mcp-Name` repeats, by method.
 NAMED_BY = {"tools/call": "name", "resources/read": "uri"}
-"""Parameter that the header `Mcp-Name` repeats, by method."""
 JSON_TYPE = {"Content-Type": "application/json"}
 
 
@@ -169,8 +169,8 @@ def _result(
     raise Refused(METHOD_NOT_FOUND, "Method not found")
 
 
-def _resources(envelope: Envelope, method: str, params: dict[str, Any], service: Service) -> Result:
-    def ask(route: RouteName, body: dict[str, Any]) -> Reply:
+def _resources(envelope: Envelope, method: str, params: Json, service: Service) -> Result:
+    def ask(route: RouteName, body: Json) -> Reply:
         return asked(route, body, service, envelope.caller, envelope.request_id)
 
     try:
@@ -189,7 +189,7 @@ def _resources(envelope: Envelope, method: str, params: dict[str, Any], service:
 
 
 def _called(
-    envelope: Envelope, given: dict[str, Any], tools: Sequence[Tool], service: Service
+    envelope: Envelope, given: Json, tools: Sequence[Tool], service: Service
 ) -> CallToolResult:
     params = CallToolRequestParams.model_validate(given)
     by_name = {tool.name: tool for tool in tools}
@@ -207,7 +207,7 @@ def _called(
     return CallToolResult(content=[content, *links], structured_content=structured)
 
 
-def _links(page: dict[str, Any], outcome: Outcome) -> list[ResourceLink]:
+def _links(page: Json, outcome: Outcome) -> list[ResourceLink]:
     links: list[ResourceLink] = []
     spare = outcome.spare
     for one in page.get("citations", ()):
@@ -233,9 +233,7 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-def _check_headers(
-    headers: Mapping[str, str], request: JSONRPCRequest, meta: dict[str, Any] | None
-) -> None:
+def _check_headers(headers: Mapping[str, str], request: JSONRPCRequest, meta: Json | None) -> None:
     """Raise `Refused` if a header contradicts the body; the later generation needs all headers."""
     params = request.params or {}
     body = {"mcp-method": request.method}
@@ -262,7 +260,7 @@ def _header_text(value: str) -> str:
     return value
 
 
-def _check_version(meta: dict[str, Any]) -> None:
+def _check_version(meta: Json) -> None:
     version = meta[PROTOCOL_VERSION_META_KEY]
     if not isinstance(version, str) or CLIENT_CAPABILITIES_META_KEY not in meta:
         keys = f"{PROTOCOL_VERSION_META_KEY!r} and {CLIENT_CAPABILITIES_META_KEY!r}"
@@ -272,8 +270,8 @@ def _check_version(meta: dict[str, Any]) -> None:
         raise Refused(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 
 
-def _shaped(result: Result, modern: bool) -> dict[str, Any]:
-    dumped: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+def _shaped(result: Result, modern: bool) -> Json:
+    dumped: Json = result.model_dump(by_alias=True, mode="json", exclude_none=True)
     if not modern:
         return {key: value for key, value in dumped.items() if key not in LATER_FIELDS}
     info = SERVER.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -281,11 +279,11 @@ def _shaped(result: Result, modern: bool) -> dict[str, Any]:
 
 
 def _error(refused: Refused, message_id: int | str | None, status: int) -> Reply:
-    error: dict[str, Any] = {"code": refused.code, "message": refused.message}
+    error: Json = {"code": refused.code, "message": refused.message}
     if refused.data is not None:
         error["data"] = refused.data
     return _reply({"jsonrpc": "2.0", "id": message_id, "error": error}, status)
 
 
-def _reply(message: dict[str, Any], status: int = 200) -> Reply:
+def _reply(message: Json, status: int = 200) -> Reply:
     return Reply(statusCode=status, body=dump(message), headers=JSON_TYPE)

@@ -1,9 +1,8 @@
 """Documents and passages as MCP resources, read by the document routes."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 from urllib.parse import quote, unquote
 
 from mcp_types import (
@@ -15,6 +14,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.routes import RouteName
 
@@ -22,8 +22,8 @@ SCHEME = "docstokg://"
 DOCUMENT_CHARACTERS = 8000
 TEXT = "text/plain"
 
-type Ask = Callable[[RouteName, dict[str, Any]], Reply]
-"""Calls a route for the caller of the message."""
+# Calls a route for the caller of the message.
+type Ask = Callable[[RouteName, Json], Reply]
 
 
 class NoResource(Exception):
@@ -125,9 +125,9 @@ def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
     return "\n\n".join(one["full_text"] for one in found)
 
 
-def _asked(ask: Ask, route: RouteName, body: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(ask: Ask, route: RouteName, body: Json) -> Json:
     reply = ask(route, dict(body))
-    document: dict[str, Any] = json.loads(reply.body)
+    document: Json = json.loads(reply.body)
     if reply.statusCode != 200:
         raise NoResource(document["detail"])
     return document

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from docstokg.contracts import Json
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
@@ -62,8 +62,7 @@ SYNTHESIS_TOKENS = 512
 CHANGED = "The results changed after the previous page. Repeat the call without a cursor."
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """One tool: its contract and route.
 
     `shown`: request fields in the published schema. `facts`: parts of the response that are equal
@@ -78,12 +77,12 @@ class Tool:
     shown: tuple[str, ...]
     facts: tuple[str, ...]
     result: type[BaseModel]
-    compact: Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
+    compact: Callable[[Json, Json], Json]
     stored: bool = False
     is_paged: bool = True
-    body: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    body: Callable[[Json], Json] = dict
 
-    def input_schema(self) -> dict[str, Any]:
+    def input_schema(self) -> Json:
         """Return the JSON schema of the shown arguments, with paging."""
         schema = input_schema(self.request, self.shown)
         if self.is_paged:
@@ -91,8 +90,7 @@ class Tool:
         return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """The target of tool calls: `runs` has the available routes, `cursor_key` signs cursors.
 
     `model` writes answers if a call specifies none. `public_url`: address of the page, or "".
@@ -105,8 +103,7 @@ class Service:
     public_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A page of a tool call's response, or a problem.
 
     `spare`: bytes left of the page's limit, None without one. `namespace`: of its passages, if they
@@ -119,7 +116,7 @@ class Outcome:
     namespace: str = ""
 
 
-def passage_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def passage_of(arguments: Json) -> Json:
     """Return the passage route's request for the arguments of fetch."""
     namespace, _, uuid = str(arguments["id"]).rpartition("/")
     return {"uuid": uuid, **({"namespace": namespace} if namespace else {})}
@@ -233,7 +230,7 @@ TOOLS = (
 )
 
 
-def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
+def with_answer(arguments: Json, model: str | None) -> Json:
     """Return the arguments with synthesis enabled by default; invalid ones are unchanged."""
     synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
@@ -249,7 +246,7 @@ def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
 
 def call_tool(
     tool: Tool,
-    arguments: dict[str, Any],
+    arguments: Json,
     service: Service,
     caller: Caller,
     request_id: str,
@@ -307,7 +304,7 @@ def call_tool(
     return Outcome(page.text, failed=False, spare=spare, namespace=namespace)
 
 
-def _add_addresses(document: dict[str, Any], namespace: str, public_url: str) -> None:
+def _add_addresses(document: Json, namespace: str, public_url: str) -> None:
     for one in document.get("citations", [document] if "uuid" in document else ()):
         where = one.get("namespace") or namespace
         one["id"] = f"{where}/{one['uuid']}"
@@ -323,9 +320,7 @@ def _max_bytes(limit: object) -> int | None:
     return limit * BYTES_PER_TOKEN
 
 
-def asked(
-    route: RouteName, body: dict[str, Any], service: Service, caller: Caller, request_id: str
-) -> Reply:
+def asked(route: RouteName, body: Json, service: Service, caller: Caller, request_id: str) -> Reply:
     """Return a route's reply to this body."""
     envelope = Envelope.of(route, request_id, caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
@@ -342,5 +337,5 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8"))
 
 
-def _bytes(value: dict[str, Any]) -> bytes:
+def _bytes(value: Json) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

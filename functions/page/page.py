@@ -5,31 +5,33 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import NamedTuple
 
-POLICY: Final = (
+from docstokg.contracts import Json
+
+POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
-DOCS_POLICY: Final = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
-"""The interactive reference writes styles into its elements."""
+# The interactive reference writes styles into its elements.
+DOCS_POLICY = POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 
 _NAMED = ("page.css", "page.js", "sign-in.js", "signed-in.js", "graph.js", "curl.js", "keeping.js",
           "library.js", "paper.js", "docs.js", "words.js", "icon.svg")  # fmt: skip
 _PAGES = {"/": "index.html", "/docs": "docs.html", "/signed-in": "signed-in.html"}
-FILES: Final = _PAGES | {f"/{name}": name for name in _NAMED}
-"""Path to file; nothing else is ever read, so no path can leave the folder."""
+# Path to file; nothing else is ever read, so no path can leave the folder.
+FILES = _PAGES | {f"/{name}": name for name in _NAMED}
 
-VIEWER: Final = {
+# Path to file of the installed package swagger-ui-bundle; nothing else of it is served.
+VIEWER = {
     "/docs/swagger-ui.css": "swagger-ui.css",
     "/docs/swagger-ui-bundle.js": "swagger-ui-bundle.js",
 }
-"""Path to file of the installed package swagger-ui-bundle; nothing else of it is served."""
 
-SIGN_IN: Final = "/sign-in.json"
-"""Sign-in settings as JSON: `{}` if users paste a key or a token."""
+# Sign-in settings as JSON: `{}` if users paste a key or a token.
+SIGN_IN = "/sign-in.json"
 
-TYPES: Final = {
+TYPES = {
     "json": "application/json",
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -52,8 +54,7 @@ class SignIn:
     scope: str = "openid"
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """Body and headers of a static file."""
 
     body: bytes
@@ -76,8 +77,8 @@ def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
     return StaticFile(body, headers)
 
 
-AGE: Final = "max-age=86400"
-"""Maximum cache age in seconds; the viewer is a megabyte with a pinned version."""
+# Maximum cache age in seconds; the viewer is a megabyte with a pinned version.
+AGE = "max-age=86400"
 
 
 def _viewer(name: str) -> bytes:
@@ -98,7 +99,7 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
     }
 
 
-def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
+def reply(resource: str, address: str, sign_in: SignIn | None = None) -> Json:
     """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
     `resource`: the gateway's path. `address`: the browser's path with the stage. Redirects the page
@@ -115,7 +116,7 @@ def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[st
     return {"statusCode": 200, "headers": file.headers, "body": file.body.decode("utf-8")}
 
 
-def _nothing_here() -> dict[str, Any]:
+def _nothing_here() -> Json:
     problem = {
         "type": "about:blank",
         "title": "Not Found",

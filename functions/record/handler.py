@@ -1,7 +1,6 @@
 """Entry point of the trace queue's consumer and the clean-up."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.record.record import record, remove_expired
@@ -14,7 +13,7 @@ def build(wiring: Wiring) -> Handler:
     """Return the handler, with the trace writer's credential."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("job") == CLEAN_UP:
             return remove_expired(TRACE_DAYS, store, telemetry)
         return record(event["Records"], store, telemetry)

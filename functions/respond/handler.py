@@ -1,7 +1,6 @@
 """Entry point of the last step."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
 from docstokg.settings import settings_digest
@@ -19,7 +18,7 @@ def build(wiring: Wiring) -> Handler:
     checks = checks_of(wiring.embedder(), graph, settings.domains, wiring.verifier())
     digest = settings_digest(settings)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         run = Run.of(event, wiring.telemetry)
         reply = respond(
             run,

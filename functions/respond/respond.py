@@ -32,12 +32,12 @@ from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 CACHE_TTL_S = 3600
+# Maximum bytes per chunk for verbosity full.
 FULL_TEXT_BYTES = 16_384
-"""Maximum bytes per chunk for verbosity full."""
 
 DAY_MS = 86_400_000
+# Base64 characters of an Ed25519 signature, counted before it is made.
 SIGNATURE_CHARS = 88
-"""Base64 characters of an Ed25519 signature, counted before it is made."""
 
 NO_RECEIPT_KEY = "There is no receipt: its key cannot be read; the log says why."
 

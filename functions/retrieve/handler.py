@@ -1,8 +1,8 @@
 """Entry point of retrieval."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.state import Restriction
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
@@ -20,7 +20,7 @@ def build(wiring: Wiring) -> Handler:
     languages = wiring.question_languages()
     workers = ThreadPoolExecutor(4, thread_name_prefix="embed")
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         run = Run.of(event, wiring.telemetry)
         if event.get("mode") == "recall":
             recalled = recall(run, index=index, response_cache=wiring.response_cache, stores=stores)

@@ -49,10 +49,10 @@ UNAVAILABLE: dict[Channel, DegradedReason] = {
 }
 FIXED_KEYS = frozenset(("doc_id", "document_name", "section", "topic"))
 NAMES_READ = 20
+# Weight of the word channels when searched with other names (benchmarks/other_names.py).
 NAMES_WEIGHT = 0.3
-"""Weight of the word channels when searched with other names (benchmarks/other_names.py)."""
+# Passages whose metadata keys are listed if a filter finds nothing.
 KEYS_READ = 20
-"""Passages whose metadata keys are listed if a filter finds nothing."""
 
 Results = dict[Channel, ChannelResult]
 
@@ -359,7 +359,12 @@ def _fused(
         ranks=_ranks(pool, lists),
         facts=_facts(results),
         query_vector=base64.b64encode(query_vector).decode() if query_vector else None,
-        channels=_uses(results),
+        channels={
+            channel: ChannelUse(
+                candidates=len(result.hits) + len(result.facts), took_ms=round(result.took_ms, 2)
+            )
+            for channel, result in sorted(results.items())
+        },
         providers=providers,
         index_model=answers.index_model,
         route_ms=run.timings_ms.get("routing", 0.0),
@@ -411,12 +416,3 @@ def _facts(results: Results) -> tuple[FactRef, ...]:
         )
         for fact in (results["facts"].facts if "facts" in results else ())
     )
-
-
-def _uses(results: Results) -> dict[Channel, ChannelUse]:
-    return {
-        channel: ChannelUse(
-            candidates=len(result.hits) + len(result.facts), took_ms=round(result.took_ms, 2)
-        )
-        for channel, result in sorted(results.items())
-    }

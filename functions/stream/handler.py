@@ -1,8 +1,9 @@
 """Entry point of `POST /v1/answer/stream`."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, cast
+from typing import cast
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Reply
 from docstokg.entry import entry_point
 from docstokg.usecases.answer_checks import checks_of
@@ -18,7 +19,7 @@ def build(wiring: Wiring) -> Handler:
     workflow, store, telemetry = wiring.workflow(), wiring.response_cache(), wiring.telemetry
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         exchange, edge = cast(Exchange, context), edge_of(event)
         if exchange.is_begun:  # a retry after a refused credential: keep the events sent
             return {}

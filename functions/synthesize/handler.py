@@ -1,7 +1,6 @@
 """Entry point of synthesis; mode `verify` judges claims."""
 
-from typing import Any
-
+from docstokg.contracts import Json
 from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
 from docstokg.errors import Misconfigured, Unavailable, cause
@@ -27,7 +26,7 @@ def build(wiring: Wiring) -> Handler:
     # Created here, so that its client is warm before the first request.
     judge = wiring.verifier() if str(settings.verifier).startswith("llm:") else None
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("mode") == "verify":
             return _verified(event, judge)
         run = Run.of(event, wiring.telemetry)
@@ -46,7 +45,7 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def _verified(event: dict[str, Any], judge: Verifier | None) -> dict[str, Any]:
+def _verified(event: Json, judge: Verifier | None) -> Json:
     if judge is None:
         raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]

@@ -23,12 +23,12 @@ from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
+# Maximum bytes of a reply, and per requested token: some servers ignore the token limit.
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
-"""Maximum bytes of a reply, and per requested token: some servers ignore the token limit."""
 
 Told = Callable[[str], bool]
+# Usable share of a model's context: token counts are estimates and may be 10 % too low.
 CONTEXT_SHARE = 0.9
-"""Usable share of a model's context: token counts are estimates and may be 10 % too low."""
 
 
 def synthesize(

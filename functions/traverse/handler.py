@@ -1,8 +1,8 @@
 """Entry point of `POST /v1/traverse` and verbosity graph."""
 
 from functools import partial
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.state import Grounded
 from docstokg.domain import time_budget
@@ -23,7 +23,7 @@ def build(wiring: Wiring) -> Handler:
     budget = CallBudget(per_minute, wiring.call_counter(), wiring.telemetry)
     begin = beginning(wiring.telemetry, time_budget.TRAVERSE_S)
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("mode") == "graph":
             run = Run.of(event, wiring.telemetry)
             grounded = Grounded.model_validate(event["grounded"])

@@ -40,13 +40,13 @@ MAX_DEPTH = 5
 MAX_NODES = 200
 SEED_CITATIONS = 10
 SEED_ENTITIES = 10
+# Depth beyond which a view expands only nodes no worse than the previous layer.
 SOFT_DEPTH = 3
-"""Depth beyond which a view expands only nodes no worse than the previous layer."""
 
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
+# Walks the graph for at most some seconds; raises errors of the graph for the seeds.
 Walking = Callable[[Call, WalkRequest, float], WalkResult]
-"""Walks the graph for at most some seconds; raises errors of the graph for the seeds."""
 
 
 def traverse(

@@ -12,8 +12,8 @@ from docstokg.domain import base64url
 from docstokg_functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
+# A view is small: half of its twenty seeds, and of each layer, are expanded.
 VIEW_FRONTIER = Frontier(top_k=10)
-"""A view is small: half of its twenty seeds, and of each layer, are expanded."""
 
 
 class ViewCursor(StrictContract):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +23,13 @@ from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, embed_question
 from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
+# Source, type and target.
 Edge = tuple[str, str, str]
-"""Source, type and target."""
 
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
 RELATED = "RELATED_TO"
+# Maximum neighbours of one label per node: hubs are sampled by rank.
 HUB = 20
-"""Maximum neighbours of one label per node: hubs are sampled by rank."""
 
 LAYER_NODES = 600
 
@@ -49,8 +50,7 @@ class WalkRequest:
     entities: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A collected node; `path`: node ids from its seed to it, depth + 1 in number."""
 
     id: str

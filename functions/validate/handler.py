@@ -1,8 +1,8 @@
 """Entry point of the first step."""
 
 import time
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.state import Validated
@@ -16,7 +16,7 @@ from docstokg_functions.validate.validate import validate
 def build(wiring: Wiring) -> Handler:
     """Return the handler; it has no clients."""
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         envelope = Envelope.model_validate(event["envelope"])
         validated = validate(
             envelope,

@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 
+from docstokg.adapters.http.bedrock import BedrockEmbedder, BedrockReranker
 from docstokg.adapters.http.embedder import HttpEmbedder
 from docstokg.adapters.http.reranker import HttpReranker
 from docstokg.adapters.http.verifier import HttpVerifier
@@ -21,6 +22,7 @@ from docstokg.ports import Pair
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from tests.model_server import listening
+from tests.signatures import be_a_role
 
 pytestmark = pytest.mark.timeout(120)
 EVENTS, JSON = "text/event-stream", "application/json"
@@ -83,6 +85,11 @@ def imported() -> None:
     LiteLlm().warm()  # its import takes seconds, which are not the server's
 
 
+@pytest.fixture(autouse=True)
+def role(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_a_role(monkeypatch)
+
+
 @pytest.fixture
 def server() -> Iterator[Foreign]:
     with foreign() as state:
@@ -121,6 +128,15 @@ def ranked(server: Foreign) -> Any:
     return HttpReranker(**at).rank(SECRET, ["a"], TIME_S)
 
 
+def embedded_by_role(server: Foreign) -> Any:
+    at = {"base_urls": (server.url,), "model": "cohere.embed-v4:0", "dimension": 256}
+    return BedrockEmbedder(**at).embed([SECRET], TIME_S)
+
+
+def ranked_by_role(server: Foreign) -> Any:
+    return BedrockReranker(base_url=server.url, model=None).rank(SECRET, ["a"], TIME_S)
+
+
 def verified(server: Foreign) -> Any:
     verifier = HttpVerifier(f"{server.url}/predict", "entailment", 0.5)
     return verifier.verify([Pair(SECRET, ("a",))], TIME_S)
@@ -134,6 +150,7 @@ MODELS = {
 }
 CLIENTS = {
     **MODELS, "embedder": embedded, "reranker": ranked, "verifier": verified, "keys": signed_in,
+    "bedrock embedder": embedded_by_role, "bedrock reranker": ranked_by_role,
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
 from tests.onnx_verifiers import write_verifier
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
-from tests.signatures import KEY, REGION, SECRET, TOKEN
+from tests.signatures import KEY, REGION, SECRET, be_a_role
 
 SAID = [{"role": "system", "content": "Cite."}, {"role": "user", "content": "What is it?"}]
 QUESTION = "What are seizures?"
@@ -32,10 +32,7 @@ def role(monkeypatch: pytest.MonkeyPatch) -> None:
     """The role of this process, as Lambda gives it."""
     for name in ("AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    be_a_role(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,7 @@ def _known(name: str) -> dict[str, tuple[str, dict[str, str]]]:
         "CloudWatch::Alarm": (name, {"Arn": _arn("cloudwatch", f"alarm:{name}")}),
         "DynamoDB::Table": (name, {"Arn": _arn("dynamodb", f"table/{name}")}),
         "EC2::SecurityGroup": ("sg-1", {"GroupId": "sg-1"}),
+        "Events::Rule": (name, {"Arn": _arn("events", f"rule/{name}")}),
         "IAM::ManagedPolicy": (_arn("iam", f"policy/{name}", region=""), {}),
         "IAM::Role": (name, {"Arn": _arn("iam", f"role/{name}", region="")}),
         "KMS::Key": (name, {"Arn": _arn("kms", f"key/{name}")}),

@@ -22,8 +22,9 @@ ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 OPERATORS = ("StringEquals", "StringLike", "ArnEquals", "ArnLike", "Bool")
 KEYS = (
     "aws:PrincipalArn", "aws:SecureTransport", "aws:SourceAccount", "aws:SourceArn",
-    "bedrock:InferenceProfileArn", "dynamodb:LeadingKeys", "kms:EncryptionContext:aws:logs:arn",
-    "kms:ViaService", "s3:prefix", "states:StateMachineQualifier",
+    "bedrock:InferenceProfileArn", "dynamodb:LeadingKeys", "iam:PassedToService",
+    "kms:EncryptionContext:aws:logs:arn", "kms:ViaService", "s3:prefix",
+    "states:StateMachineQualifier",
 )  # fmt: skip
 
 

@@ -9,8 +9,7 @@ from tests.infra.conftest import ENVIRONMENTS, Template
 
 HEAD = """# What the stacks hold
 
-Made from the templates by `make resources-page`; a test holds it to them. Of two
-numbers the first is of the data stack, the second of the other one.
+Made by `make resources-page`. Of two numbers the first is of the data stack.
 
 """
 

@@ -43,7 +43,8 @@ def via(service: str) -> dict[str, str]:
 
 def rights(deployed: Deployed) -> Iterator[Right]:
     """Every line of the table, for one environment."""
-    for rows in (_edge, _functions, _machines, _maps, _alarms, _background, _data, _flags, _people):
+    parts = (_edge, _functions, _machines, _maps, _alarms, _background, _changes, _data, _flags)
+    for rows in (*parts, _people):
         yield from rows(deployed)
 
 
@@ -147,11 +148,12 @@ def _alarms(deployed: Deployed) -> Iterator[Right]:
 
 def _background(deployed: Deployed) -> Iterator[Right]:
     key, record = _key(deployed), deployed.role_of("record")
-    source = deployed.properties(deployed.only("AWS::Lambda::EventSourceMapping"))
     page = "Lambda guide: services-sqs-configure; SQS guide: sqs-key-management"
     taken = "sqs:ReceiveMessage DeleteMessage GetQueueAttributes"
-    yield from _may(page, record, taken, source["EventSourceArn"])
-    yield from _may(page, record, "kms:Decrypt", key, via("sqs"))
+    for name, reader in (("Record", record), ("Documents", deployed.role_of("documents"))):
+        source = deployed.properties(deployed.of("AWS::Lambda::EventSourceMapping", name))
+        yield from _may(page, reader, taken, source["EventSourceArn"])
+        yield from _may(page, reader, "kms:Decrypt", key, via("sqs"))
     for name in deployed.all("AWS::Scheduler::Schedule"):
         target = deployed.properties(name)["Target"]
         role = target["RoleArn"]
@@ -174,6 +176,28 @@ def _background(deployed: Deployed) -> Iterator[Right]:
     page = "Lambda guide: invocation-async-retain-records"
     yield from _may(page, record, "sqs:SendMessage", failed)
     yield from _may(page, record, "kms:GenerateDataKey", key, via("sqs"))
+
+
+def _changes(deployed: Deployed) -> Iterator[Right]:
+    """S3 events to their queue, or after failures to another; a schedule to the function."""
+    key, documents = _key(deployed), deployed.role_of("documents")
+    rule = deployed.only("AWS::Events::Rule")
+    (target,) = deployed.properties(rule)["Targets"]
+    source = {"aws:SourceArn": deployed.arn(rule)}
+    page = "EventBridge guide: eb-use-resource-based, eb-rule-dlq; SQS guide: sqs-key-management"
+    for queue in (target["Arn"], target["DeadLetterConfig"]["Arn"]):
+        yield from _may(page, "events.amazonaws.com", "sqs:SendMessage", queue, source)
+    yield from _may(page, "events.amazonaws.com", "kms:Decrypt GenerateDataKey", key, OURS)
+    role = _role(deployed, "ChangesScheduler")
+    group = deployed.properties(deployed.only("AWS::Scheduler::ScheduleGroup"))["Name"]
+    schedule = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/{group}/default"
+    page = "EventBridge Scheduler guide: security_iam_id-based-policies; setting-up, execution role"
+    yield from _may(page, documents, "scheduler:CreateSchedule UpdateSchedule", schedule)
+    passed = {"iam:PassedToService": "scheduler.amazonaws.com"}
+    yield from _may(page, documents, "iam:PassRole", role, passed)
+    yield from _assumes("scheduler", role, OURS)
+    alias = f"{deployed.arn(deployed.function('documents'))}:live"
+    yield from _may(page, role, "lambda:InvokeFunction", alias)
 
 
 def _data(deployed: Deployed) -> Iterator[Right]:

@@ -79,20 +79,22 @@ def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
     redriven = {
         name: queue["RedrivePolicy"] for name, queue in queues.items() if "RedrivePolicy" in queue
     }
-    ((traces, policy),) = redriven.items()
-    dead = policy["deadLetterTargetArn"]["Fn::GetAtt"][0]
-    assert policy["maxReceiveCount"] == 3
-    mapping = template.one("AWS::Lambda::EventSourceMapping")
-    assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == traces
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert queues[traces]["VisibilityTimeout"] >= 6 * template.function("record")["Timeout"]
+    ((dead,),) = {(one["deadLetterTargetArn"]["Fn::GetAtt"][0],) for one in redriven.values()}
+    assert {policy["maxReceiveCount"] for policy in redriven.values()} == {3}
+    mappings = template.all("AWS::Lambda::EventSourceMapping")
+    assert len(mappings) == len(redriven) == 2
+    for name, mapping in mappings.items():
+        queue = mapping["EventSourceArn"]["Fn::GetAtt"][0]
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        reader = template.function("record" if "Record" in name else "documents")
+        assert redriven[queue] and queues[queue]["VisibilityTimeout"] >= 6 * reader["Timeout"]
     (cleaning,) = (
         schedule["Target"]
         for schedule in template.all("AWS::Scheduler::Schedule").values()
         if "DeadLetterConfig" in schedule["Target"]
     )
     missed = cleaning["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
-    assert {dead, missed} == set(queues) - {traces}
+    assert {dead, missed} == set(queues) - set(redriven)
     watched = set()
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         for dimension in alarm.get("Dimensions", []):

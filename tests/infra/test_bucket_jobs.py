@@ -17,7 +17,8 @@ from docstokg.contracts.documents import CANCELLED, MAX_QUEUED
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
-from docstokg.loading.run.lease import LEASE
+from docstokg.loading.run.lease import LEASES
+from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
@@ -54,6 +55,10 @@ class Deployment:
             cursor_key="a key",
             ingest_url=f"s3://{BUCKET}",
             ingest_machine_arn=self.arn,
+            load_schedule_role="arn:aws:iam::123456789012:role/schedules",
+            embed_provider="none",
+            sparse="none",
+            names="rule",
         )
         register = SqliteRegister(folder / "index.sqlite")
         register.put(
@@ -62,7 +67,8 @@ class Deployment:
                 DocumentRecord(namespace="default", doc_id="hidden.md", acl=("board",)),
             ]
         )
-        self.wiring = Wiring(settings)
+        self.lines: list[str] = []
+        self.wiring = Wiring(settings, Telemetry(write=self.lines.append))
         self.handler = build(self.wiring)
 
     def ask(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:
@@ -149,6 +155,7 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         "remove": [],
         "replace": False,
         "groups": ["staff"],
+        "small": True,
     }
     told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
     assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
@@ -203,14 +210,16 @@ def test_a_cancelled_run_stops_and_lets_the_next_one_begin(
     deployment: Deployment, holder: str, left: bool
 ) -> None:
     deployment.ask("load", posted("x.md"))
-    deployment.s3.put_object(Bucket=BUCKET, Key=LEASE, Body=json.dumps({"run_id": holder}))
+    lease, other = f"{LEASES}default.json", f"{LEASES}other.json"
+    for key, run_id in ((lease, holder), (other, "job-1")):
+        deployment.s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"run_id": run_id}))
     assert deployment.ask("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
     assert json.loads(deployment.ask("job", {"id": "job-1"}).body)["state"] == "running"
     reply = deployment.ask("cancel", {"id": "job-1"})
     assert (reply.statusCode, json.loads(reply.body)["reason"]) == (200, CANCELLED)
     assert deployment.ended("job-1")["state"] == "failed"
     kept = deployment.keys()
-    assert (LEASE in kept) == left
+    assert ((lease in kept), (other in kept)) == (left, True)
 
 
 def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:

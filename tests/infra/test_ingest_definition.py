@@ -11,7 +11,7 @@ from infra.readiness import obstacles
 from infra.settings import ENVIRONMENTS
 from infra.specs import STAGES
 from tests.infra.conftest import ROOT, Template
-from tests.workflow.test_ingest_machine import ASL, every_task
+from tests.workflow.test_ingest_machine import ASL, every_task, retried
 
 DEFINITION = ROOT / "statemachine" / "ingest.asl.json"
 MOST_BYTES = 1_000_000
@@ -64,7 +64,9 @@ def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Templa
     machines = template.all("AWS::StepFunctions::StateMachine").items()
     (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))
     states = json.loads(text)["States"]
-    assert states["Read"]["MaxConcurrency"] <= target.loading
+    share = target.loading // target.loads
+    assert states["Read"]["MaxConcurrency"] <= max(1, share)
+    assert states["Compute"]["MaxConcurrency"] <= max(1, share // 2)
     assert 2 * states["Compute"]["MaxConcurrency"] <= target.loading
     assert target.loading <= (target.function_quota - target.reserved) // 2
     # Nothing is reserved in a new account, so its quota of ten stands in nobody's way.
@@ -73,8 +75,7 @@ def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Templa
 
 
 def test_each_task_of_a_load_waits_out_a_full_account() -> None:
-    for name, task in every_task(ASL["States"]).items():
-        if task["Resource"].endswith("lambda:invoke"):
-            throttled = "Lambda.TooManyRequestsException"
-            (entry,) = (e for e in task["Retry"] if throttled in e["ErrorEquals"])
-            assert entry["MaxAttempts"] * entry["MaxDelaySeconds"] / 2 >= 45 * 60, name
+    for name, task in retried(every_task(ASL["States"])).items():
+        throttled = "Lambda.TooManyRequestsException"
+        (entry,) = (e for e in task["Retry"] if throttled in e["ErrorEquals"])
+        assert entry["MaxAttempts"] * entry["MaxDelaySeconds"] / 2 >= 45 * 60, name

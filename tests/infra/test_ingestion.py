@@ -1,10 +1,14 @@
 """Loading in AWS: the bucket, the machine, and what its functions may do."""
 
 import json
+import re
+from typing import Any
 
 import pytest
 
+from infra.specs import ROOT
 from tests.infra.conftest import Template
+from tests.infra.deployed import Deployed
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
@@ -39,3 +43,79 @@ def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
     assert policy[0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     kept = "Delete" if template.name != "prod" else "RetainExceptOnCreate"
     assert template.resources[name]["DeletionPolicy"] == kept
+
+
+def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
+    """EventBridge guide, "Comparison operators": each field fits a value of the pattern."""
+
+    def fits(wanted: Any, value: object) -> bool:
+        if not isinstance(wanted, dict):
+            return bool(wanted == value)
+        ((operator, given),) = wanted.items()
+        if operator == "prefix":
+            return str(value).startswith(given)
+        assert operator == "anything-but", operator
+        return value not in (given if isinstance(given, list) else [given])
+
+    return all(
+        matches(wanted, event.get(name, {}))
+        if isinstance(wanted, dict)
+        else any(fits(one, event.get(name)) for one in wanted)
+        for name, wanted in pattern.items()
+    )
+
+
+def test_objects_of_sources_and_no_others_are_told_to_the_documents_function(
+    template: Template,
+) -> None:
+    deployed = Deployed(template)
+    bucket = deployed.of("AWS::S3::Bucket", "Intake")
+    told = deployed.properties(bucket)["NotificationConfiguration"]
+    assert told == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    rule = deployed.properties(deployed.only("AWS::Events::Rule"))
+
+    def event(kind: str, key: str, reason: str, name: str = deployed.ref(bucket)) -> dict[str, Any]:
+        """S3 guide, "EventBridge event message structure"."""
+        detail = {"bucket": {"name": name}, "object": {"key": key}, "reason": reason}
+        return {"source": "aws.s3", "detail-type": f"Object {kind}", "detail": detail}
+
+    for one, expected in (
+        (event("Created", "sources/default/a.md", "PutObject"), True),
+        (event("Deleted", "sources/default/a.md", "DeleteObject"), True),
+        (event("Created", "runs/1/rows/a", "PutObject"), False),
+        (event("Deleted", "sources/default/a.md", "Lifecycle Expiration"), False),
+        (event("Tags Added", "sources/default/a.md", "PutObjectTagging"), False),
+        (event("Created", "sources/default/a.md", "PutObject", "another"), False),
+    ):
+        assert matches(rule["EventPattern"], one) is expected, one
+    (target,) = rule["Targets"]
+    reading = deployed.properties(deployed.of("AWS::Lambda::EventSourceMapping", "Documents"))
+    assert reading["EventSourceArn"] == target["Arn"]
+    assert reading["ScalingConfig"] == {"MaximumConcurrency": 2}
+    group = deployed.properties(deployed.only("AWS::Scheduler::ScheduleGroup"))["Name"]
+    assert deployed.ref(deployed.loading).rpartition(":")[2] == group
+    assert "DOCSTOKG_LOAD_SCHEDULE_ROLE" in deployed.variables("documents")
+
+
+def test_the_end_of_a_load_is_an_event_of_the_documented_pattern(template: Template) -> None:
+    """Step Functions sends these itself, for standard machines only."""
+    deployed = Deployed(template)
+    machine = deployed.properties(deployed.loading)
+    assert machine["StateMachineType"] == "STANDARD"
+    arn = deployed.arn(deployed.loading)
+    assert deployed.value(template.outputs["IngestMachine"]) == arn
+    page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    (text,) = re.findall(r'\{"source": \["aws\.states"\].*?\}\}', page, re.DOTALL)
+    pattern = json.loads(text.replace("IngestMachine", arn))
+    for status, of, expected in (
+        ("SUCCEEDED", arn, True),
+        ("FAILED", arn, True),
+        ("RUNNING", arn, False),
+        ("FAILED", arn.removesuffix("-ingest"), False),
+    ):
+        event = {
+            "source": "aws.states",
+            "detail-type": "Step Functions Execution Status Change",
+            "detail": {"status": status, "stateMachineArn": of, "name": "sources-default-1"},
+        }
+        assert matches(pattern, event) is expected, event

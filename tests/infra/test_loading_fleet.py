@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.loading.run.lease import LEASE
+from docstokg.loading.run.lease import LEASES
 from infra.specs import STAGES
 from tests.infra.conftest import Template
 from tests.infra.deployed import Deployed
@@ -33,7 +33,7 @@ WHOSE = ["documents", *LOADERS]
 BEHIND = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
 """What S3 does with our key for its caller."""
 
-UNUSED = {("ingest_encode", "s3:ListBucket", "runs/"), ("ingest_names", "s3:ListBucket", "runs/")}
+UNUSED = {("ingest_encode", "s3:ListBucket", "runs/")}
 """A shard that somebody removed is told by its key, and not as a refusal of S3's."""
 
 
@@ -90,6 +90,9 @@ def _load(cloud: LoadingCloud) -> None:
     ]
     cloud.send("load", {"documents": documents}, "job-1")
     cloud.send("delete", {"doc_id": "c.md"}, "job-2")
+    # An upload whose direct path failed goes on by the maps.
+    removal = {"prefix": f"inbox/{NAMESPACE}/maps/", "sync": False, "remove": ["c.md"]}
+    assert cloud.run(cloud.sources("maps", **removal)) == "SUCCEEDED", cloud.said
     cloud.runs.aborting.add("job-3")
     cloud.send("load", {"documents": [{"doc_id": "e.md", "text": "E"}]}, "job-3")
     _cancel(cloud)
@@ -100,7 +103,7 @@ def _cancel(cloud: LoadingCloud) -> None:
     cloud.runs.hanging.add("job-4")
     status, told = cloud.ask("load", {"documents": [{"doc_id": "f.md", "text": "F"}]}, "job-4")
     assert status == 202, told
-    cloud.objects.put(LEASE, json.dumps({"run_id": "job-4"}).encode())
+    cloud.objects.put(f"{LEASES}{NAMESPACE}.json", json.dumps({"run_id": "job-4"}).encode())
     status, told = cloud.ask("cancel", {"id": "job-4"}, "cancels")
     assert (status, told["state"]) == (200, "failed"), told
     assert cloud.runs.find("job-4")[0] == "ABORTED"

@@ -26,6 +26,7 @@ FORBIDDEN = {
     "kms": ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy"),
     "lambda": ("lambda:UpdateFunctionCode", "lambda:AddPermission"),
     "logs": ("logs:DeleteLogGroup", "logs:GetLogEvents"),
+    "scheduler": ("scheduler:DeleteSchedule", "scheduler:CreateScheduleGroup"),
     "s3": ("s3:DeleteBucket", "s3:PutBucketPolicy"),
     "secretsmanager": ("secretsmanager:PutSecretValue", "secretsmanager:DeleteSecret"),
     "sns": ("sns:Subscribe", "sns:SetTopicAttributes"),

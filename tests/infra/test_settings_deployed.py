@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from benchmarks.cloud_costs import counted
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
+from docstokg_functions.documents.source_loads import JOB
 from infra import variables
-from infra.settings import ENVIRONMENTS
+from infra.settings import ENVIRONMENTS, read
 from infra.specs import FUNCTIONS, FunctionSpec
 from tests.infra.conftest import Template, synthesised
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
@@ -181,3 +183,61 @@ def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) 
     assert actions == {"bedrock:InvokeModel"}
     assert not staging.all("AWS::EC2::VPCEndpoint")
     assert counted([{"Resources": chosen.resources}]).endpoint_zones == 3
+
+
+@pytest.fixture(scope="module")
+def encoding(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Staging that embeds and reranks on Bedrock; both rule packs hold."""
+    given = {"embed_model": "eu.cohere.embed-v4:0", "rerank_provider": "bedrock"}
+    changes = f"embed_provider='bedrock', models=('extractive',), settings={given!r}"
+    changes += ", load_on_change=False, sync={'default': 'cron(0 3 * * ? *)'}"
+    return synthesised(tmp_path_factory.mktemp("encoding"), "staging", changes)
+
+
+def test_who_embeds_and_reranks_on_bedrock_may_call_that_model_alone(encoding: Template) -> None:
+    """Loading embeds too; the calls pass the VPC's own endpoint, and no secret is made for them."""
+    deployed = Deployed(encoding)
+    policies = Policies(deployed)
+    invoke = "bedrock:InvokeModel"
+    profile = f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/eu.cohere.embed-v4:0"
+    through = {"bedrock:InferenceProfileArn": profile}
+    served = "arn:aws:bedrock:eu-west-3::foundation-model/cohere.embed-v4:0"
+    ranks = f"arn:aws:bedrock:{REGION}::foundation-model/amazon.rerank-v1:0"
+    for spec in FUNCTIONS:
+        role = deployed.role_of(spec.name)
+        may = policies.allows(Call(role, invoke, profile))
+        assert may is ("embedder" in spec.uses), spec.name
+        assert policies.allows(Call(role, invoke, served, through)) is may
+        assert not policies.allows(Call(role, invoke, served))
+        assert policies.allows(Call(role, invoke, ranks)) is (spec.name == "ground"), spec.name
+        assert not policies.allows(Call(role, "bedrock:Rerank", "*"))
+    assert values(encoding, "ingest_encode")["DOCSTOKG_EMBED_MODEL"] == "eu.cohere.embed-v4:0"
+    made = " ".join(encoding.all("AWS::SecretsManager::Secret"))
+    assert "Embedder" not in made and "Reranker" not in made
+    allowed = encoding.one("AWS::EC2::VPCEndpoint")["PolicyDocument"]["Statement"]
+    assert {statement["Action"] for statement in allowed} == {invoke}
+    assert all(name in json.dumps(allowed) for name in ("cohere.embed-v4:0", "amazon.rerank-v1:0"))
+    group = encoding.function("ingest_encode")["VpcConfig"]["SecurityGroupIds"]
+    assert group != encoding.function("ingest_read")["VpcConfig"]["SecurityGroupIds"]
+
+
+def test_loads_are_started_by_a_schedule_and_not_by_changes(
+    encoding: Template, staging: Template
+) -> None:
+    deployed = Deployed(encoding)
+    schedule = deployed.properties(deployed.of("AWS::Scheduler::Schedule", "Sync"))
+    assert schedule["ScheduleExpression"] == "cron(0 3 * * ? *)"
+    assert json.loads(schedule["Target"]["Input"]) == {"job": JOB, "namespace": "default"}
+    assert schedule["Target"]["Arn"] == f"{deployed.arn(deployed.function('documents'))}:live"
+    assert not encoding.all("AWS::Events::Rule")
+    assert "NotificationConfiguration" not in json.dumps(encoding.all("AWS::S3::Bucket"))
+    assert staging.all("AWS::Events::Rule")
+    assert not [name for name in staging.all("AWS::Scheduler::Schedule") if "Sync" in name]
+
+
+@pytest.mark.parametrize("sync", ['Default = "rate(1 day)"', 'default = "daily"'])
+def test_a_wrong_schedule_is_refused(tmp_path: Path, sync: str) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(f"[x]\nsync = {{{sync}}}\n", "utf-8")
+    with pytest.raises(Misconfigured, match="sync"):
+        read(file)

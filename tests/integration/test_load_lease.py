@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from docstokg.adapters.opensearch import lease as opensearch_lease
 from docstokg.adapters.opensearch.lease import LoadLease
-from docstokg.adapters.opensearch.server import Server
+from docstokg.adapters.opensearch.server import Server, index_notes
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.errors import Timeout, Unavailable
 from docstokg.loading.run.lease import TAKE_S
 from tests.contract.real import remove_indices
@@ -118,3 +120,60 @@ def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) 
     first.release(more=True)
     second.acquire(TAKE_S, run="two")
     second.check()
+
+
+def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(place) -> None:
+    servers = [Server(url=place[0]) for _ in range(4)]
+    names = ("anna", "bert", "anna", "")
+    anna, bert, again, whole = (
+        LoadLease(one, place[1], name) for one, name in zip(servers, names, strict=True)
+    )
+    try:
+        anna.acquire(0)
+        bert.acquire(0)
+        for other in (again, whole):
+            with pytest.raises(Timeout, match="another load"):
+                other.acquire(2)
+        anna.release()
+        with pytest.raises(Timeout):
+            whole.acquire(2)
+        bert.release()
+        whole.acquire(5)
+        for one in (anna, bert):
+            with pytest.raises(Timeout):
+                one.acquire(0)
+        whole.check()
+        whole.release()
+        again.acquire(0)
+    finally:
+        for lease, one in zip((anna, bert, again, whole), servers, strict=True):
+            lease.release()
+            one.close()
+
+
+def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
+    """The server keeps the notes of all loads as one value."""
+    names = [f"n{number}" for number in range(6)]
+    writers = [OpenSearchWriter(url=place[0], name=place[1]) for _ in names]
+    try:
+        with ThreadPoolExecutor(len(names)) as pool:
+            opened = [
+                pool.submit(writer.open_load, f"run-{name}", None, None, None, name)
+                for writer, name in zip(writers, names, strict=True)
+            ]
+            for one in opened:
+                one.result()
+            notes = index_notes(Server(url=place[0]), place[1], 30.0)
+            assert notes is not None
+            assert notes["unfinished"] == {name: f"run-{name}" for name in names}
+            closed = [
+                pool.submit(writer.close_load, name)
+                for writer, name in zip(writers[1:], names[1:], strict=True)
+            ]
+            for one in closed:
+                one.result()
+        notes = index_notes(Server(url=place[0]), place[1], 30.0)
+        assert notes is not None and notes["unfinished"] == {"n0": "run-n0"}
+    finally:
+        for writer in writers:
+            writer.close()

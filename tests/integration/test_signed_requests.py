@@ -17,7 +17,7 @@ from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured
 from tests.loopback import Loopback
-from tests.signatures import KEY, REGION, SECRET, TOKEN, Signed, certificate, problem
+from tests.signatures import KEY, SECRET, Signed, be_a_role, certificate, problem
 
 SPACE = Scope(namespace="n")
 QUESTION = ChannelQuery(channel="bm25", size=5, text="Größe \u2028 of \U0001f600 seizures")
@@ -66,10 +66,7 @@ def auth(request: pytest.FixtureRequest) -> Auth:
 
 @pytest.fixture
 def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Domain]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    be_a_role(monkeypatch)
     seen = Seen(auth.removeprefix("sigv4-"))
 
     def answer(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.adapters.sqlite.index_files import LoadLock
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import CANCELLED, Job, JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.server.jobs import start
 
 
 def order(job_id: str, namespace: str) -> JobOrder:
@@ -72,6 +76,36 @@ def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, be
     assert (job.state, job.reason, job.loaded) == ("failed", CANCELLED, 0)
     assert queue.take() is None
     assert not queue.unfinished()
+
+
+def test_a_job_that_waits_for_another_load_delays_no_other_namespace(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    stores = {"index_url": url, "graph_url": url, "cache_dir": str(tmp_path / "cache")}
+    settings = Settings(**stores, embed_provider="none", sparse="none", names="rule")
+    queue = Wiring(settings).job_queue()
+    assert isinstance(queue, SqliteJobs)
+    for namespace in ("a", "b"):
+        queue.add(order(f"{namespace}1", namespace))
+    loading = LoadLock(tmp_path / "store.sqlite", "a")
+    loading.acquire(0)
+    worker = start(settings, queue.path)
+    try:
+        assert ended(queue, "b1").loaded == 1
+        assert queue.unfinished() == {"a": 1}
+        loading.release()
+        assert ended(queue, "a1").loaded == 1
+    finally:
+        loading.release()
+        worker.terminate()
+        worker.wait(30)
+
+
+def ended(queue: SqliteJobs, job_id: str) -> Job:
+    until = time.monotonic() + 90
+    while (job := queue.get(job_id)) is None or job.state not in ("done", "failed"):
+        assert time.monotonic() < until, job
+        time.sleep(0.1)
+    return job
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is read")

@@ -277,8 +277,8 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
     (folder / "config_sentence_transformers.json").write_text(prompts)
     told = FolderEncoder(folder)
-    asked = plain.embed([f"query: {text}" for text in texts], None)
-    assert told.embed_questions(texts, 60.0) == told.embed_questions(texts, None) == asked
+    asked = plain.embed([f"query: {text}" for text in texts[:2]], None)
+    assert told.embed_questions(texts[:2], 60.0) == told.embed_questions(texts[:2], None) == asked
     assert told.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
     ((whole, rows),) = told.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
     assert (whole, rows) == (

@@ -72,6 +72,13 @@ def test_answers_and_checks_show_words_and_nothing_else(stream, monkeypatch) -> 
     assert ("\x1b" in shown) is (stream is Terminal)
 
 
+def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    display.show_answer(RESPONSE | {"answer": "A Mutex&lt;T> is locked [1]."})
+    assert "A Mutex<T> is locked [1]." in out.getvalue()
+
+
 def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
     bare = {"kg_path": ["ent:59a6a8ee10091653"], "kg_evidence": None}
     assert display.path_line(bare) == "found by the walk"

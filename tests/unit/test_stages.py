@@ -95,7 +95,8 @@ CONVERTER = Kept()
 class Place:
     """A bucket and a store in a folder, or where settings say, and the wiring of one process."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+    def __init__(self, folder: Path, settings: Settings | None = None, ns: str = NS) -> None:
+        self.ns = ns
         url = f"sqlite:///{folder / 'store.sqlite'}"
         self.settings = settings or Settings(
             index_url=url, graph_url=url, ingest_url=f"file://{folder / 'bucket'}"
@@ -110,28 +111,30 @@ class Place:
         return Wiring(self.settings, made=models)
 
     def upload(self, folder: Path) -> None:
-        for key in [item["Key"] for item in listed(self.objects, f"sources/{NS}/")]:
+        for key in [item["Key"] for item in listed(self.objects, f"sources/{self.ns}/")]:
             self.objects.delete(key)
         for path in folder.rglob("*"):
             if path.is_file():
-                key = f"sources/{NS}/{path.relative_to(folder).as_posix()}"
+                key = f"sources/{self.ns}/{path.relative_to(folder).as_posix()}"
                 self.objects.put(key, path.read_bytes())
 
     def stages(self, run_id: str = RUN, **more: Any) -> Stages:
-        run = {"run_id": run_id, "namespace": NS, "bucket": "b", "prefix": f"sources/{NS}/"}
+        prefix = f"sources/{self.ns}/"
+        run = {"run_id": run_id, "namespace": self.ns, "bucket": "b", "prefix": prefix}
         return Stages(self.wiring, {**run, **more})
 
     def load(self, folder: Path, **options: Any) -> LoadReport:
         wiring = self.wiring()
         try:
-            return load([folder], LoadOptions(NS, **options), stores_of(wiring), RejectLog())
+            return load([folder], LoadOptions(self.ns, **options), stores_of(wiring), RejectLog())
         finally:
             wiring.close()
 
     def digest(self) -> tuple[str, str, str]:
         wiring = self.wiring()
         try:
-            return digests(wiring.index_writer(), wiring.graph_writer(), wiring.register(), [NS])
+            stores = wiring.index_writer(), wiring.graph_writer(), wiring.register()
+            return digests(*stores, [self.ns])
         finally:
             wiring.close()
 
@@ -275,7 +278,7 @@ def each_shard(stages: Stages, place: Place, *names: str) -> None:
 
 def computed(stages: Stages, place: Place) -> None:
     """Run the stages that need no lease."""
-    stages.call("read", list(listed(place.objects, f"sources/{NS}/")))
+    stages.call("read", list(listed(place.objects, f"sources/{place.ns}/")))
     each_shard(stages, place, "encode", "names")
 
 
@@ -413,6 +416,24 @@ def test_rows_of_one_object_may_fill_many_shards(
     assert place.digest() == laptop.digest()
 
 
+def test_runs_of_other_namespaces_are_not_refused_up_to_the_limit(tmp_path: Path) -> None:
+    source, places = folder_of(tmp_path / "in", documents=4), {}
+    for ns in ("a", "b", "c"):
+        one = places[ns] = Place(tmp_path / "cloud", ns=ns)
+        one.settings = one.settings.model_copy(update={"load_concurrency": 2})
+        one.upload(source)
+        computed(one.stages(ns), one)
+    places["a"].stages("a").call("resolve")
+    places["b"].stages("b").call("resolve")
+    for _ in range(2):  # a held lease is not counted against its own run
+        with pytest.raises(Locked, match="2 loads are running"):
+            places["c"].stages("c").call("resolve")
+        places["b"].stages("b").call("resolve")
+    failed = {"error": {"Error": "Timeout", "Cause": "late"}}
+    places["a"].stages("a").call("close", failed=True, **failed)
+    places["c"].stages("c").call("resolve")
+
+
 def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
     place.upload(folder_of(tmp_path / "in", documents=4))
     first, second = place.stages("first"), place.stages("second")
@@ -425,5 +446,5 @@ def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
     assert place.report("first")["reason"] == "States.Timeout: late"
     second.call("resolve")
     with pytest.raises(LoadError, match="another load started or ended"):
-        place.objects.delete("runs/lease.json")
+        place.objects.delete(f"runs/leases/{NS}.json")
         first.call("close")

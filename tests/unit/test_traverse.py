@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ class WordVectors:
         return tuple(found)
 
 
+@cache
 def stores() -> tuple[EmbeddedGraph, EmbeddedIndex]:
     graph, index = EmbeddedGraph(), EmbeddedIndex()
     graph.put_chunks(
@@ -254,7 +255,7 @@ def test_vectors_that_a_load_stored_are_not_made_again() -> None:
             self.texts += texts
             return super().embed(texts, timeout_s)
 
-    graph, index = stores()
+    graph, index = stores.__wrapped__()  # not those that all tests read
     (asked,) = WordVectors().embed([QUERY], None)
     graph.put_entities([entity("HP:3", "Concrete", "Material", vector=asked)])
     embedder = Counting()
@@ -301,8 +302,7 @@ class Broken(EmbeddedGraph):
 
     def __init__(self, error: DocsToKGError, *, at_once: bool) -> None:
         super().__init__()
-        self._source = stores()[0]  # kept: its file goes with it
-        self.__dict__.update(self._source.__dict__)
+        self.__dict__.update(stores()[0].__dict__)
         self._error, self._at_once = error, at_once
 
     def entities(

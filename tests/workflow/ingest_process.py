@@ -48,8 +48,8 @@ def run_machine(place: Place, run_id: str, death: tuple[str, ...] = ()) -> Execu
         name = f"Ingest{death[0].title()}Function"
         functions[name] = dying(functions[name], int(death[1]), death[2] == "after")
     run = {
-        **{"run_id": run_id, "namespace": NS, "bucket": "folder", "sync": True, "writers": 2},
-        **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": []},
+        **{"run_id": run_id, "namespace": place.ns, "bucket": "folder", "sync": True, "writers": 2},
+        **{"prefix": f"sources/{place.ns}/", "max_removed": 0, "remove": []},
     }
     try:
         return run_ingest(functions, wiring.object_store(), run)
@@ -57,11 +57,11 @@ def run_machine(place: Place, run_id: str, death: tuple[str, ...] = ()) -> Execu
         wiring.close()
 
 
-def place_in(folder: Path) -> Place:
+def place_in(folder: Path, ns: str = NS) -> Place:
     """Find the stores and the bucket."""
     said = folder / "settings.json"
     known = Settings.model_validate_json(said.read_text()) if said.is_file() else None
-    return Place(folder, known)
+    return Place(folder, known, ns)
 
 
 if __name__ == "__main__":

@@ -109,33 +109,40 @@ def question(name: str) -> dict[str, Any]:
     }
 
 
+Saved = Callable[[int], tuple[Path, Path, Path]]
+
+
 @pytest.fixture
-def saved(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
-    """Documents, a store of them, and a folder with a saved response per document."""
+def saved(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Saved:
+    """Make documents, a store of them, and a folder with a saved response per document."""
     for name, value in {"EMBED_PROVIDER": "none", "SPARSE": "none", "NAMES": "rule"}.items():
         monkeypatch.setenv(f"DOCSTOKG_{name}", value)
     docs, responses, store = tmp_path / "docs", tmp_path / "responses", tmp_path / "s.sqlite"
     docs.mkdir()
     responses.mkdir()
-    for number, name in enumerate(PUMPS[: len(CHANGES)], 20):
-        text = TEXT.format(name=name, litres=number)
-        (docs / f"{name}.md").write_text(text, encoding="utf-8")
-    assert cli("load", docs, store=store)[0] == 0
-    for name in PUMPS[: len(CHANGES)]:
-        request = tmp_path / "request.json"
-        request.write_text(json.dumps(question(name)))
-        code, out, _ = cli("ask", "--request", request, "--json", store=store)
-        assert code == 0
-        body = json.loads(out)
-        assert f"The {name} delivers" in body["answer"] and " 12 metres [" in body["answer"]
-        (responses / f"{name}.json").write_text(out)
-    return docs, responses, store
+
+    def made(count: int) -> tuple[Path, Path, Path]:
+        for number, name in enumerate(PUMPS[:count], 20):
+            text = TEXT.format(name=name, litres=number)
+            (docs / f"{name}.md").write_text(text, encoding="utf-8")
+        assert cli("load", docs, store=store)[0] == 0
+        for name in PUMPS[:count]:
+            request = tmp_path / "request.json"
+            request.write_text(json.dumps(question(name)))
+            code, out, _ = cli("ask", "--request", request, "--json", store=store)
+            assert code == 0
+            body = json.loads(out)
+            assert f"The {name} delivers" in body["answer"] and " 12 metres [" in body["answer"]
+            (responses / f"{name}.json").write_text(out)
+        return docs, responses, store
+
+    return made
 
 
 def test_each_change_is_reported_with_its_kind_and_no_other(
-    cli: Cli, saved: tuple[Path, Path, Path], tmp_path: Path
+    cli: Cli, saved: Saved, tmp_path: Path
 ) -> None:
-    docs, responses, store = saved
+    docs, responses, store = saved(len(CHANGES))
     assert 40 <= len(CHANGES) <= len(PUMPS)
     code, out, _ = cli("drift", responses, store=store)
     assert (code, out) == (0, f"0 responses of {len(CHANGES)} drifted\n")
@@ -162,12 +169,9 @@ def test_each_change_is_reported_with_its_kind_and_no_other(
 
 
 def test_files_that_are_no_responses_and_other_namespaces(
-    cli: Cli, saved: tuple[Path, Path, Path], tmp_path: Path
+    cli: Cli, saved: Saved, tmp_path: Path
 ) -> None:
-    docs, responses, store = saved
-    for name in PUMPS[3 : len(CHANGES)]:
-        (responses / f"{name}.json").unlink()
-        (docs / f"{name}.md").unlink()
+    docs, responses, store = saved(3)
     edit("12 metres", "13 metres")(docs, PUMPS[0])
     assert cli("load", docs, "--namespace", "next", store=store)[0] == 0
     assert cli("drift", responses, store=store)[0] == 0

@@ -258,10 +258,18 @@ def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return tasks
 
 
+def retried(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The tasks that call functions and try again; of few documents, a state after them does."""
+    small = {name for name in tasks if name.endswith("Few")}
+    for name in small:
+        assert tasks[name]["Catch"][-1]["Next"] in ("Read", "Compute"), name
+    return {name: task for name, task in tasks.items() if name not in {*small, "Lost"}}
+
+
 def test_every_task_has_a_time_and_is_tried_again() -> None:
     tasks = every_task(ASL["States"])
-    assert tasks.pop("Lost")["Resource"].endswith("s3:putObject")
-    for name, task in tasks.items():
+    assert tasks["Lost"]["Resource"].endswith("s3:putObject")
+    for name, task in retried(tasks).items():
         assert task["TimeoutSeconds"] in (360, 960), name
         named = {error for retrier in task["Retry"] for error in retrier["ErrorEquals"]}
         assert {*RETRYABLE, "Lambda.TooManyRequestsException"} <= named, name

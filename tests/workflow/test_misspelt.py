@@ -37,6 +37,7 @@ def read_as(client: Any, query: str, **more: Any) -> list[str]:
     return [said for said in reply.json()["warnings"] if "was read as" in said]
 
 
+@pytest.mark.slow
 def test_words_from_elsewhere_are_never_corrected(demo: Path, client_for: Any) -> None:
     client = client_for(demo, embed_provider="none")
     assert len(OUTSIDE) == 20
@@ -45,6 +46,7 @@ def test_words_from_elsewhere_are_never_corrected(demo: Path, client_for: Any) -
             assert read_as(client, query) == [], query
 
 
+@pytest.mark.slow
 def test_misspelt_names_of_the_demo_are_read_as_meant(demo: Path, client_for: Any) -> None:
     client = client_for(demo, embed_provider="none")
     said = {wrong: read_as(client, f"Which diseases show {wrong}?") for wrong in MISSPELT}

@@ -1,11 +1,12 @@
-"""Entry point of the load stage `close`."""
+"""Entry point of the load stage `close`, and of all writing stages of a small upload."""
 
 import time
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
-from docstokg.loading.run.stages import close
+from docstokg.loading.run.resolved import ResolverCache
+from docstokg.loading.run.stages import close, store
 from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring
@@ -15,14 +16,18 @@ SNAPSHOT = "snapshot"
 
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
-    objects, stores = wiring.object_store(), stores_of(wiring)
+    objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
+    most = wiring.settings.load_concurrency
 
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
             kept = wiring.snapshots().keep_daily(time.time())
             wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
             return kept
-        return close(IngestTask.model_validate(event), objects, stores, TaskTime.of(context))
+        task, left = IngestTask.model_validate(event), TaskTime.of(context)
+        if task.stage == "store":
+            return store(task, objects, stores, resolvers, left, most)
+        return close(task, objects, stores, left)
 
     return handler
 

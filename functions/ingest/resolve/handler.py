@@ -11,7 +11,8 @@ from docstokg_functions.ingest import staged
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
     objects, stores = wiring.object_store(), stores_of(wiring)
-    return staged(lambda task, context: resolve(task, objects, stores, TaskTime.of(context)))
+    most = wiring.settings.load_concurrency
+    return staged(lambda task, context: resolve(task, objects, stores, TaskTime.of(context), most))
 
 
 __getattr__ = entry_point(build, globals())

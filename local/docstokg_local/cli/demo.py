@@ -30,11 +30,11 @@ from docstokg_local.cli.stores import short
 from docstokg_local.loading.stores import stores_of
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
+# No page of the corpus contains this phrase; it is a synonym in the graph.
 SECOND = "What is associated with loss of bladder control?"
-"""No page of the corpus contains this phrase; it is a synonym in the graph."""
 
+# Question that is suggested next.
 THIRD = "Which abnormalities does Angelman syndrome show?"
-"""Question that is suggested next."""
 
 SHOWN = 5
 MODEL_READS = 5

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import batched
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from docstokg.contracts import Json
 from docstokg.errors import Misconfigured
 from docstokg.loading.read.raw_input import RawEntity, RawRelation
 from docstokg.loading.readers.obo import read_obo
@@ -42,8 +43,7 @@ EXCLUDED = "HP:0040285"
 _RATIO = re.compile(r"(\d+)/(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     """A disease's phenotype: `frequency` as the file writes it, and the ids of its papers."""
 
     disease: str
@@ -207,9 +207,7 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
     return sorted(together.items(), key=lambda item: (-item[1], item[0]))
 
 
-def term_passages(
-    ontology: Ontology, identity: str, companions: bool = True
-) -> Iterator[dict[str, Any]]:
+def term_passages(ontology: Ontology, identity: str, companions: bool = True) -> Iterator[Json]:
     """Yield the passage of a term and, with `companions`, that of the terms it occurs with."""
     term, label = ontology.terms[identity], ontology.label(identity)
     statements = []
@@ -244,7 +242,7 @@ def term_passages(
 
 def disease_passages(
     ontology: Ontology, disease: str, most: int | None = None
-) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+) -> Iterator[tuple[Json, list[Json]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
     `most`: only the best documented ones.
@@ -271,7 +269,7 @@ def disease_passages(
         edges = []
         for one, phrase in zip(own, phrases, strict=True):
             start = text.index(phrase)
-            edge: dict[str, Any] = {
+            edge: Json = {
                 "source": disease,
                 "type": "has_phenotype",
                 "target": one.phenotype,

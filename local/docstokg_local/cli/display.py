@@ -25,6 +25,7 @@ from rich.progress import Progress as Bars
 from rich.segment import Segment
 from rich.text import Text
 
+from docstokg.contracts import Json
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
@@ -42,8 +43,9 @@ STEPS = (
     ("between_steps", "between steps"),
     ("total", "total"),
 )
+# Labels of the retrievers, as on the page.
 CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}
-"""Labels of the retrievers, as on the page."""
+# Options of `ask` by the request fields that they set.
 OPTIONS = {
     "$.query": "the question",
     "$.namespace": "--namespace",
@@ -51,14 +53,13 @@ OPTIONS = {
     "$.top_k": "--top-k",
     "$.filter": "--filter",
 }
-"""Options of `ask` by the request fields that they set."""
 FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
 NOTES = 20
+# Seconds between two progress lines without a terminal.
 LINE_EVERY_S = 10.0
-"""Seconds between two progress lines without a terminal."""
 
 
 class SafeConsole(Console):
@@ -115,8 +116,8 @@ def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
         yield tell
 
 
+# Minimum seconds of a load stage that is printed.
 SHOWN_S = 0.5
-"""Minimum seconds of a load stage that is printed."""
 
 
 class TerminalProgress:
@@ -240,7 +241,7 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
             yield line + (f" {count.skipped:>6,} skipped" if count.skipped else "")
 
 
-def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
+def show_answer(response: Json, shown: int | None = None) -> None:
     """Print a response: citations with places and graph paths, then the answer.
 
     `shown`: maximum number of citations; cited ones have priority.
@@ -248,7 +249,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
     out.print()
-    citations: Sequence[dict[str, Any]] = response["citations"]
+    citations: Sequence[Json] = response["citations"]
     chosen = _chosen(citations, shown)
     for citation in chosen:
         _show_citation(out, citation)
@@ -280,16 +281,17 @@ def without_general(warnings: Sequence[str]) -> list[str]:
     ]
 
 
-def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
+def _chosen(citations: Sequence[Json], shown: int | None) -> list[Json]:
     if shown is None:
         return list(citations)
     first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
     return sorted(first[:shown], key=lambda citation: citation["rank"])
 
 
-def _show_written(out: Console, response: dict[str, Any]) -> None:
+def _show_written(out: Console, response: Json) -> None:
     out.print()
-    answer = Text(response["answer"])
+    # The answer is Markdown, in which `<` before a tag is written as an entity.
+    answer = Text(response["answer"].replace("&lt;", "<"))
     answer.highlight_regex(r"\[\d+\]", "bold cyan")
     out.print(answer)
     grounding = response.get("grounding")
@@ -299,7 +301,7 @@ def _show_written(out: Console, response: dict[str, Any]) -> None:
         out.print(line, style="dim")
 
 
-def _show_citation(out: Console, citation: dict[str, Any]) -> None:
+def _show_citation(out: Console, citation: Json) -> None:
     place = citation["document_name"] or citation["doc_id"]
     if citation["section"]:
         place += f", {citation['section']}"
@@ -326,13 +328,13 @@ def _indented(out: Console, text: Text) -> None:
         out.print(" " * INDENT, text, sep="")
 
 
-def snippet_line(citation: dict[str, Any]) -> str:
+def snippet_line(citation: Json) -> str:
     """Return a citation's snippet on one line, cut if it is long."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
 
-def path_line(citation: dict[str, Any]) -> str:
+def path_line(citation: Json) -> str:
     """Return the graph path to a citation, as `A -type-> B`."""
     evidence = citation.get("kg_evidence")
     if not evidence:
@@ -359,9 +361,7 @@ def _is_made_up(identifier: str) -> bool:
     return identifier.startswith("ent:")
 
 
-def _show_diagnostics(
-    out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
-) -> None:
+def _show_diagnostics(out: Console, diagnostics: Json, citations: Sequence[Json]) -> None:
     timings = diagnostics["timings_ms"]
     out.print()
     steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
@@ -376,7 +376,7 @@ def _show_diagnostics(
     out.print(f"{counted(len(citations), 'citation')}, found by {', '.join(counts)}", style="dim")
 
 
-def show_problem(problem: dict[str, Any]) -> None:
+def show_problem(problem: Json) -> None:
     """Print a problem+json body on standard error; invalid input is named by its option."""
     err = notes()
     if problem.get("status") == 400 and problem.get("errors"):

@@ -23,22 +23,22 @@ from docstokg_local.cli.local_models import LocalServer, local_servers
 from docstokg_local.cli.printing import say
 
 REACH_S = 5.0
+# Minimum time for a test call; the server may have to load the model first.
 LEAST_MODEL_S = 20.0
-"""Minimum time for a test call; the server may have to load the model first."""
 
+# Includes tokens for reasoning models.
 SMALL_ANSWER_TOKENS = 256
-"""Includes tokens for reasoning models."""
 
 MODELS_SHOWN = 5
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
 KNOWN_SOURCE = "The bridge was opened in 1932. It is 503 metres long and has eight lanes."
+# A true and a false claim about `KNOWN_SOURCE`.
 KNOWN_CLAIMS = ("The bridge was opened in 1932.", "The bridge was opened in 1955.")
-"""A true and a false claim about `KNOWN_SOURCE`."""
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
 
 
+# State, message and remedy of a part.
 type Verdict = tuple[str, str] | tuple[str, str, str]
-"""State, message and remedy of a part."""
 
 
 class Diagnosis(NamedTuple):

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from docstokg.contracts import Json
 from docstokg.contracts.documents import ListedNamespace
 from docstokg.contracts.records import IndexInfo
 from docstokg.ports import every_document
@@ -14,11 +15,11 @@ from docstokg_local.server.authentication import EVERYBODY
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
+# Maximum documents listed before a prompt; without a terminal all are listed.
 SHOWN = 20
-"""Maximum documents listed before a prompt; without a terminal all are listed."""
 
+# Maximum entities listed per namespace.
 MOST_MENTIONED = 30
-"""Maximum entities listed per namespace."""
 
 FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at", "note")
 
@@ -56,7 +57,7 @@ def list_loaded(
     return bool(summaries)
 
 
-def _summary(state: ListedNamespace, index: IndexInfo) -> dict[str, Any]:
+def _summary(state: ListedNamespace, index: IndexInfo) -> Json:
     name = state.namespace
     shown = state.model_dump(exclude={"documents", "may_load"})
     return {
@@ -67,7 +68,7 @@ def _summary(state: ListedNamespace, index: IndexInfo) -> dict[str, Any]:
     }
 
 
-def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
+def _show(summaries: Iterable[Json], documents: bool) -> None:
     for summary in summaries:
         last = summary["last_load"] or {"at": "none"}
         line = f"{summary['namespace']}: {counted(summary['count'], 'document')}, "

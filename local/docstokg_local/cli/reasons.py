@@ -1,7 +1,7 @@
 """Degraded reasons and verdicts as sentences with remedies."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from docstokg.contracts.reason_words import REASONS
 from docstokg.contracts.response import RULES
@@ -21,7 +21,8 @@ def summary(grounding: Mapping[str, Any]) -> str:
 
 
 _DOCTOR = "`docstokg doctor` shows unreachable parts"
-CURES: Final = {
+# Remedies by degraded reason; default `_DOCTOR`.
+CURES = {
     "deadline_exceeded": "allow more time: budget.timeout_s in --request FILE",
     "retrieval_timeout": "allow more time: budget.timeout_s in --request FILE",
     "kg_timeout": "allow more time, or ask with --no-graph",
@@ -33,7 +34,6 @@ CURES: Final = {
     "embedding_unavailable": "`docstokg doctor` shows the encoder that the index needs",
     "payload_trimmed": "reduce the response: --top-k, or budget.max_chunks in --request FILE",
 }
-"""Remedies by degraded reason; default `_DOCTOR`."""
 
 
 def in_words(reasons: Iterable[str]) -> str:

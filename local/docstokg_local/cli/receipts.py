@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from docstokg.contracts import Json
 from docstokg.errors import LoadError
 from docstokg_local.cli.exit_codes import DONE
 from docstokg_local.cli.options import argument, text_file
@@ -49,7 +50,7 @@ def receipt_key(
     say(NEXT.format(file=file.resolve()), err=True)
 
 
-def save_receipt(file: Path, body: dict[str, Any]) -> None:
+def save_receipt(file: Path, body: Json) -> None:
     """Write a response with its receipt; raise `LoadError` if it has none."""
     if body["receipt"] is None:
         why = [one for one in body["warnings"] if one.startswith("There is no receipt")]
@@ -61,7 +62,7 @@ def save_receipt(file: Path, body: dict[str, Any]) -> None:
 
 
 def verify_offline(
-    body: dict[str, Any], key: Path | None, configured: Callable[[], Any]
+    body: Json, key: Path | None, configured: Callable[[], Any]
 ) -> tuple[list[Any], int]:
     """Prove a response by its receipt; return findings and number of proven citations.
 
@@ -87,7 +88,7 @@ def verify_offline(
     return [*findings, *faults], 0 if findings else proven
 
 
-def _signature_faults(body: dict[str, Any], keys: Any) -> Iterable[tuple[str, str]]:
+def _signature_faults(body: Json, keys: Any) -> Iterable[tuple[str, str]]:
     from docstokg.domain.canonical_json import signed_part
 
     receipt = body["receipt"]

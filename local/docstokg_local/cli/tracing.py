@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from docstokg.contracts.state import TraceMessage
 
 Line = dict[str, Any]
+# Fields that are not repeated at the end of a line.
 TOLD = ("level", "event", "time_ms", "request_id", "function")
-"""Fields that are not repeated at the end of a line."""
 BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
 READ_S = 20.0
+# Maps a service's name to its boto3 client.
 type Clients = Callable[[str], Any]
-"""Maps a service's name to its boto3 client."""
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:

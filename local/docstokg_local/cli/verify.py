@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,8 +38,8 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 
 READ_S = 30.0
+# Conflict kinds of earlier releases.
 _OLD = ("value", "negation")
-"""Conflict kinds of earlier releases."""
 
 
 class Finding(NamedTuple):
@@ -53,8 +52,7 @@ class Finding(NamedTuple):
         return f"{self.where}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceChunk:
+class SourceChunk(NamedTuple):
     """A chunk as its source has it; `document`: the text of the whole document, if known."""
 
     chunk_id: str
@@ -72,8 +70,8 @@ class SourceChunk:
 
 
 type Store = tuple[SearchIndex, DocumentRegister]
+# Chunks as read again, by uuid.
 type Chunks = dict[str, SourceChunk]
-"""Chunks as read again, by uuid."""
 
 
 def stored_chunks(

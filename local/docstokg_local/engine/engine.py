@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from jsonata.parser import Parser
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
 
+from docstokg.contracts import Json
 from docstokg_local.engine.limits import DataLimitExceeded, measured, transferred
 
-TaskFunction = Callable[[dict[str, Any], object], dict[str, Any]]
+TaskFunction = Callable[[Json, object], Json]
 _SUBSTITUTION = re.compile(r"\$\{(\w+)\}")
 _TASKS_AT_ONCE = 64
 _LONGEST_EXPRESS_S = 300.0
@@ -39,8 +39,7 @@ class MachineTimedOut(BaseException):
     """Ends an execution past its TimeoutSeconds; Catch does not handle it."""
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """Result of one execution, in the terms of StartSyncExecution."""
 
     status: Status
@@ -55,7 +54,7 @@ class Execution:
 class Listener(Protocol):
     """Receives events of a running execution."""
 
-    def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
+    def after(self, state: str, payload: Json, result: Json) -> None:
         """Receive the payload and result of a task."""
         ...
 
@@ -70,7 +69,7 @@ class StateMachine:
 
     def __init__(
         self,
-        definition: Mapping[str, Any],
+        definition: Json,
         functions: Mapping[str, TaskFunction],
         timeout_s: float | None = None,
     ) -> None:
@@ -135,13 +134,13 @@ class StateMachine:
             return ended("FAILED", None, failure.error, failure.cause)
         return ended("SUCCEEDED", output)
 
-    def _task(self, call: Call, ends: float, context: object) -> tuple[dict[str, Any], int, int]:
+    def _task(self, call: Call, ends: float, context: object) -> tuple[Json, int, int]:
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
         arrived, size = transferred(arguments, f"arguments of {call.state}")
         function = self._functions[str(arguments["FunctionName"])]
-        future: Future[dict[str, Any]] = self._pool.submit(
+        future: Future[Json] = self._pool.submit(
             copy_context().run, function, arrived["Payload"], context
         )
         left_s = ends - time.monotonic()
@@ -160,9 +159,7 @@ class StateMachine:
         return reply, size, result_size
 
 
-def read_definition(
-    definition: Mapping[str, Any], functions: Mapping[str, object]
-) -> dict[str, Any]:
+def read_definition(definition: Json, functions: Mapping[str, object]) -> Json:
     """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
     TimeoutSeconds of tasks is copied into their Arguments.
@@ -171,7 +168,7 @@ def read_definition(
     names = set(_SUBSTITUTION.findall(text))
     if missing := sorted(names - set(functions)):
         raise KeyError(f"no function for {', '.join(missing)}")
-    read: dict[str, Any] = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
+    read: Json = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
     check(read)
     for _, state in every_state(read):
         if state["Type"] == "Task" and _TASK_LIMIT in state:

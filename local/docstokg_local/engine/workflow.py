@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry, traced
@@ -21,8 +21,8 @@ from docstokg_local.engine.trace_queue import LocalTraceQueue
 from docstokg_local.server.lease import Lease
 
 FRAMES_TOLD = 3
+# In a wheel; a checkout has its own folder `statemachine`.
 INSTALLED = Path(__file__).with_name("statemachine")
-"""In a wheel; a checkout has its own folder `statemachine`."""
 
 DEFINITION = (
     INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"
@@ -37,7 +37,7 @@ def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handle
     """Return a handler that logs the places of a crash, not its message, and traces the step."""
     step = name.removesuffix("Function").lower()
 
-    def call(event: dict[str, Any], context: object) -> dict[str, Any]:
+    def call(event: Json, context: object) -> Json:
         try:
             with traced(step):
                 return handler(event, context)

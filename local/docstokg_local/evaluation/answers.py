@@ -25,11 +25,11 @@ from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, 
 
 Report = dict[str, Any]
 SNIPPETS = 5
+# Minimum share of a statement's content words in a right citation.
 HELD = 0.6
-"""Minimum share of a statement's content words in a right citation."""
 
+# Answers of at most this many content words must occur literally.
 SHORT = 4
-"""Answers of at most this many content words must occur literally."""
 
 LEVELS = ("low", "medium", "high")
 _STOP_TEXT = (

@@ -4,10 +4,11 @@ import statistics
 from collections.abc import Sequence
 from itertools import batched, islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Many
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import support
@@ -28,10 +29,10 @@ from docstokg_local.evaluation.retrieval import read_lines
 SUPPORTED = ("supported", "complete")
 EMBEDDED_AT_ONCE = 512
 SUPPORT = "support"
+# Threshold of `support` for its balanced accuracy.
 SUPPORTED_FROM = 0.5
-"""Threshold of `support` for its balanced accuracy."""
+# Seconds for one claim, more than for a request.
 CLAIM_S = 60.0
-"""Seconds for one claim, more than for a request."""
 
 
 class _Row(Line):
@@ -67,7 +68,7 @@ def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
     Raises `LoadError` for an invalid line, a claim without a label, and a folder without claims.
     """
 
-    def read(value: dict[str, Any]) -> LabelledClaim:
+    def read(value: Json) -> LabelledClaim:
         row, supported = _Row.model_validate(value), None
         if (label := row.label or row.support) is not None:
             supported = label.casefold() in SUPPORTED
@@ -134,7 +135,7 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Floats]:
 
 def evaluate_claims(
     folder: Path, claims: Sequence[LabelledClaim], name: str, settings: Settings
-) -> dict[str, Any]:
+) -> Json:
     """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
 
     `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`;
@@ -186,9 +187,7 @@ def verifier_scores(
     return scores, errors
 
 
-def _run(
-    name: str, rows: Sequence[tuple[LabelledClaim, float]], threshold: float
-) -> dict[str, Any]:
+def _run(name: str, rows: Sequence[tuple[LabelledClaim, float]], threshold: float) -> Json:
     truth = [claim.supported for claim, _ in rows]
     measured = measure([score for _, score in rows], truth)
     return {
@@ -201,7 +200,7 @@ def _run(
     }
 
 
-def show_claims(report: dict[str, Any]) -> None:
+def show_claims(report: Json) -> None:
     """Print the report as a table."""
     say(
         f"{report['set']}: {report['verifier']}, supported from {report['threshold']:g}, "

@@ -14,6 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Many
 from docstokg.contracts.response import Channel
 from docstokg.errors import LoadError, Misconfigured, Unavailable
@@ -31,7 +32,7 @@ CHANNELS: tuple[Channel, ...] = ("bm25", "splade", "dense")
 PARTS = ("index", "graph", "embedder", "sparse")
 ABLATIONS = ("graph", *CHANNELS, "mmr", "rrf", *(f"down:{part}" for part in PARTS))
 WARM_UP = 1
-Report = dict[str, Any]
+Report = Json
 
 
 class Question(Line):
@@ -46,8 +47,8 @@ class Run(NamedTuple):
     """A configuration: changed settings, request fields, a failing part."""
 
     name: str
-    settings: dict[str, Any]
-    request: dict[str, Any]
+    settings: Json
+    request: Json
     down: str | None = None
 
 
@@ -73,9 +74,7 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
     return questions
 
 
-def read_lines[Row](
-    files: Sequence[Path], read: Callable[[dict[str, Any]], Row | None]
-) -> Iterator[Row]:
+def read_lines[Row](files: Sequence[Path], read: Callable[[Json], Row | None]) -> Iterator[Row]:
     """Yield the parsed lines of files, without None; raise `LoadError` for an invalid line."""
     for file in files:
         for line, value in json_lines(file):
@@ -140,8 +139,8 @@ def report_of(
 def ask_all[Asked](
     wiring: Wiring,
     title: str,
-    requests: Sequence[tuple[Asked, dict[str, Any]]],
-    take: Callable[[Asked, dict[str, Any]], None],
+    requests: Sequence[tuple[Asked, Json]],
+    take: Callable[[Asked, Json], None],
     warm_up: int = 0,
 ) -> Report:
     """Send requests to the state machine; call `take` with each successful body.
@@ -180,7 +179,7 @@ def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wir
     """Ask every question in one run; failed ones count 0."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
-    def take(question: Question, body: dict[str, Any]) -> None:
+    def take(question: Question, body: Json) -> None:
         for name, value in metrics(documents(body), set(question.gold)).items():
             totals[name] += value
         citations["all"] += len(body["citations"])
@@ -196,7 +195,7 @@ def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wir
     }
 
 
-def documents(response: dict[str, Any]) -> list[str]:
+def documents(response: Json) -> list[str]:
     """Return the cited documents in the order of their first citation."""
     return list(dict.fromkeys(citation["doc_id"] for citation in response["citations"]))
 
@@ -235,7 +234,7 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
     return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, made)
 
 
-def shown_settings(settings: Settings) -> dict[str, Any]:
+def shown_settings(settings: Settings) -> Json:
     """Return the settings that explain a figure, without secrets and addresses."""
     hidden = {*SECRETS, "cache_dir", "keys_file", "rerank_model_path", "hosts"}
     values = settings.model_dump(mode="json")

@@ -13,13 +13,13 @@ from docstokg.loading.context import Stores
 from docstokg.loading.stores import stores_of as ports_of
 from docstokg.wiring import Wiring
 
+# Threads of the local encoder in a load.
 THREADS = 2
-"""Threads of the local encoder in a load."""
+# Minimum bytes for which a second process saves time.
 SMALL_LOAD_BYTES = 1_000_000
-"""Minimum bytes for which a second process saves time."""
 MOST_WORKERS = 4
+# Memory per process; measured: 600 MB each, also for the writer.
 WORKER_BYTES = 1_000_000_000
-"""Memory per process; measured: 600 MB each, also for the writer."""
 CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 

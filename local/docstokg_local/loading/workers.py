@@ -22,8 +22,8 @@ from docstokg.loading.stores import readers_of
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
+# Texts per task, to keep all processes busy.
 TASK_TEXTS = 16
-"""Texts per task, to keep all processes busy."""
 
 ENDED = "a worker process of this load ended; load again, with --workers 1 if memory is low"
 CHILD_VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -10,20 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+# Less than the five seconds for which validate accepts an arrival time.
 LONGEST_WAIT_S = 4.0
-"""Less than the five seconds for which validate accepts an arrival time."""
 
+# Seconds after its deadline when a request is answered.
 LATE_ANSWER_S = 0.2
-"""Seconds after its deadline when a request is answered."""
 
+# Seconds reserved by the steps of an answer; with less, it is degraded.
 STEP_MARGIN_S = 0.35
-"""Seconds reserved by the steps of an answer; with less, it is degraded."""
 
+# Share of its time that a request may wait if its caller has others queued.
+# One caller fills at most half of the queue.
 CALLER_SHARE = 0.5
-"""Share of its time that a request may wait if its caller has others queued.
-
-One caller fills at most half of the queue.
-"""
 
 FIRST_ESTIMATE_S = 0.2
 LEARNING_RATE = 0.1

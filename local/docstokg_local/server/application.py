@@ -27,8 +27,8 @@ from docstokg_local.server.prometheus import PrometheusSink
 from docstokg_local.server.routes import starlette_routes
 from docstokg_local.server.tracing import Traced, tracer_of
 
+# Minimum bytes of a compressed body.
 COMPRESSED_FROM = 1024
-"""Minimum bytes of a compressed body."""
 
 
 def application(

@@ -50,12 +50,12 @@ from docstokg_local.server.mcp_stdio import LocalRouteFunction
 from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = INFO_S = 1.0
+# Concurrent requests per process, which computes on one core; those for a model wait for it.
 SLOTS: dict[Work, int] = {"search": 3, "model": 16, "check": 2, "page": 1, "load": 2}
-"""Concurrent requests per process, which computes on one core; those for a model wait for it."""
+# More slots: with remote stores, requests partly wait.
 SERVER_SLOTS = 4
-"""More slots: with remote stores, requests partly wait."""
+# Seconds before a refusal, to slow down retries; not beyond the deadline.
 REFUSAL_DELAY_S = 0.25
-"""Seconds before a refusal, to slow down retries; not beyond the deadline."""
 
 LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
@@ -64,8 +64,8 @@ OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-Af
 TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job", "cancel")
 Endpoint = Callable[[Request], Awaitable[Response]]
+# Answers an envelope that arrived at epoch seconds, unless the client disconnects.
 Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
-"""Answers an envelope that arrived at epoch seconds, unless the client disconnects."""
 
 
 class Endpoints:

@@ -25,10 +25,10 @@ from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.guards import host_of, is_own
 
 type Work = Literal["search", "model", "check", "page", "load"]
+# Kind of work of a route: each has its own slots. All other routes search.
 WORK: dict[RouteName, Work] = {
     "check": "check", "page": "page", "load": "load", "delete": "load", "cancel": "load",
 }  # fmt: skip
-"""Kind of work of a route: each has its own slots. All other routes search."""
 
 ANSWER_TOOL, REMOTE = "answer_with_citations", "remote"
 BODY_S = 10.0

@@ -13,7 +13,7 @@ from typing import IO
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import JobOrder
-from docstokg.errors import DocsToKGError, Retryable, cause
+from docstokg.errors import DocsToKGError, Locked, Retryable, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -21,21 +21,21 @@ from docstokg_local.server.jobs import lock_of
 from docstokg_local.server.lease import Lease
 
 NICENESS = 10
+# Seconds that an idle process keeps its models.
 IDLE_S = 20.0
-"""Seconds that an idle process keeps its models."""
 
+# CPU seconds per converted document; `docstokg load` allows a minute.
 CONVERSION_CPU_S = 8
-"""CPU seconds per converted document; `docstokg load` allows a minute."""
 
+# Scanned pages per document (10 s); `docstokg load` reads 500.
 SCANNED_PAGES = 2
-"""Scanned pages per document (10 s); `docstokg load` reads 500."""
 
+# Memory limit, so that a large job fails instead of the machine.
 MEMORY_BYTES = 4 << 30
-"""Memory limit, so that a large job fails instead of the machine."""
 
 TURN_S = 2.0
+# A turn shorter than TURN_S is followed by one with this many times its documents.
 FASTER = 4
-"""A turn shorter than TURN_S is followed by one with this many times its documents."""
 
 POLL_S = 0.2
 TAKE_S = 2.0
@@ -89,6 +89,10 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
     began = time.monotonic()
     try:
         done = run_job(now, stores_of(wiring), again=attempts > 0)
+    except Locked:
+        queue.wait(order.job_id)
+        time.sleep(POLL_S)
+        return 0.0
     except DocsToKGError as error:
         wiring.telemetry.log("ERROR", "job_failed", job_id=order.job_id, **cause(error))
         if isinstance(error, Retryable) and attempts + 1 < MOST_ATTEMPTS:

@@ -12,8 +12,8 @@ from docstokg.usecases.chat_reply import ResponseEvents, live_chunk
 from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
 from docstokg.wiring import Wiring
 
+# Unread events per client before the model has to wait.
 EVENTS_WAITING = 8
-"""Unread events per client before the model has to wait."""
 
 
 def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:

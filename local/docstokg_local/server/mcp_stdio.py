@@ -46,8 +46,8 @@ def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handle
     return mcp.build(wiring)
 
 
+# Sends a request's events to a listener during a block.
 Listening = Callable[[str, Tell], AbstractContextManager[None]]
-"""Sends a request's events to a listener during a block."""
 
 
 def serve_stdio(  # noqa: C901 - what a line needs stands in it

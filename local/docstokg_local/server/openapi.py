@@ -40,12 +40,12 @@ _PROBLEMS = {
     "see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
+# Errors of this route use JSON-RPC, which its clients expect.
 _MCP_REPLIES = {
     200: "A result or a protocol error; the problem of a tool is a result with isError",
     400: "The request is not valid in the protocol",
     404: "Unknown method",
 }
-"""Errors of this route use JSON-RPC, which its clients expect."""
 
 
 EXAMPLE: Json = {

@@ -10,8 +10,8 @@ from docstokg.observability import METRICS
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+# Namespaces with their own series: those in which something was found; others count as OTHER.
 NAMESPACES = 20
-"""Namespaces with their own series: those in which something was found; others count as OTHER."""
 FOUND = "rag_found_requests_total"
 OTHER = "other"
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)

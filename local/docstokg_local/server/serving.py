@@ -36,18 +36,18 @@ KEEP_ALIVE_S = 5
 HEADER_BYTES = 16_384
 MOST_CONNECTIONS = 512
 BODY_HEADERS = (b"content-length", b"transfer-encoding")
+# Requests of one address whose bodies have not arrived completely.
 MOST_UNREAD = 32
-"""Requests of one address whose bodies have not arrived completely."""
 LISTEN_BACKLOG = 256
+# Whether the kernel balances a port's sockets; else workers share one.
 SPREADS_CONNECTIONS = sys.platform == "linux"
-"""Whether the kernel balances a port's sockets; else workers share one."""
 
 TOO_MANY = "This process has all the connections it may; see Retry-After."
 M_ARENA_MAX = -8  # from glibc's malloc.h
 ARENAS = 2
 MOST_BY_DEFAULT = 4
+# Seconds that a busy worker may miss health checks.
 HEALTHCHECK_S = 30
-"""Seconds that a busy worker may miss health checks."""
 
 
 class Server(uvicorn.Server):

@@ -108,6 +108,8 @@ class Run:
         # A function that starts beside others on two processors takes longer than in Lambda: what
         # answers the first questions is unpacked and started one function after another.
         dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60, max_timeout_s=60)
+        # Its distributed maps would not load what S3 events start; see COVERED.
+        dev = replace(dev, load_on_change=False)
         if self.stores is None:
             return dev
         domain = f"arn:aws:es:{REGION}:{ACCOUNT}:domain/docstokg-local"

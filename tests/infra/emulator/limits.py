@@ -30,6 +30,7 @@ COVERED = (
     ("quotas, reserved concurrency", "none", "test_ingest_definition, test_app"),
     ("replacement, export locks", "accepts everything", "test_stores_kept"),
     ("batches and results of a distributed map", "runs on sfnx over them", "test_ingest_machine"),
+    ("loads after S3 events", "created in staging and prod, off in dev", "test_source_loads"),
     ("error names in Retry and Catch", "not compared", "test_engine"),
     ("TimeoutSeconds as an expression", f"the number {LONGEST_S}", "test_template"),
     ("AppConfig's layer", "its agent is played, from the deployed profile", "test_aws_adapters"),

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import update_wrapper
 from http import HTTPStatus
-from typing import Any, Concatenate, Final, Self
+from typing import Any, Concatenate, Self
 from urllib.parse import quote, urlencode
 
 import urllib3
@@ -32,14 +32,14 @@ from docstokg.contracts.routes import Route, RouteName, route_of
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
-TIMEOUT_S: Final = 15.0
-RETRIES: Final = 2
-_MARGIN_S: Final = 0.4
-"""Seconds of a request for the network, in addition to the server's deadline."""
-_BUDGET_S: Final = (1.0, 60.0)
-_FIRST_PAUSE_S: Final = 0.2
-_TOO_MANY: Final = 429
-_LONGEST_REPLY: Final = 64 * 1024 * 1024
+TIMEOUT_S = 15.0
+RETRIES = 2
+# Seconds of a request for the network, in addition to the server's deadline.
+_MARGIN_S = 0.4
+_BUDGET_S = (1.0, 60.0)
+_FIRST_PAUSE_S = 0.2
+_TOO_MANY = 429
+_LONGEST_REPLY = 64 * 1024 * 1024
 
 
 class ProblemError(DocsToKGError):

@@ -11,15 +11,15 @@ from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings
 from docstokg.wiring import WARM_TIME_S, Handler, Wiring, by_name, with_secrets
 
+# Seconds to prepare after a restore; Lambda allows the hooks 10 s, of which secrets may take 5.
 RESTORE_TIME_S = 3.0
-"""Seconds to prepare after a restore; Lambda allows the hooks 10 s, of which secrets may take 5."""
 SECRETS_TIME_S = 300.0
+# Minimum seconds between two reads of refused secrets.
 REFUSED_TIME_S = 10.0
-"""Minimum seconds between two reads of refused secrets."""
+# Seconds per secret, inside a request whose credential was refused.
 READ_AGAIN_S = 1.0
-"""Seconds per secret, inside a request whose credential was refused."""
+# Threshold of the garbage collector, in new objects; a question creates 5,000.
 GARBAGE_AFTER = 20_000
-"""Threshold of the garbage collector, in new objects; a question creates 5,000."""
 
 
 def freeze_garbage() -> None:

@@ -13,8 +13,8 @@ REDACTED = "<REDACTED>"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 PRIVATE_FIELDS = ("query", "snippets", "answer")
 
+# Labels of request and answer provider; "" if a request ended earlier.
 ASKED = ("namespace", "synthesis", "mode", "provider")
-"""Labels of request and answer provider; "" if a request ended earlier."""
 
 METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "rag_requests_total": ("counter", ("route", "status", *ASKED), "requests answered"),
@@ -57,8 +57,8 @@ class MetricSink(Protocol):
         """Send the recorded values; called at the end of an invocation."""
 
 
+# Receives a trace segment: name, begin and end in epoch seconds, "ok" or the error type.
 Segments = Callable[[str, float, float, str], None]
-"""Receives a trace segment: name, begin and end in epoch seconds, "ok" or the error type."""
 
 
 class Tracer(Protocol):
@@ -71,8 +71,8 @@ class Tracer(Protocol):
         """Add fields to the current span."""
 
 
+# Tracer of the current request; threads of a request run in a copy of its context.
 TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
-"""Tracer of the current request; threads of a request run in a copy of its context."""
 
 
 def traced(name: str, **fields: object) -> AbstractContextManager[None]:
@@ -87,8 +87,8 @@ def note(**fields: object) -> None:
         tracer.note(fields)
 
 
+# Fields of a log line.
 Line = Mapping[str, Any]
-"""Fields of a log line."""
 
 
 def text_of(line: Line, *, reveal: bool) -> str:

@@ -77,8 +77,9 @@ class IndexWriter(Protocol):
         waiting: Callable[[int], None] | None = None,
         run: str = "",
         more: bool = False,
+        namespace: str = "",
     ) -> AbstractContextManager[None]:
-        """Hold the index's lease against other loads and removals, also on other machines.
+        """Hold a namespace's lease against other loads and removals, also on other machines.
 
         Waits for the current holder, calling `waiting` with the seconds since its last call; raises
         `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: its tasks
@@ -224,6 +225,11 @@ class LoadRuns(Protocol):
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start a run; repeated calls with the same name and arguments start it once."""
 
+    def call_later(
+        self, name: str, after_s: float, function: str, event: Mapping[str, Any]
+    ) -> None:
+        """Call a function with `event` after `after_s` seconds, instead of the last such `name`."""
+
     def stop(self, name: str) -> None:
         """Stop an unfinished run."""
 
@@ -313,8 +319,8 @@ class GraphWriter(Protocol):
         Without `tidy`, unsupported entities may stay until `close_load`.
         """
 
-    def close_load(self) -> None:
-        """Make all writes durable and readable, with updated counts."""
+    def close_load(self, namespace: str = "") -> None:
+        """Make the writes into a namespace ("": all) durable and readable, with updated counts."""
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""

@@ -313,6 +313,12 @@ class OperationSettings(Contract):
     ingest_machine_arn: str | None = Field(
         None, description="ARN of the load state machine; without it a server process loads"
     )
+    load_concurrency: int = Field(
+        4, ge=1, description="loads at once in AWS, each into another namespace"
+    )
+    load_schedule_role: str | None = Field(
+        None, description="role that starts loads after changes of the bucket"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="minimum level of logged lines"
     )

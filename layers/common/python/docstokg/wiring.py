@@ -187,27 +187,25 @@ class Wiring:
     @once
     def embedder(self) -> ports.Embedder | None:
         """Return the configured embedder, cached on disk, or None."""
-        chosen = self.settings
-        if chosen.embed_provider == "none":
+        chosen, provider = self.settings, self.settings.embed_provider
+        if provider == "none" or (provider == "jina" and not chosen.provider_jina_enabled):
             return None
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
-        if chosen.embed_provider == "local":
+        if provider == "local":
             inner = self._local_encoder(chosen.embed_model or "")
             if inner is None:
                 return None
             return CachedEmbedder(inner, self.cache_folder(), others=self.encoder)
-        if chosen.embed_provider == "jina" and not chosen.provider_jina_enabled:
-            return None
+        at: dict[str, Any] = {"base_urls": chosen.embed_base_url, "model": chosen.embed_model}
+        at["dimension"] = chosen.embed_dimension
+        if provider == "bedrock":
+            from docstokg.adapters.http.bedrock import BedrockEmbedder
+
+            return CachedEmbedder(BedrockEmbedder(**at), self.cache_folder())
         from docstokg.adapters.http.embedder import HttpEmbedder
 
-        remote = HttpEmbedder(
-            provider=chosen.embed_provider,
-            base_urls=chosen.embed_base_url,
-            model=chosen.embed_model,
-            dimension=chosen.embed_dimension,
-            api_key=chosen.embed_api_key,
-        )
+        remote = HttpEmbedder(provider=provider, api_key=chosen.embed_api_key, **at)
         return CachedEmbedder(remote, self.cache_folder())
 
     def _local_encoder(self, name: str) -> ports.Embedder | None:
@@ -327,14 +325,15 @@ class Wiring:
             return None
         if chosen.rerank_provider == "local":
             return self._local_reranker()
+        at = {"base_url": chosen.rerank_base_url, "model": chosen.rerank_model}
+        if chosen.rerank_provider == "bedrock":
+            from docstokg.adapters.http.bedrock import BedrockReranker
+
+            return BedrockReranker(**at)
         from docstokg.adapters.http.reranker import HttpReranker
 
-        return HttpReranker(
-            provider=chosen.rerank_provider,
-            base_url=chosen.rerank_base_url,
-            model=chosen.rerank_model,
-            api_key=chosen.rerank_api_key,
-        )
+        provider, key = chosen.rerank_provider, chosen.rerank_api_key
+        return HttpReranker(provider=provider, api_key=key, **at)
 
     def _local_reranker(self) -> ports.Reranker:
         from docstokg.adapters.onnx.reranker import OnnxReranker
@@ -508,7 +507,7 @@ class Wiring:
             return None
         from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
 
-        return StepFunctionsRuns(self.settings.ingest_machine_arn)
+        return StepFunctionsRuns(self.settings.ingest_machine_arn, self.settings.load_schedule_role)
 
     def route_function(self, route: str) -> ports.Workflow | None:
         """Return the function of a route outside the workflow; None if it is not deployed."""

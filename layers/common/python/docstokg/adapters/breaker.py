@@ -16,8 +16,8 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 
+# A timeout of a shorter call does not count as a failure of the dependency.
 SHORTEST_S = 0.25
-"""A timeout of a shorter call does not count as a failure of the dependency."""
 
 PROBE_EVERY_S = 1.0
 SLOWEST_PROBE_S = 30.0

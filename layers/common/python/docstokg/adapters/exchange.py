@@ -23,11 +23,11 @@ from docstokg.errors import (
 )
 from docstokg.observability import note, traced
 
+# Options of a request whose response `exchanged` reads.
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
-"""Options of a request whose response `exchanged` reads."""
-_BLOCK: Final = 1 << 16
-_MOST_IDLE: Final = 4
-_REFUSALS: Final = {
+_BLOCK = 1 << 16
+_MOST_IDLE = 4
+_REFUSALS = {
     400: "400, the request or the model's name",
     401: "401, the key",
     403: "403, the rights of key or role",

@@ -11,8 +11,8 @@ from docstokg.errors import Misconfigured
 from docstokg.ports import StoredObject
 
 PAGE = 1000
+# Folder of unfinished writes; not part of the store.
 UNFINISHED = ".unfinished"
-"""Folder of unfinished writes; not part of the store."""
 
 
 class FolderObjects:

@@ -7,8 +7,8 @@ from docstokg.contracts.judgements import Judgement
 from docstokg.domain.answer import judge
 from docstokg.ports import Opinion, Pair
 
+# `LanguageModel.complete`.
 Complete = Callable[..., Completion]
-"""`LanguageModel.complete`."""
 
 
 class Judge:

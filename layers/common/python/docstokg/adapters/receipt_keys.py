@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
-    PublicFormat,
     load_pem_private_key,
     load_pem_public_key,
 )
@@ -96,11 +95,6 @@ class ReceiptKeys:
         assert self._private is not None
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return self._private.private_bytes(*form).decode()
-
-    def public_pem(self) -> str:
-        """Return all public keys as PEM."""
-        form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        return "".join(key.public_bytes(*form).decode() for key in self.public.values())
 
 
 def _jwk(key: Ed25519PublicKey) -> dict[str, str]:

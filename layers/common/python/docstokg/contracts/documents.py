@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,9 +13,10 @@ from docstokg.contracts.request import ANY_NAMESPACE, Name, Namespace
 
 MAX_DOCUMENTS = 100
 MAX_ID_BYTES = 512
+# Maximum number of queued jobs per namespace.
 MAX_QUEUED = 10
-"""Maximum number of queued jobs per namespace."""
 
+# File suffix of each media type; the suffix selects the reader.
 MEDIA_TYPES = {
     "text/markdown": ".md",
     "text/plain": ".txt",
@@ -37,7 +38,6 @@ MEDIA_TYPES = {
     "message/rfc822": ".eml",
     "text/tab-separated-values": ".csv",
 }
-"""File suffix of each media type; the suffix selects the reader."""
 
 JobState = Literal["queued", "running", "done", "failed"]
 JobKind = Literal["load", "delete"]
@@ -224,7 +224,7 @@ class Job(Contract):
     """reason if the whole job failed"""
 
 
-CANCELLED: Final = "cancelled; documents that were already loaded remain"
+CANCELLED = "cancelled; documents that were already loaded remain"
 
 
 class JobOrder(Contract):

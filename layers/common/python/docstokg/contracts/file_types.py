@@ -3,14 +3,13 @@
 import mimetypes
 import re
 from pathlib import PurePath
-from typing import Final
 
-LONGEST_LINE: Final = 5_000
-"""Maximum line length of code or settings that are not generated."""
+# Maximum line length of code or settings that are not generated.
+LONGEST_LINE = 5_000
 
-GENERATED: Final = f"minified or generated: a line has over {LONGEST_LINE:,} characters"
+GENERATED = f"minified or generated: a line has over {LONGEST_LINE:,} characters"
 
-_FORMATS: Final = {
+_FORMATS = {
     ".md": ".markdown .mkd",
     ".rst": "",
     ".html": ".htm .xhtml",
@@ -41,23 +40,23 @@ _FORMATS: Final = {
     ),
     ".zip": "",
 }
-SUFFIXES: Final = {
+# Format of each file suffix.
+SUFFIXES = {
     suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
 } | {".txt": ".txt"}
-"""Format of each file suffix."""
 
-_KEYS: Final = re.compile(
+_KEYS = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"
     r"|(?:.*[._-])?(?:passwords?|passwd|shadow|secrets?|credentials?|htpasswd|netrc|pgpass)"
     r"(?:\.(?:txt|json|ya?ml|toml|ini|cfg|conf|csv|env))?|.*\.env"
 )
-_LOCKS: Final = re.compile(
+_LOCKS = re.compile(
     r".*\.lock(?:file|b)?|.*-lock\.(?:json|ya?ml)|npm-shrinkwrap\.json|go\.sum|.*\.lock\.hcl"
 )
-_MINIFIED: Final = re.compile(r".*[.-]min\.(?:js|mjs|css|html)|.*\.(?:js|css|mjs|cjs|ts)\.map")
-_MANUAL: Final = re.compile(r"\.[1-8][a-z]*")
-_TYPES: Final = mimetypes.MimeTypes(filenames=())
-_MEDIA: Final = frozenset(("image", "audio", "video", "font"))
+_MINIFIED = re.compile(r".*[.-]min\.(?:js|mjs|css|html)|.*\.(?:js|css|mjs|cjs|ts)\.map")
+_MANUAL = re.compile(r"\.[1-8][a-z]*")
+_TYPES = mimetypes.MimeTypes(filenames=())
+_MEDIA = frozenset(("image", "audio", "video", "font"))
 
 
 def format_of(path: PurePath) -> str:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Direction
 
+# Prefixes of document and topic ids, where ids of all node kinds are mixed.
 DOCUMENT, TOPIC = "doc:", "topic:"
-"""Prefixes of document and topic ids, where ids of all node kinds are mixed."""
 
 
 class SliceRequest(Contract):

@@ -1,12 +1,13 @@
 """Messages of the load state machine."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Contract
 
-Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close"]
+Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close", "store"]
 
 
 class IngestMessage(Contract):
@@ -79,7 +80,7 @@ class IngestTask(IngestMessage):
     run: IngestRun
     stage: Stage = "read"
     items: tuple[IngestObject, ...] = ()
-    crashed: dict[str, Any] | None = None
+    crashed: Json | None = None
     failed: bool = False
-    error: dict[str, Any] | None = None
+    error: Json | None = None
     cursor: IngestCursor | None = None

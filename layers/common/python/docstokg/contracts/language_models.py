@@ -13,11 +13,14 @@ from docstokg.contracts.model import Contract
 
 Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
 
+# Providers with OpenAI's format.
 SERVED: tuple[Provider, ...] = ("openai", "gateway")
-"""Providers with OpenAI's format."""
 
+# Built-in model that quotes sentences of the sources and needs no network.
 EXTRACTIVE = "extractive"
-"""Built-in model that quotes sentences of the sources and needs no network."""
+
+BEDROCK_EMBEDDER, BEDROCK_RERANKER = "amazon.titan-embed-text-v2:0", "amazon.rerank-v1:0"
+"""Default models on Bedrock; Amazon's own need no subscription."""
 
 _PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
 _MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (

@@ -1,7 +1,7 @@
 """Base classes of messages."""
 
 import re
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -15,8 +15,8 @@ from pydantic_core import ErrorDetails, from_json, to_json
 
 Item = TypeVar("Item")
 
+# A tuple that also accepts a list, even in strict models.
 Many = Annotated[tuple[Item, ...], Field(strict=False)]
-"""A tuple that also accepts a list, even in strict models."""
 
 
 def _unpacked(value: object) -> object:
@@ -28,11 +28,11 @@ def _packed(value: Any, handler: SerializerFunctionWrapHandler) -> str:
     return to_json(handler(value)).decode()
 
 
+# A large message field, serialised as a JSON string. The cost of a JSONata evaluation grows with
+# the nodes of the whole state, and a string is one node.
 Packed = Annotated[
     Item, BeforeValidator(_unpacked), WrapSerializer(_packed, return_type=str, when_used="json")
 ]
-"""A large message field, serialised as a JSON string. The cost of a JSONata evaluation grows with
-the nodes of the whole state, and a string is one node."""
 
 
 class Contract(BaseModel):
@@ -49,7 +49,8 @@ class StrictContract(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-_WORDS: Final = {
+# Messages for pydantic error types, in JSON terms instead of Python terms.
+_WORDS = {
     "extra_forbidden": "unknown field",
     "missing": "this field is required",
     **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
@@ -60,7 +61,6 @@ _WORDS: Final = {
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
     "none_required": "must be null",
 }
-"""Messages for pydantic error types, in JSON terms instead of Python terms."""
 
 
 def wrong_in_words(error: ErrorDetails) -> str:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+# `item`: list entry, or option with its description. `row`: always a separate passage. `gap`: rule
+# or comment.
 BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
-"""`item`: list entry, or option with its description. `row`: always a separate passage. `gap`: rule
-or comment."""
 
 
+# Reason for unread scanned pages. In AWS, the OCR packages exceed the size limit of Lambda.
 SCANNED = "OCR needs docstokg[ocr]; at most 500 pages, 2 of an uploaded file; not in AWS"
-"""Reason for unread scanned pages. In AWS, the OCR packages exceed the size limit of Lambda."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+# Text of each degraded reason; `make page-words` writes the copy of the page.
 REASONS: Mapping[str, str] = {
     "bm25_unavailable": "keyword search was unavailable",
     "splade_unavailable": "sparse search was unavailable",
@@ -22,8 +23,8 @@ REASONS: Mapping[str, str] = {
     "llm_unavailable": "the language model was unavailable",
     "payload_trimmed": "the response was truncated to the maximum size",
 }
-"""Text of each degraded reason; `make page-words` writes the copy of the page."""
 
+# Text of each verdict reason; `make page-words` writes the copy of the page.
 VERDICT_REASONS: Mapping[str, str] = {
     "no_claim": "no claim",
     "too_long": "the text is too long to check completely",
@@ -35,4 +36,3 @@ VERDICT_REASONS: Mapping[str, str] = {
     "not_stated": "the source does not state it",
     "marker_added": "the marker was added by the check",
 }
-"""Text of each verdict reason; `make page-words` writes the copy of the page."""

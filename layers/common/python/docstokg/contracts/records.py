@@ -1,10 +1,11 @@
 """Records in the stores."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ConfigDict, Field
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Scalar
 
@@ -60,7 +61,7 @@ class ChunkText(Contract):
     layout: str = ""
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     sentences: tuple[tuple[int, int], ...] = ()
     language: str = Field("", exclude_if=lambda code: not code)
     run_id: str
@@ -145,8 +146,8 @@ class DocumentRecord(Contract):
     original: bytes | None = None
 
 
+# Type of a fact that holds the names of a listed entity, and the start of its id.
 CALLED = "docstokg.names"
-"""Type of a fact that holds the names of a listed entity, and the start of its id."""
 
 
 class FactRecord(Contract):
@@ -247,7 +248,7 @@ class RelationRecord(Contract):
     evidence_uuid: str | None = None
     evidence_start: int | None = None
     evidence_end: int | None = None
-    properties: dict[str, Any] = {}
+    properties: Json = {}
 
 
 class MentionRecord(Contract):

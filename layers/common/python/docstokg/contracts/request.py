@@ -21,16 +21,16 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from docstokg.contracts.model import Many, StrictContract
 
 Verbosity = Literal["snippet", "full", "graph"]
-EmbedderName = Literal["jina", "openai", "hf", "local"]
+EmbedderName = Literal["jina", "openai", "hf", "bedrock", "local"]
 EmbeddingProvider = Literal["auto", EmbedderName]
-RerankerName = Literal["jina", "cohere", "local", "none"]
+RerankerName = Literal["jina", "cohere", "bedrock", "local", "none"]
 RerankProvider = Literal["auto", RerankerName]
 Direction = Literal["out", "in", "both"]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+# In UTF-8, so that a Chinese word of two characters is long enough.
 MIN_QUERY_BYTES = 3
-"""In UTF-8, so that a Chinese word of two characters is long enough."""
 
 MAX_QUERY_CHARACTERS = 4096
 DEFAULT_NAMESPACE = "default"
@@ -309,7 +309,14 @@ class RAGRequest(SearchRequest):
         try:
             value = handler(data)
         except ValidationError as exc:
-            errors = [_again(error) for error in exc.errors()]
+            errors = [
+                InitErrorDetails(
+                    type=PydanticCustomError(error["type"], error["msg"]),
+                    loc=error["loc"],
+                    input=error["input"],
+                )
+                for error in exc.errors()
+            ]
         if _enabled_without_tokens(data):
             errors.append(
                 InitErrorDetails(
@@ -342,14 +349,6 @@ class ExplainRequest(RAGRequest):
     """Request body of `POST /v1/explain`: a question and an expected citation."""
 
     expect: Expected = Field(description="passage or document to trace through the stages")
-
-
-def _again(error: Any) -> InitErrorDetails:
-    return InitErrorDetails(
-        type=PydanticCustomError(error["type"], error["msg"]),
-        loc=error["loc"],
-        input=error["input"],
-    )
 
 
 def _enabled_without_tokens(data: object) -> bool:

@@ -1,6 +1,6 @@
 """Response models."""
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -83,8 +83,8 @@ class EdgeEvidence(Contract):
     """end of the span, exclusive; null: unknown"""
 
 
-CO_MENTIONED: Final = "CO_MENTIONED"
-"""Type of an edge between two entities that one chunk mentions without stating a relation."""
+# Type of an edge between two entities that one chunk mentions without stating a relation.
+CO_MENTIONED = "CO_MENTIONED"
 
 
 class EvidenceEdge(Contract):
@@ -224,8 +224,8 @@ class SentenceVerdict(Contract):
     """observations, such as a number missing in the cited sources, or why it was not checked"""
 
 
+# `decided_by` and `name` of the rule-based check.
 RULES = "rules"
-"""`decided_by` and `name` of the rule-based check."""
 
 
 class CheckedBy(Contract):

@@ -1,18 +1,18 @@
 """Table of all routes."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-MAX_BODY_BYTES: Final = 64 * 1024
-MAX_CHECK_BYTES: Final = 512 * 1024
-MAX_DOCUMENTS_BYTES: Final = 4 * 1024 * 1024
+MAX_BODY_BYTES = 64 * 1024
+MAX_CHECK_BYTES = 512 * 1024
+MAX_DOCUMENTS_BYTES = 4 * 1024 * 1024
 
+# The third line is one Lambda function; `passage` is only a tool of `mcp`.
 RouteName = Literal[
     "answer", "stream", "search", "explain", "chat", "responses", "models", "model", "check",
     "traverse", "mcp",
     "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
-"""The third line is one Lambda function; `passage` is only a tool of `mcp`."""
 
 
 class Route(NamedTuple):
@@ -40,7 +40,7 @@ class Route(NamedTuple):
     body_bytes: int = MAX_BODY_BYTES
 
 
-ROUTES: Final = (
+ROUTES = (
     Route(
         name="answer",
         path="/v1/answer",

@@ -4,8 +4,9 @@ Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval ->
 -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from docstokg.contracts import Json
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract, Packed
@@ -185,8 +186,8 @@ class Candidate(NamedTuple):
     score: float
 
 
+# Result of a channel for a chunk: index in the pool, rank and score in the channel.
 Place = tuple[int, int, float]
-"""Result of a channel for a chunk: index in the pool, rank and score in the channel."""
 
 
 class FactRef(Contract):
@@ -439,6 +440,6 @@ class TraceMessage(Contract):
     namespace: str
     query_hash: str
     created_ms: int
-    retrieved: tuple[dict[str, Any], ...] = ()
-    focused_on: tuple[dict[str, Any], ...] = ()
+    retrieved: tuple[Json, ...] = ()
+    focused_on: tuple[Json, ...] = ()
     supported_by: tuple[int, ...] = ()

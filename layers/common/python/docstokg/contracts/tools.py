@@ -1,12 +1,13 @@
 """Paging arguments and compact results of the MCP tools."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Contract, StrictContract
 
 MIN_RESPONSE_TOKENS = 100
@@ -215,7 +216,7 @@ class _Page(Contract):
     next_cursor: str | None = Field(description="`response_cursor` for the next page")
 
 
-def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, Any]:
+def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
     Tools accept the other fields too.
@@ -227,7 +228,7 @@ def input_schema(request: type[BaseModel], shown: Sequence[str]) -> dict[str, An
     return _plain(schema, whole.get("$defs", {}))
 
 
-def output_schema(result: type[BaseModel]) -> dict[str, Any]:
+def output_schema(result: type[BaseModel]) -> Json:
     """Return the JSON schema of a tool's pages: the type of each part.
 
     Only `truncated` and `next_cursor` are required, because any other part can be on another page.
@@ -240,7 +241,7 @@ def output_schema(result: type[BaseModel]) -> dict[str, Any]:
     return {"type": "object", "properties": shown, "required": ["truncated", "next_cursor"]}
 
 
-def _part(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _part(schema: Json, definitions: Json) -> Json:
     meant = _resolved(schema, definitions)
     made = {"type": [meant["type"], "null"] if _accepts_null(schema) else meant["type"]}
     if "items" in meant:
@@ -248,18 +249,18 @@ def _part(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str
     return made
 
 
-_UNUSED: Final = frozenset(
+# Keywords that published arguments lack: the route checks them and names what is wrong.
+_UNUSED = frozenset(
     {
         "title", "examples", "pattern", "minLength", "maxLength", "minItems", "maxItems",
         "maxProperties", "propertyNames", "additionalProperties",
     }
 )  # fmt: skip
-"""Keywords that published arguments lack: the route checks them and names what is wrong."""
 
 
-def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(schema: Json, definitions: Json) -> Json:
     """Return a schema without references and null alternatives, which some clients cannot read."""
-    made: dict[str, Any] = {}
+    made: Json = {}
     for key, value in _resolved(schema, definitions).items():
         if key == "properties":
             made[key] = {name: _plain(one, definitions) for name, one in value.items()}
@@ -271,7 +272,7 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[st
     return made
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(schema: Json, definitions: Json) -> Json:
     """Return a schema without a top-level reference or null alternative."""
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
@@ -295,11 +296,11 @@ def lenient(value: Any, model: type[BaseModel]) -> Any:
 
 
 @cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def _schema(model: type[BaseModel]) -> Json:
     return model.model_json_schema(mode="validation")
 
 
-def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+def _lenient(value: Any, schema: Json, definitions: Json) -> Any:
     meant = _resolved(schema, definitions)
     kind = meant.get("type")
     if isinstance(value, dict):
@@ -319,5 +320,5 @@ def _lenient(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, An
     return value
 
 
-def _accepts_null(schema: Mapping[str, Any]) -> bool:
+def _accepts_null(schema: Json) -> bool:
     return any(one.get("type") == "null" for one in schema.get("anyOf", ()))

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable
 
 STATE_LIMIT_BYTES = 262_144
 GROUNDED_LIMIT_BYTES = 200_000
+# Maximum bytes of the graph view, if ground's output and the answer leave that much.
 GRAPH_VIEW_LIMIT_BYTES = 60_000
-"""Maximum bytes of the graph view, if ground's output and the answer leave that much."""
 
+# Bytes of a state reserved for key names, reasons and warnings.
 STATE_MARGIN_BYTES = 4_096
-"""Bytes of a state reserved for key names, reasons and warnings."""
 
+# Bytes of a state reserved for ground's report, seeds and vector.
 REPORT_MARGIN_BYTES = 12_288
-"""Bytes of a state reserved for ground's report, seeds and vector."""
 
 
 def tokens(text: str) -> int:

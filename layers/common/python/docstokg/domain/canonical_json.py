@@ -5,12 +5,12 @@ import math
 from decimal import Decimal
 from typing import Any
 
+# Largest whole number that every JSON reader keeps exactly (RFC 7493).
 MOST_EXACT = 2**53 - 1
-"""Largest whole number that every JSON reader keeps exactly (RFC 7493)."""
 
 _PLAIN_DIGITS = 21
+# Exponents between which ECMAScript writes a number without an `e` (Number::toString).
 _SMALLEST_PLAIN = -6
-"""Exponents between which ECMAScript writes a number without an `e` (Number::toString)."""
 
 
 def canonical_json(value: object) -> bytes:

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 RRF_K = 60
+# One channel's (id, score), best first.
 Ranked = Sequence[tuple[str, float]]
-"""One channel's (id, score), best first."""
 
 
 def minmax[Name: str](

@@ -5,17 +5,16 @@ import json
 import re
 import uuid as uuids
 from functools import lru_cache
-from typing import Final
 
 from docstokg.contracts.records import RelationRecord
 from docstokg.domain.text.words import CURIE, fold
 
-REDIRECT_DEPTH: Final = 4
-"""Maximum length of a `replaced_by` chain that is followed."""
+# Maximum length of a `replaced_by` chain that is followed.
+REDIRECT_DEPTH = 4
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_OWN: Final = "ent:"
-_OWN_LENGTH: Final = len(_OWN) + 16
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OWN = "ent:"
+_OWN_LENGTH = len(_OWN) + 16
 
 
 def chunk_uuid(namespace: str, chunk_id: str) -> str:

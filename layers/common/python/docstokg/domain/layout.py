@@ -10,8 +10,8 @@ from docstokg.contracts.outline import Place
 from docstokg.contracts.response import PageBox
 
 MOST_BOXES = 40
+# Prefix of layouts with OCR confidence; without it the confidence is 0.
 READ = "~"
-"""Prefix of layouts with OCR confidence; without it the confidence is 0."""
 
 
 def packed(places: Sequence[Place], start: int, end: int) -> str:

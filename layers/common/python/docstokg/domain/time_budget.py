@@ -25,59 +25,59 @@ class Timeouts(NamedTuple):
     function_s: int
 
 
-CONDENSE: Final = CallBudget(1.5, 2.5)
-RETRIEVE: Final = CallBudget(3.0, 0.25)
-VECTOR_HEAD_START_S: Final = 0.025
-"""Maximum seconds of the question embedding for one round trip with the word channels."""
-EXPAND: Final = CallBudget(1.5, 0.3)
-HYDRATE: Final = CallBudget(3.0, 0.15)
-RERANK: Final = CallBudget(1.5, 0.4)
-SENTENCES: Final = CallBudget(0.5, 0.4)
-GRAPH_VIEW: Final = CallBudget(2.0, 0.5)
-SYNTHESIZE: Final = CallBudget(float("inf"), 0.3)
-CHECK_ANSWER: Final = CallBudget(0.5, 0.05)
-VERIFY: Final = CallBudget(3.0, 0.3)
-VERIFY_LATE_S: Final = 1.0
-"""Seconds reserved for the verifier if less than `VERIFY.cap_s` plus this is left."""
-CONSISTENCY: Final = CallBudget(0.5, 0.05)
-FULL_TEXT: Final = CallBudget(1.0, 0.05)
-LEAST_HYDRATE_S: Final = EXPAND.reserve_s - HYDRATE.reserve_s
-"""Seconds left if the graph call used all its time; the cause is then the deadline, not the index.
+CONDENSE = CallBudget(1.5, 2.5)
+RETRIEVE = CallBudget(3.0, 0.25)
+# Maximum seconds of the question embedding for one round trip with the word channels.
+VECTOR_HEAD_START_S = 0.025
+EXPAND = CallBudget(1.5, 0.3)
+HYDRATE = CallBudget(3.0, 0.15)
+RERANK = CallBudget(1.5, 0.4)
+SENTENCES = CallBudget(0.5, 0.4)
+GRAPH_VIEW = CallBudget(2.0, 0.5)
+SYNTHESIZE = CallBudget(float("inf"), 0.3)
+CHECK_ANSWER = CallBudget(0.5, 0.05)
+VERIFY = CallBudget(3.0, 0.3)
+# Seconds reserved for the verifier if less than `VERIFY.cap_s` plus this is left.
+VERIFY_LATE_S = 1.0
+CONSISTENCY = CallBudget(0.5, 0.05)
+FULL_TEXT = CallBudget(1.0, 0.05)
+# Seconds left if the graph call used all its time; the cause is then the deadline, not the index.
+LEAST_HYDRATE_S = EXPAND.reserve_s - HYDRATE.reserve_s
+# Minimum seconds for a call to a graph.
+LEAST_CALL_S = 0.005
+LEAST_MODEL_S = 0.25
+# Minimum seconds for a call to a language model, and for a fallback model after a failure.
+LEAST_FALLBACK_S = 3.0
+# Reserved for an extractive answer if it replaces a failed model's.
+EXTRACT_S = 0.2
+# For the question vector of a walk; without it, words are used for scoring.
+WALK_QUERY_S = 0.5
+CACHE_S = 0.25
+# For listing the namespaces, if a request names none.
+NAMESPACE_S = 1.0
+TRACE_S = 0.05
+COUNTER_S = 0.05
 
-"""
-LEAST_CALL_S: Final = 0.005
-"""Minimum seconds for a call to a graph."""
-LEAST_MODEL_S: Final = 0.25
-LEAST_FALLBACK_S: Final = 3.0
-"""Minimum seconds for a call to a language model, and for a fallback model after a failure."""
-EXTRACT_S: Final = 0.2
-"""Reserved for an extractive answer if it replaces a failed model's."""
-WALK_QUERY_S: Final = 0.5
-"""For the question vector of a walk; without it, words are used for scoring."""
-CACHE_S: Final = 0.25
-NAMESPACE_S: Final = 1.0
-"""For listing the namespaces, if a request names none."""
-TRACE_S: Final = 0.05
-COUNTER_S: Final = 0.05
+TRAVERSE_S = 2.0
+# For `/v1/check` as a whole, including its graph and vector calls.
+CHECK_S = 10.0
+CHECK_GRAPH = CallBudget(1.5)
+CHECK_VECTORS = CallBudget(1.0)
+# For checking an answer beyond the vectors' time; unchecked statements are `too_long`.
+WORDS_S = 1.0
 
-TRAVERSE_S: Final = 2.0
-CHECK_S: Final = 10.0
-"""For `/v1/check` as a whole, including its graph and vector calls."""
-CHECK_GRAPH: Final = CallBudget(1.5)
-CHECK_VECTORS: Final = CallBudget(1.0)
-WORDS_S: Final = 1.0
-"""For checking an answer beyond the vectors' time; unchecked statements are `too_long`."""
+# For reading a passage with its neighbours: two round trips.
+PASSAGE_S = 3.0
+HEALTH_S = 1.0
+WRITE_TRACES_S = 10.0
+REMOVE_TRACES_S = 20.0
 
-PASSAGE_S: Final = 3.0
-"""For reading a passage with its neighbours: two round trips."""
-HEALTH_S: Final = 1.0
-WRITE_TRACES_S: Final = 10.0
-REMOVE_TRACES_S: Final = 20.0
+LONGEST_DEADLINE_S = 25.0
+EXECUTION_S = 27
+ROUTE_S = 29
 
-LONGEST_DEADLINE_S: Final = 25.0
-EXECUTION_S: Final = 27
-ROUTE_S: Final = 29
-
+# By lower-case state, which is also the function's name, except: `route` is the function expand,
+# `recall` is retrieve, `condense` is synthesize.
 NETS: Final[dict[str, Timeouts]] = {
     "validate": Timeouts(5, 4),
     "recall": Timeouts(6, 5),
@@ -97,8 +97,6 @@ NETS: Final[dict[str, Timeouts]] = {
     "record": Timeouts(None, 30),
     "page": Timeouts(None, 3),
 }
-"""By lower-case state, which is also the function's name, except: `route` is the function expand,
-`recall` is retrieve, `condense` is synthesize."""
 
 
 def net(name: str) -> Timeouts:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
+# Maximum deviation of a unit vector's length from 1.
 ROUNDED = 0.01
-"""Maximum deviation of a unit vector's length from 1."""
 
 
 def pack(vector: Sequence[float] | Floats) -> bytes:

@@ -16,6 +16,8 @@ from docstokg.loading.read.staging import Staging
 CHUNK_BATCH = 128
 ROW_BATCH = 500
 READ_S = 60.0
+WAIT_S = 3600.0
+"""Seconds that a load or removal waits for another one into its namespace."""
 
 
 class Progress(Protocol):
@@ -34,8 +36,7 @@ class NullProgress:
         yield lambda steps: None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(NamedTuple):
     """Options of a load.
 
     `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: of every doc_id
@@ -43,7 +44,7 @@ class LoadOptions:
     their ids before many are removed. `extract`: stages the triples of a language model. `run_id`:
     ULID of the load. `rebuild`: compute all names and mentions again. `remove`: ids of documents to
     remove; those not visible to `groups` (None: all) are rejected, and missing ones too unless
-    `again`.
+    `again`. `wait_s`: for another load into the namespace.
     """
 
     namespace: str = "default"
@@ -58,6 +59,7 @@ class LoadOptions:
     remove: Sequence[str] = ()
     groups: Sequence[str] | None = None
     again: bool = False
+    wait_s: float = WAIT_S
 
 
 @dataclass(slots=True)

@@ -52,8 +52,8 @@ from docstokg.loading.write.edges import resolve_edges, write_edges
 from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_emptied
 from docstokg.ports import SearchIndex, encoder_of
 
+# Model name of vectors from files if no embedder is configured.
 UPSTREAM = "upstream"
-"""Model name of vectors from files if no embedder is configured."""
 
 NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by word search only"
 
@@ -61,8 +61,8 @@ NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by 
 UNKNOWN_DOCUMENT = "no document with this id is visible to the sender"
 
 LANGUAGE_SAMPLE = 1000
+# Share of passages in other languages above which the multilingual encoder is used.
 OTHER_SHARE = 0.2
-"""Share of passages in other languages above which the multilingual encoder is used."""
 
 
 def load(
@@ -87,7 +87,10 @@ def load(
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
-    with exclusive_load(stores.index_writer, timed), closing(Staging()) as staging:
+    with (
+        exclusive_load(stores.index_writer, options.namespace, timed, options.wait_s),
+        closing(Staging()) as staging,
+    ):
         context, before, registry = begin(options, stores, staging, rejects, timed, report)
         rows = _rows_twice(files, stores.readers, registry, rejects)
         context = read_files(context, rows, len(files), registry)
@@ -430,7 +433,7 @@ def _steps(
 
     def closed(_: str) -> None:
         stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(context.namespace)
 
     return {
         "stale": lambda after: remove_emptied(context, after),

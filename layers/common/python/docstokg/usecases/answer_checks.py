@@ -1,7 +1,7 @@
 """Check of generated text, complete or partial."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Grounded, Synthesis
@@ -17,8 +17,7 @@ from docstokg.usecases.run import Run
 from docstokg.usecases.verification import asking
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(NamedTuple):
     """The checks of a generated answer.
 
     `compare`: returns a text comparison for some seconds. `consistent`: adds the findings of the

@@ -1,7 +1,5 @@
 """Comparison of a generated answer with the subject domains."""
 
-from typing import Final
-
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.contracts.response import RULES, SentenceVerdict
 from docstokg.domain import time_budget
@@ -11,8 +9,8 @@ from docstokg.usecases.domains import SubjectDomain
 from docstokg.usecases.run import Run, graph_reason
 
 _MOST_SHOWN = 5
-_IDS: Final = {"id_label_mismatch", "id_not_in_source"}
-"""Observations on a sentence whose use of an id differs from its cited passages."""
+# Observations on a sentence whose use of an id differs from its cited passages.
+_IDS = {"id_label_mismatch", "id_not_in_source"}
 
 
 def with_domain_findings(

@@ -4,8 +4,8 @@ import base64
 import json
 import re
 from collections.abc import Collection
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.chat import (
     ChatMessage,
     ChatPlan,
@@ -81,12 +81,12 @@ class Conversation:
                 turns.insert(0, {"role": message.role, "content": text})
         return turns
 
-    def body(self, models: tuple[str, ...]) -> dict[str, Any]:
+    def body(self, models: tuple[str, ...]) -> Json:
         """Return the RAGRequest as a dict."""
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS
-        synthesis: dict[str, Any] = {"enabled": True, "model": model}
+        synthesis: Json = {"enabled": True, "model": model}
         if request.temperature is not None:
             synthesis["temperature"] = request.temperature
         if self.style is not None:

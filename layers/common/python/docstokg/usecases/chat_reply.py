@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.chat import (
     Annotation,
     AnswerMessage,
@@ -155,7 +156,7 @@ def _url_citation(citation: Citation, url: str, span: tuple[int, int]) -> UrlCit
     )
 
 
-def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
+def _event(completion: ChatCompletion, chat: ChatPlan) -> Json:
     whole = completion.model_dump(mode="json")
     (choice,) = whole.pop("choices")
     usage = whole.pop("usage")
@@ -169,7 +170,7 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
     return {**event, "usage": usage} if chat.include_usage else event
 
 
-def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+def live_chunk(name: str, value: Json, head: Json) -> Json:
     """Return the chunk for an event of a streamed answer.
 
     `head`: id, created and model. Data other than answer text is in `docstokg`.
@@ -246,7 +247,7 @@ class ResponseEvents:
         """Return the event of a part of the text."""
         return self._of_text("output_text.delta", delta=text, logprobs=[])
 
-    def closing(self, response: dict[str, Any]) -> str:
+    def closing(self, response: Json) -> str:
         """Return the events after the text: citations, the whole text and the response."""
         response = {**response, "created_at": self._begun["created_at"]}
         (item,) = response["output"]
@@ -263,7 +264,7 @@ class ResponseEvents:
             + self._event(response["status"], response=response)
         )
 
-    def failed(self, error: Mapping[str, Any]) -> str:
+    def failed(self, error: Json) -> str:
         """Return the event of an error."""
         fields = {name: error[name] for name in ("code", "message", "param")}
         return self._frame("error", fields)
@@ -275,11 +276,11 @@ class ResponseEvents:
     def _event(self, name: str, **fields: Any) -> str:
         return self._frame(f"response.{name}", fields)
 
-    def _frame(self, kind: str, fields: Mapping[str, Any]) -> str:
+    def _frame(self, kind: str, fields: Json) -> str:
         event = {"type": kind, "sequence_number": self._count, **fields}
         self._count += 1
         return f"event: {kind}\ndata: {_line(event)}\n\n"
 
 
-def _line(event: Mapping[str, Any]) -> str:
+def _line(event: Json) -> str:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

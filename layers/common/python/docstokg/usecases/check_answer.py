@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import (
@@ -34,13 +34,13 @@ from docstokg.usecases.support import support_of
 from docstokg.usecases.verification import Asking, Claim, Decision
 
 Repair = Literal["attribute", "drop", "report"]
-BY_RULES: Final = (CheckedBy(name=RULES, kind="rules"),)
+BY_RULES = (CheckedBy(name=RULES, kind="rules"),)
+# Maximum scored passages per sentence; quotations are searched in all.
 _MOST_SCORED = 8
-"""Maximum scored passages per sentence; quotations are searched in all."""
 _CLEARLY = 0.1
 _LEAST_SUPPORT = 0.5
+# Maximum rounds of dropping sentences; text without code needs one.
 _MOST_REPAIRS = 4
-"""Maximum rounds of dropping sentences; text without code needs one."""
 
 
 class CheckedAnswer(Contract):

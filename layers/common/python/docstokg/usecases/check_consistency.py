@@ -11,13 +11,13 @@ from docstokg.domain.answer import consistency
 from docstokg.errors import Timeout
 from docstokg.ports import KnowledgeGraph
 
+# Meaning of relation types, in lower case with underscores.
 _RELATIONS: Mapping[str, str] = {
     "is_a": "is_a",
     "isa": "is_a",
     "subclass_of": "is_a",
     "part_of": "part_of",
 }
-"""Meaning of relation types, in lower case with underscores."""
 _KINDS = tuple(kind.replace("_", sign) for kind in _RELATIONS for sign in "_ -")
 _MOST_RELATIONS = 50
 _MOST_IDS = 200

@@ -121,8 +121,8 @@ class Together:
 
 ONTOLOGY = OntologyDomain()
 BUILT_IN: dict[str, SubjectDomain] = {"ontology": ONTOLOGY}
+# Entry point group of domains; only configured ones are loaded.
 GROUP = "docstokg.domains"
-"""Entry point group of domains; only configured ones are loaded."""
 
 
 def notes_of(domain: SubjectDomain, part: GraphSlice) -> tuple[str, ...]:

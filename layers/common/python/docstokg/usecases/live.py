@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
@@ -27,8 +28,8 @@ EVENTS = "text/event-stream"
 POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
+# Sends an event's name and value; returns False if the client disconnected.
 Tell = Callable[[str, Any], bool]
-"""Sends an event's name and value; returns False if the client disconnected."""
 
 
 class LiveReply:
@@ -43,7 +44,7 @@ class LiveReply:
         self._told_ms: dict[str, float] = {}
         self._begun = time.perf_counter()
 
-    def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
+    def after(self, state: str, payload: Json, result: Json) -> None:
         """Send the citations after the state Ground."""
         if state != "Ground":
             return
@@ -109,7 +110,7 @@ class LiveReply:
         else:
             self._finish(value, value["answer"], value)
 
-    def _finish(self, value: dict[str, Any], text: str, evidence: dict[str, Any]) -> None:
+    def _finish(self, value: Json, text: str, evidence: Json) -> None:
         if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
             self._tell("citations", {"citations": evidence["citations"]})

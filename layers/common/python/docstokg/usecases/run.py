@@ -17,12 +17,12 @@ from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
 from docstokg.usecases.refusals import caller_hash
 
+# Maximum namespaces in a message.
 MOST_LISTED = 20
-"""Maximum namespaces in a message."""
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
+# Starts the call of a request id with a scope.
 Begin = Callable[[str, Scope], "Call"]
-"""Starts the call of a request id with a scope."""
 
 
 @dataclass(kw_only=True)

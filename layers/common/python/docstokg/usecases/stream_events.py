@@ -6,16 +6,16 @@
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.domain import time_budget
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.ports import ResponseCache
 from docstokg.usecases.run import Run
 
 KEPT_S = 60
+# Minimum seconds between two writes of one answer.
 PAUSE_S = 0.2
-"""Minimum seconds between two writes of one answer."""
 GROUND, WRITTEN = "ground", "written"
 
 
@@ -31,7 +31,7 @@ class EventWriter:
         self._run, self._store = run, store
         self._begun, self._next, self._is_writing = 0, 0.0, True
 
-    def found(self, event: dict[str, Any], grounded: dict[str, Any]) -> None:
+    def found(self, event: Json, grounded: Json) -> None:
         """Write input and output of the step `ground`."""
         asked = {name: event[name] for name in ("plan", "scope")}
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.response import CheckedBy
@@ -13,9 +13,9 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.run import Call
 
-MOST_CLAIMS: Final = 12
-LIKELY: Final = 0.5
-"""Minimum probability to report an unsupported claim as contradicted."""
+MOST_CLAIMS = 12
+# Minimum probability to report an unsupported claim as contradicted.
+LIKELY = 0.5
 
 
 class Claim(NamedTuple):

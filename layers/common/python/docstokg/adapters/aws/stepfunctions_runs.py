@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from docstokg.adapters.aws.clients import AwsService, Warmed
+from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of
 from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun
@@ -16,19 +17,45 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OPEN = ("RUNNING", "PENDING_REDRIVE")
 
 
-class StepFunctionsRuns(Warmed):
-    """The LoadRuns port on one state machine."""
+class StepFunctionsRuns:
+    """The LoadRuns port on one state machine, with one-time schedules in a group of its name."""
 
-    def __init__(self, arn: str) -> None:
-        """`arn`: of the machine itself, so that its latest definition runs."""
-        self._arn = arn
+    def __init__(self, arn: str, schedule_role: str | None = None) -> None:
+        """`arn`: of the machine itself, so that its latest definition runs.
+
+        `schedule_role`: of EventBridge Scheduler, for `call_later`.
+        """
+        self._arn, self._role, self._group = arn, schedule_role, arn.rpartition(":")[2]
         self._executions = arn.replace(":stateMachine:", ":execution:", 1)
         self._service = AwsService("stepfunctions", region_of(arn))
+        self._scheduler = AwsService("scheduler", region_of(arn))
+
+    def warm(self) -> None:
+        """Create the clients at process start."""
+        self._service.warm()
+        if self._role:
+            self._scheduler.warm()
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start an execution of this name; raise `Unavailable` if the service refuses it."""
         given = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
         self._service.ask("start_execution", TIME_S, stateMachineArn=self._arn, **given)
+
+    def call_later(
+        self, name: str, after_s: float, function: str, event: Mapping[str, Any]
+    ) -> None:
+        """Set the one-time schedule of this name; the service deletes it after the call."""
+        at = datetime.now(UTC) + timedelta(seconds=after_s)
+        target = {"Arn": function, "RoleArn": self._role, "Input": json.dumps(event)}
+        schedule = {
+            "Name": name,
+            "GroupName": self._group,
+            "ScheduleExpression": f"at({at:%Y-%m-%dT%H:%M:%S})",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "ActionAfterCompletion": "DELETE",
+            "Target": target,
+        }
+        self._scheduler.call(lambda client: _set(client, schedule), TIME_S)
 
     def find(self, name: str) -> LoadRun | None:
         """Return the execution of this name, or None."""
@@ -62,3 +89,10 @@ class StepFunctionsRuns(Warmed):
         except client.exceptions.ExecutionDoesNotExist:
             return None
         return answer
+
+
+def _set(client: Any, schedule: Mapping[str, Any]) -> None:
+    try:
+        client.update_schedule(**schedule)
+    except client.exceptions.ResourceNotFoundException:
+        client.create_schedule(**schedule)

@@ -27,15 +27,15 @@ from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 
+# Default CPU limit of one conversion, in seconds.
 CPU_S = 60
-"""Default CPU limit of one conversion, in seconds."""
 
+# Memory limit beyond the memory already in use.
 MEMORY_BYTES = 512 * 1024 * 1024
-"""Memory limit beyond the memory already in use."""
 
 READ_CPU_S = 30
+# Limits per scanned page: a full A4 page takes 5 s and 470 MB, 60 MB of it models.
 READ_BYTES = 1024 * 1024 * 1024
-"""Limits per scanned page: a full A4 page takes 5 s and 470 MB, 60 MB of it models."""
 
 # Converting these opens the files that converters load lazily.
 _SAMPLES = {

@@ -10,8 +10,8 @@ from docstokg.errors import LoadError
 _HIGH = re.compile(rb"[\x80-\xff]")
 _RUN = re.compile(rb"[\x80-\xff]+")
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
+# One control character per this many is allowed.
 MOST_CONTROLS = 50
-"""One control character per this many is allowed."""
 
 SAMPLE = 200_000
 _BOMS = (
@@ -21,8 +21,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"(?:charset|encoding|coding)\s*[=:]\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
+# Superset of Latin-1; only five bytes are undefined.
 WESTERN = "cp1252"
-"""Superset of Latin-1; only five bytes are undefined."""
 
 
 def decode(raw: bytes) -> tuple[str, str]:

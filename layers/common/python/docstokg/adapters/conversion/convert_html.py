@@ -34,14 +34,14 @@ _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
+# A table containing one of these is a page layout.
 LAYOUT = "table, h1, h2, h3, h4, h5, h6"
-"""A table containing one of these is a page layout."""
 
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
+# Maximum indent of code in nested lists.
 MOST_MARGIN = 12
-"""Maximum indent of code in nested lists."""
+# Minimum share of the page's text in a main element.
 LEAST_SHARE = 0.3
-"""Minimum share of the page's text in a main element."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:

@@ -12,8 +12,8 @@ from docstokg.adapters.conversion.package import check_depth
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
+# Maximum characters of a cell's output.
 LONGEST_OUTPUT = 2000
-"""Maximum characters of a cell's output."""
 
 _MARKDOWN = MarkdownConverter()
 _FIELDS = ("doc_id", "title", "metadata", "acl", "text")

@@ -15,14 +15,14 @@ from docstokg.adapters.conversion.table_header import (
 from docstokg.contracts.outline import Block, BlockKind, Outline, Place
 from docstokg.domain.text.words import is_visible
 
+# Maximum span of a merged cell; Word allows 63 columns.
 MOST_COLUMNS = 64
-"""Maximum span of a merged cell; Word allows 63 columns."""
 
+# Maximum repeated characters of a cell merged over rows.
 LONGEST_COPY = 200
-"""Maximum repeated characters of a cell merged over rows."""
 
+# Marks a word that continues on the next line.
 GOES_ON = "\2"
-"""Marks a word that continues on the next line."""
 
 
 class TextMaker:

@@ -12,8 +12,8 @@ from docstokg.contracts.outline import Block, BlockKind, Outline
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
+# Maximum parsed characters of a heading; inline parsing is not linear.
 LONGEST_HEADING = 300
-"""Maximum parsed characters of a heading; inline parsing is not linear."""
 
 _KINDS: dict[str, BlockKind] = {
     "heading": "heading",

@@ -10,8 +10,8 @@ from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
+# Maximum copies of a repeated row or cell.
 MOST_REPEATED = 1_000
-"""Maximum copies of a repeated row or cell."""
 
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))

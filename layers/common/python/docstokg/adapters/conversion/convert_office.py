@@ -21,6 +21,7 @@ _NO_WORDS = frozenset(("Fallback", "del", "moveFrom", "txbxContent", "rt"))
 _NOTES = ("footnote", "endnote")
 _PRIVATE = range(0xE000, 0xF900)
 
+# Parts that may contain text: name pattern -> wording of the note.
 UNREAD = (
     (re.compile(r"/(?:header|footer)\d*\.xml"), "headers or footers"),
     (re.compile(r"/comments?[^/]*/?[^/]*\.xml"), "lists of comments"),
@@ -29,7 +30,6 @@ UNREAD = (
     (re.compile(r"/drawings/drawing\d*\.xml"), "drawings with text"),
     (re.compile(r"/glossary/document\.xml"), "glossaries"),
 )
-"""Parts that may contain text: name pattern -> wording of the note."""
 
 
 class Words:

@@ -31,8 +31,8 @@ from docstokg.errors import LoadError
 
 MOST_PAGES = 20_000
 LARGEST_PICTURE = 2_000_000
+# Maximum longer side of a page picture, in pixels.
 MOST_PIXELS = 1_600
-"""Maximum longer side of a page picture, in pixels."""
 
 
 def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[Outline, ...]:

@@ -12,8 +12,8 @@ _HEADING = re.compile(
 _MARKS = re.compile(
     r":[\w:+-]{1,60}+:`([^`]{0,500}+)`|[`*|]{1,9}+([^`*|]{1,500}+)[`*|]{1,9}+_{0,2}"
 )
+# Underlines of this length may be shorter than their heading.
 _SHORTEST = 4
-"""Underlines of this length may be shorter than their heading."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:

@@ -8,8 +8,8 @@ from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
+# Escape of a UTF-16 unit, which is a signed number.
 _CHARACTER = re.compile(r"\\u(-?\d+)")
-"""Escape of a UTF-16 unit, which is a signed number."""
 _UNKNOWN = r"\u65533"
 
 

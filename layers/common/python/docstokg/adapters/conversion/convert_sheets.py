@@ -23,14 +23,14 @@ MOST_COLUMNS = 16_384
 _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
 _MERGED = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+# Maximum lines of a quoted cell; more mean an unclosed quote.
 LONGEST_RECORD = 1_000
-"""Maximum lines of a quoted cell; more mean an unclosed quote."""
 
+# Maximum cells per sheet filled from merged cells.
 MOST_MERGED = 100_000
-"""Maximum cells per sheet filled from merged cells."""
 
+# Number of rows examined to find the header rows.
 FIRST_ROWS = 5
-"""Number of rows examined to find the header rows."""
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:

@@ -8,13 +8,14 @@ from docstokg.adapters.conversion.package import unpacked
 from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Outline
 
+# Versions of our converters, default "1"; increase one when its output changes.
 OWN = {"convert_html": "6", "convert_odf": "4", "convert_office": "5", "convert_pdf": "3",
        "convert_rst": "2", "convert_sheets": "2"}  # fmt: skip
-"""Versions of our converters, default "1"; increase one when its output changes."""
 
+# Reader name of a format that needs no package.
 US = "docstokg"
-"""Reader name of a format that needs no package."""
 
+# Format -> module, function, versioned package.
 FORMATS: dict[str, tuple[str, str, str]] = {
     ".txt": ("convert_encoding", "convert", "charset-normalizer"),
     ".md": ("convert_markdown", "convert", "markdown-it-py"),
@@ -42,7 +43,6 @@ FORMATS: dict[str, tuple[str, str, str]] = {
     ".epub": ("convert_archive", "convert_epub", "selectolax"),
     ".zip": ("convert_archive", "convert_zip", "selectolax"),
 }
-"""Format -> module, function, versioned package."""
 
 
 def installed_versions() -> dict[str, str]:

@@ -5,16 +5,16 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+# Built-in format codes of ECMA-376 part 1, 18.8.30; all others are General.
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 18: "h:mm AM/PM",
     19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
     40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
     **dict.fromkeys((*range(14, 18), 22, *range(27, 37), *range(50, 59)), "yyyy-mm-dd"),
 }  # fmt: skip
-"""Built-in format codes of ECMA-376 part 1, 18.8.30; all others are General."""
 
+# Day 0 of a workbook without the 1904 date system.
 EPOCH = datetime.datetime(1899, 12, 30)
-"""Day 0 of a workbook without the 1904 date system."""
 
 _SECTION = re.compile(r"(?:\"[^\"]{0,255}\"|\\.|\[[^\[\]]{0,255}\]|[^;\"\\\[])+")
 _TOKEN = re.compile(

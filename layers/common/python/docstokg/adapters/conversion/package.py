@@ -10,8 +10,8 @@ from xml.parsers import expat
 
 from docstokg.errors import LoadError
 
+# Maximum uncompressed bytes of a package.
 LARGEST = 200 * 1024 * 1024
-"""Maximum uncompressed bytes of a package."""
 
 MOST_PARTS = 20_000
 DEEPEST = 200

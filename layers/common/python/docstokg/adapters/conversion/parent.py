@@ -16,14 +16,14 @@ from docstokg.adapters.conversion.formats import installed_versions
 from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
+# Default time limit of a conversion, above its CPU limit for busy machines.
 WALL_S = 600.0
-"""Default time limit of a conversion, above its CPU limit for busy machines."""
 
+# Maximum scanned pages per file: 40 minutes on one core.
 MOST_SCANNED = 500
-"""Maximum scanned pages per file: 40 minutes on one core."""
 
+# A fork would lose threads of libraries.
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
-"""A fork would lose threads of libraries."""
 
 KINDS = frozenset(get_args(BlockKind))
 

@@ -10,28 +10,28 @@ from docstokg.adapters.conversion.pdf_page import Box, Word
 from docstokg.adapters.conversion.pdf_scan import Reading
 from docstokg.adapters.conversion.pdf_tables import Table, tables_of
 
+# Consecutive middle pages that are checked for repeated lines.
 SAMPLE = 12
-"""Consecutive middle pages that are checked for repeated lines."""
 
 FEWEST = 3
+# Share of the sampled pages that must have a line.
 SHARE = 0.4
-"""Share of the sampled pages that must have a line."""
 
+# Top and bottom margins, as a share of the page height.
 MARGIN = 0.12
-"""Top and bottom margins, as a share of the page height."""
 
+# Maximum vertical distance of repeated lines, in tenths of a point.
 SAME_PLACE = 60
-"""Maximum vertical distance of repeated lines, in tenths of a point."""
 
+# Maximum words moved to the page where their sentence begins.
 LONGEST_REST = 80
-"""Maximum words moved to the page where their sentence begins."""
 
 _NUMBER = re.compile(r"(?<!\d)\d{1,6}(?!\d)")
 _END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\Z")
 
 Line = Sequence[Word]
+# A line's text, or its text with a number relative to the page's, and whether it is at the top.
 Mark = tuple[str, bool]
-"""A line's text, or its text with a number relative to the page's, and whether it is at the top."""
 
 
 @dataclass

@@ -10,16 +10,16 @@ from pypdfium2 import raw
 
 from docstokg.adapters.conversion.convert_lines import GOES_ON
 
+# Left, top, right, bottom in tenths of a point from the upper left corner of the visible page.
 Box = tuple[int, int, int, int]
-"""Left, top, right, bottom in tenths of a point from the upper left corner of the visible page."""
 
 MOST_CHARACTERS = 100_000
 MOST_SEGMENTS = 20_000
 DEEPEST_FORM = 4
 MOST_FIELDS = 5_000
 LONGEST_FIELD = 20_000
+# Maximum thickness of a drawn line; closer lines are joined.
 THIN = 25
-"""Maximum thickness of a drawn line; closer lines are joined."""
 
 
 class Word(NamedTuple):

@@ -12,14 +12,14 @@ from pypdfium2 import raw
 from docstokg.adapters.conversion.pdf_page import DEEPEST_FORM, Box, Word
 from docstokg.adapters.conversion.pdf_tables import rows_of
 
+# Longer side of the page picture, in pixels.
 PIXELS = 1_600
-"""Longer side of the page picture, in pixels."""
 
+# Longer side of the picture for line detection; it determines the peak memory.
 DETECTED = 1_280
-"""Longer side of the picture for line detection; it determines the peak memory."""
 
+# A page's lines of words: text, box, and line confidence in thousandths.
 type Reading = list[list[tuple[str, Box, int]]]
-"""A page's lines of words: text, box, and line confidence in thousandths."""
 
 
 def is_scanned(page: pdfium.PdfPage) -> bool:

@@ -14,11 +14,11 @@ from docstokg.adapters.conversion.table_header import Cell
 
 MOST_RULES = 3_000
 MOST_CELLS = 10_000
+# Minimum rows of a table without drawn lines.
 FEWEST_ROWS = 3
-"""Minimum rows of a table without drawn lines."""
 
+# Maximum median words of the narrowest column; prose has more.
 LONGEST_WORDS = 6
-"""Maximum median words of the narrowest column; prose has more."""
 
 
 class Table(NamedTuple):

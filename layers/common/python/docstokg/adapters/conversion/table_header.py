@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+# Maximum header rows of a table.
 MOST_HEADS = 3
-"""Maximum header rows of a table."""
 
 LONGEST_LABEL = 80
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat, TypeAdapter
 
-from docstokg.adapters.http.json_post import Endpoint, checked, first_that_answers
+from docstokg.adapters.http.json_post import Credential, Endpoint, checked, first_that_answers
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
 from docstokg.ports import Parts, Spans
@@ -62,7 +62,7 @@ class HttpEmbedder:
         base_urls: Sequence[str],
         model: str | None,
         dimension: int | None,
-        api_key: str | None,
+        api_key: Credential,
     ) -> None:
         self._provider = provider
         self.model = model or MODELS[provider]
@@ -72,7 +72,7 @@ class HttpEmbedder:
         self.dimension = size
         self._shortened = dimension is not None and dimension != DIMENSIONS.get(self.model)
         urls = base_urls or [ADDRESSES[provider].format(model=self.model)]
-        path = "" if provider == "hf" else "/embeddings"
+        path = "" if provider in ("hf", "bedrock") else "/embeddings"
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
@@ -118,18 +118,17 @@ class HttpEmbedder:
         return payload | {"encoding_format": "float"}
 
     def _read(self, answer: Any, count: int) -> list[bytes]:
-        vectors = (
-            checked(_VECTORS, answer, self.model)
-            if self._provider == "hf"
-            else self._numbered(checked(_Reply, answer, self.model))
-        )
+        vectors = self._vectors(answer)
         if len(vectors) != count:
             raise WrongAnswer(f"{self.model}: {count} vectors were expected")
         if any(len(vector) != self.dimension or not any(vector) for vector in vectors):
             raise WrongAnswer(f"{self.model}: a vector is not of {self.dimension}, or all zero")
         return [pack(vector) for vector in vectors]
 
-    def _numbered(self, reply: "_Reply") -> list[list[float]]:
+    def _vectors(self, answer: Any) -> list[list[float]]:
+        if self._provider == "hf":
+            return checked(_VECTORS, answer, self.model)
+        reply = checked(_Reply, answer, self.model)
         if reply.model is not None and not _same_model(reply.model, self.model):
             raise WrongAnswer(f"{reply.model!r} answered instead of {self.model!r}")
         rows = sorted(reply.data, key=lambda row: row.index)

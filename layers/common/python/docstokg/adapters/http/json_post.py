@@ -11,12 +11,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.exchange import host_of, read_within, refusal, send
+from docstokg.adapters.signing import Signer
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 LONGEST_ANSWER = 64 * 1024 * 1024
 """Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less."""
-EVENTS = "text/event-stream"
+JSON, EVENTS = "application/json", "text/event-stream"
+
+type Credential = str | Signer | None
+"""A bearer key, or the role of the process."""
 
 
 class Endpoint:
@@ -25,7 +29,7 @@ class Endpoint:
     def __init__(
         self,
         url: str,
-        api_key: str | None,
+        api_key: Credential,
         clock: Callable[[], float] = time.monotonic,
         most: int = LONGEST_ANSWER,
         whom: str | None = None,
@@ -54,8 +58,10 @@ class Endpoint:
         if timeout_s <= 0:
             raise Timeout(f"no time was left to ask {self._whom}")
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        headers = {"Content-Type": "application/json", "Accept": f"application/json, {EVENTS}"}
-        if self._api_key:
+        headers = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}" if read_events else JSON}
+        if isinstance(self._api_key, Signer):
+            self._api_key("POST", self.url, body, headers)
+        elif self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
 
         def answered(response: urllib3.BaseHTTPResponse, blocks: Iterator[bytes]) -> Answer:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, FiniteFloat
 
-from docstokg.adapters.http.json_post import Endpoint, checked
+from docstokg.adapters.http.json_post import Credential, Endpoint, checked
 from docstokg.errors import WrongAnswer
 
 ADDRESSES = {"jina": "https://api.jina.ai/v1", "cohere": "https://api.cohere.com/v2"}
@@ -25,28 +25,31 @@ class HttpReranker:
     """A `Reranker` over HTTP; responses are validated before use."""
 
     def __init__(
-        self, *, provider: str, base_url: str | None, model: str | None, api_key: str | None
+        self, *, provider: str, base_url: str | None, model: str | None, api_key: Credential
     ) -> None:
         self._provider = provider
         self.model = model or MODELS[provider]
         url = (base_url or ADDRESSES[provider]).rstrip("/")
-        self._endpoint = Endpoint(f"{url}/rerank", api_key)
+        path = "" if provider == "bedrock" else "/rerank"
+        self._endpoint = Endpoint(url + path, api_key)
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one finite score per passage, in the passages' order."""
         if not passages:
             return ()
+        payload = self._payload(query, passages)
+        return self._endpoint.post(
+            payload, timeout_s, lambda answer: self._read(answer, len(passages))
+        )
+
+    def _payload(self, query: str, passages: Sequence[str]) -> dict[str, Any]:
         payload: dict[str, Any] = {
             "model": self.model,
             "query": query,
             "documents": list(passages),
             "top_n": len(passages),
         }
-        if self._provider == "jina":
-            payload["return_documents"] = False
-        return self._endpoint.post(
-            payload, timeout_s, lambda answer: self._read(answer, len(passages))
-        )
+        return payload | ({"return_documents": False} if self._provider == "jina" else {})
 
     def _read(self, answer: Any, count: int) -> tuple[float, ...]:
         rows = checked(_Reply, answer, self.model).results

@@ -19,12 +19,12 @@ from docstokg.domain.identity import REDIRECT_DEPTH
 
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
 TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
+# Name of the single node with the database's properties.
 STORE = "docstokg"
-"""Name of the single node with the database's properties."""
 
+# 2: mentions are indexed by rank, so that hubs are sampled; 3: mentions have `heads`, the entity's
+# key, only if the chunk is about it (a partial index).
 SCHEMA_VERSION = 3
-"""2: mentions are indexed by rank, so that hubs are sampled; 3: mentions have `heads`, the entity's
-key, only if the chunk is about it (a partial index)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,5 +392,5 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
     {"name": "docstokg"},
 )
 
+# Templates that a request may run; each must pass the plan guard.
 READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, INFO)
-"""Templates that a request may run; each must pass the plan guard."""

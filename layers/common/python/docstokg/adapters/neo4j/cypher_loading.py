@@ -1,4 +1,7 @@
-"""Cypher templates for loads: one transaction each, idempotent."""
+"""Cypher templates for loads: one transaction each, idempotent.
+
+The last ones of a load change one namespace, as others may be loading; "" stands for all.
+"""
 
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.domain.identity import REDIRECT_DEPTH
@@ -162,10 +165,10 @@ RETURN count(*) AS done""",
 
 PROVE_RELATIONS = Template(
     "prove_relations",
-    """MATCH ()-[r:RELATED_TO {unproven: true}]->()
+    """MATCH ()-[r:RELATED_TO {unproven: true}]->() WHERE $p.namespace IN ['', r.namespace]
 MATCH (c:Chunk {uuid: r.evidence_uuid})
 SET r.evidence_chunk_id = c.chunk_id, r.unproven = false""",
-    {},
+    {"namespace": "default"},
 )
 
 LINK_REPLACED = Template(
@@ -187,17 +190,18 @@ NAMESPACES = Template(
 DROP_UNSUPPORTED = Template(
     "drop_unsupported",
     """MATCH (e:Entity {dirty: true})
-WHERE NOT e.listed AND NOT EXISTS { (e)<-[:MENTIONS]-(:Chunk) }
+WHERE $p.namespace IN ['', e.namespace] AND NOT e.listed
+  AND NOT EXISTS { (e)<-[:MENTIONS]-(:Chunk) }
   AND NOT EXISTS { (e)-[:RELATED_TO]-(:Entity) }
 WITH e LIMIT $p.batch
 DETACH DELETE e
 RETURN count(*) AS done""",
-    {"batch": 1000},
+    {"namespace": "default", "batch": 1000},
 )
 
 COUNT_MENTIONS = Template(
     "count_mentions",
-    """MATCH (e:Entity {dirty: true})
+    """MATCH (e:Entity {dirty: true}) WHERE $p.namespace IN ['', e.namespace]
 WITH e LIMIT $p.batch
 SET e.open_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: true}) },
   e.closed_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: false}) },
@@ -205,15 +209,15 @@ SET e.open_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: true}) },
   e.closed_heads = COUNT { (e)<-[:MENTIONS {about: true}]-(:Chunk {open: false}) }
 REMOVE e.dirty
 RETURN count(*) AS done""",
-    {"batch": 1000},
+    {"namespace": "default", "batch": 1000},
 )
 
 DROP_UNUSED = tuple(
     Template(
         f"drop_unused_{label}",
-        f"""MATCH (n:{label}) WHERE NOT EXISTS {{ {uses} }}
+        f"""MATCH (n:{label}) WHERE $p.namespace IN ['', n.namespace] AND NOT EXISTS {{ {uses} }}
 WITH n LIMIT $p.batch DETACH DELETE n RETURN count(*) AS done""",
-        {"batch": 1000},
+        {"namespace": "default", "batch": 1000},
     )
     for label, uses in (
         ("Alias", "(n)-[:NAMES]->(:Entity)"),

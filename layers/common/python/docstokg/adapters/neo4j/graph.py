@@ -38,8 +38,8 @@ from docstokg.domain.visibility import required
 from docstokg.errors import PlanRejected, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
+# Maximum time of a request's query, whatever its deadline.
 CYPHER_TIMEOUT_MS = 1500
-"""Maximum time of a request's query, whatever its deadline."""
 WARM_UP_S = 20.0
 WARM_RUNS = 6
 QUICK_S = 0.1

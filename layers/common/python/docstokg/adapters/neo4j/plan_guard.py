@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.adapters.neo4j.cypher import LABELS, TYPES, Template
 from docstokg.domain.identity import REDIRECT_DEPTH
 
+# Maximum estimated rows of one operator; the planner assumes ten per unknown list.
 MAX_ROWS = 1_000_000.0
-"""Maximum estimated rows of one operator; the planner assumes ten per unknown list."""
 
+# A shortest path between two named nodes is planned as a product of one row.
 MAX_PRODUCT_ROWS = 10.0
-"""A shortest path between two named nodes is planned as a product of one row."""
 
 _SCAN = re.compile(r"Scan$|^Dynamic\w+Lookup$")
 _EVERYTHING = ("AllNodesScan", "AllRelationshipsScan", "UnionNodeByLabelsScan")
@@ -20,8 +19,7 @@ _WRITES = ("Create", "Merge", "Delete", "Set", "Remove", "Foreach", "EmptyResult
 _RANGE = re.compile(r"\*(\d*)(\.\.)?(\d*)[^\w`]|\{(\d*)(,)?\s*(\d*)\}|([+*])\s*(?:\(|$|\))")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanVerdict:
+class PlanVerdict(NamedTuple):
     """Verdict of the plan guard on one template; without reasons it is admitted."""
 
     template: str

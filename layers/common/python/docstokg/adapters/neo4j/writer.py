@@ -165,15 +165,16 @@ class Neo4jGraphWriter:
             self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
         if tidy:
-            self._tidy()
+            self._tidy(namespace)
         return gone
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Link relations to later chunks, update counts, and remove unsupported entities."""
-        self._write(cypher.PROVE_RELATIONS, {})
-        for row in self._read(cypher.NAMESPACES, {}):
-            self._write(cypher.LINK_REPLACED, {"namespace": row["namespace"]})
-        self._tidy()
+        self._write(cypher.PROVE_RELATIONS, {"namespace": namespace})
+        every = (row["namespace"] for row in self._read(cypher.NAMESPACES, {}))
+        for name in [namespace] if namespace else every:
+            self._write(cypher.LINK_REPLACED, {"namespace": name})
+        self._tidy(namespace)
         self._write(cypher.NOTE_COUNTS, {"name": STORE, "schema": SCHEMA_VERSION})
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
@@ -217,9 +218,9 @@ class Neo4jGraphWriter:
         """Close the connections and the background loop."""
         self._server.close()
 
-    def _tidy(self) -> None:
+    def _tidy(self, namespace: str) -> None:
         for template in (cypher.DROP_UNSUPPORTED, cypher.COUNT_MENTIONS, *cypher.DROP_UNUSED):
-            self._repeat(template)
+            self._repeat(template, namespace=namespace)
 
     def _repeat(self, template: Template, **parameters: object) -> None:
         while self._write(template, {**parameters, "batch": PAGE})[0]["done"]:

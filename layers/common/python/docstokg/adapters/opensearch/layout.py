@@ -27,12 +27,12 @@ class Shards(NamedTuple):
         return {"auto_expand_replicas": False, "number_of_replicas": self.replicas}
 
 
+# 3: headings (twice) and options are searched, sentences have vectors; 2: titles three times.
 TEMPLATE_VERSION = 3
-"""3: headings (twice) and options are searched, sentences have vectors; 2: titles three times."""
 
 
+# Facet key of non-English chunks.
 LANGUAGE = "language"
-"""Facet key of non-English chunks."""
 
 
 def facts_alias(name: str) -> str:

@@ -1,13 +1,13 @@
-"""Exclusive loads into an OpenSearch index."""
+"""Exclusive loads into a namespace of an OpenSearch index."""
 
 import functools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from docstokg.adapters.opensearch.documents import ensure_register
+from docstokg.adapters.opensearch.documents import PAGE, ensure_register
 from docstokg.adapters.opensearch.layout import Json
 from docstokg.adapters.opensearch.server import Server, schema_checked
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, cause
@@ -17,23 +17,33 @@ LEASE_S = 30.0
 RENEW_S = 8.0
 POLL_S = 1.0
 CALL_S = 10.0
-NAME = "load-lease"
+LEASES = "load-"
+"""Prefix of the ids of all leases in the register; other ids are hashes."""
+
+LOAD, NOTES = f"{LEASES}lease", f"{LEASES}notes"
 RUN = "run"
 CONFLICT = 409
 
+type Stamp = tuple[int, int]
+type Seen = dict[str, tuple[Stamp, float]]
+"""The last state of each lease, and since when it is unchanged."""
 
-class LoadLease:
+
+class Lease:
     """A document of the register that its holder rewrites regularly.
 
     A process that sees it unchanged for LEASE_S takes it; the server's sequence number admits only
     one. Leases of dead local processes are taken at once. Tasks of a run share one.
     """
 
-    def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
+    def __init__(
+        self, server: Server, name: str, own: str, telemetry: Telemetry | None = None
+    ) -> None:
         self._telemetry = telemetry or Telemetry()
-        self._server, self._name, self._path = server, name, f"/{name}-documents"
+        self._server, self._name, self._own = server, name, own
+        self._path = f"/{name}-documents"
         self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: Stamp | None = None
         self._renewed = 0.0
         self._run = ""
         self._users = 0
@@ -44,7 +54,7 @@ class LoadLease:
     def acquire(
         self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
     ) -> None:
-        """Wait until there is no other load; raise `Timeout` after `wait_s`.
+        """Wait until nobody else holds it; raise `Timeout` after `wait_s`.
 
         `run`: tasks of the same run share the lease.
         """
@@ -57,28 +67,39 @@ class LoadLease:
         self._run = run
         ensure_register(self._server, self._path)
         until = time.monotonic() + wait_s
-        seen: tuple[int, int] | None = None
-        since = time.monotonic()
-        while (stamp := self._write(None)) is None:
-            now = time.monotonic()
-            version, holder = self._read_lease()
-            if version != seen:
-                seen, since = version, now
-            if version is not None and run and holder == run:
-                if (stamp := self._write(version)) is not None:
-                    break
-                continue  # renewed by another task of the run
-            over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
-            if over and (stamp := self._write(version)) is not None:
-                break
-            if now >= until:
-                raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
-            time.sleep(POLL_S)
-            if waiting is not None:
-                waiting(1)
-        self._stamp, self._renewed = stamp, time.monotonic()
-        self._ended = threading.Event()
-        threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
+        seen: Seen = {}
+        try:
+            while not self._is_taken(seen):
+                if time.monotonic() >= until:
+                    raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
+                time.sleep(POLL_S)
+                if waiting is not None:
+                    waiting(1)
+        except BaseException:
+            self._end(False)
+            raise
+
+    def _is_taken(self, seen: Seen) -> bool:
+        while self._stamp is None:
+            stamp = self._write(None)
+            if stamp is None:
+                version, holder = self._read_lease(self._own)
+                shared = version is not None and self._run != "" and holder == self._run
+                if not shared and self._is_held(version, holder, self._own, seen):
+                    return False
+                stamp = self._write(version)
+            if stamp is not None:
+                self._stamp, self._renewed = stamp, time.monotonic()
+                self._ended = threading.Event()
+                threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
+        return True
+
+    def _is_held(self, version: Stamp | None, holder: str, name: str, seen: Seen) -> bool:
+        if version is None:
+            return False
+        if name not in seen or seen[name][0] != version:
+            seen[name] = version, time.monotonic()
+        return time.monotonic() - seen[name][1] < LEASE_S and not _is_gone(holder)
 
     def check(self) -> None:
         """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
@@ -88,8 +109,8 @@ class LoadLease:
             self._renew()
         if self._renewed == 0.0:
             raise Unavailable(
-                f"another load took index {self._name!r} over while this one was stopped or cut "
-                "off: run it again"
+                f"another load took {self._own} of index {self._name!r} over while this one was "
+                "stopped or cut off: run it again"
             )
 
     def release(self, more: bool = False) -> None:
@@ -110,10 +131,10 @@ class LoadLease:
                 return
             try:
                 if self._run:  # another task may have renewed it since
-                    stamp, holder = self._read_lease()
+                    stamp, holder = self._read_lease(self._own)
                     if stamp is None or holder != self._run:
                         return
-                self._call("DELETE", f"{self._path}/_doc/{NAME}", params=_only(stamp))
+                self._call("DELETE", f"{self._path}/_doc/{self._own}", params=_only(stamp))
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_returned", **cause(exc))
 
@@ -136,26 +157,61 @@ class LoadLease:
             self._renewed = 0.0 if stamp is None else time.monotonic()
             self._stamp = stamp or self._stamp
 
-    def _of_our_run(self) -> tuple[int, int] | None:
-        stamp, holder = self._read_lease()
+    def _of_our_run(self) -> Stamp | None:
+        stamp, holder = self._read_lease(self._own)
         return stamp if self._run and holder == self._run else None
 
-    def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
+    def _write(self, stamp: Stamp | None) -> Stamp | None:
         holder = self._run or _process(os.getpid())
-        row = {"namespace": "", "doc_id": NAME, "record": holder}
-        path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
+        row = {"namespace": "", "doc_id": self._own, "record": holder}
+        path = f"{self._path}/{'_doc' if stamp else '_create'}/{self._own}"
         answer = self._call("PUT", path, row, _only(stamp) if stamp else {})
         if answer.get("status") == CONFLICT:
             return None
         return _stamp_of(answer)
 
-    def _read_lease(self) -> tuple[tuple[int, int] | None, str]:
-        path = f"{self._path}/_doc/{NAME}"
+    def _read_lease(self, name: str) -> tuple[Stamp | None, str]:
+        path = f"{self._path}/_doc/{name}"
         answer = self._server.call("GET", path, timeout_s=CALL_S, absent_is_none=True)
         if not answer.get("found"):
             return None, ""
         with schema_checked("_doc"):
             return _stamp_of(answer), str(answer["_source"]["record"])
+
+
+class LoadLease(Lease):
+    """The lease of a load into a namespace, or ("") of the whole index against all loads."""
+
+    def __init__(
+        self,
+        server: Server,
+        name: str,
+        namespace: str = "",
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        own = f"{LOAD}-{namespace}" if namespace else LOAD
+        super().__init__(server, name, own, telemetry)
+
+    def _is_taken(self, seen: Seen) -> bool:
+        # Both sides write their lease before they read the other's, so one of them sees it.
+        if self._own == LOAD:
+            return super()._is_taken(seen) and not self._are_held(self._namespaces(), seen)
+        if self._are_held((LOAD,), seen) or not super()._is_taken(seen):
+            return False
+        if self._are_held((LOAD,), seen):
+            self._end(bool(self._run))  # other tasks of the run may have it
+            return False
+        return True
+
+    def _are_held(self, names: Iterable[str], seen: Seen) -> bool:
+        return any(self._is_held(*self._read_lease(one), one, seen) for one in names)
+
+    def _namespaces(self) -> list[str]:
+        self._call("POST", f"{self._path}/_refresh")
+        body = {"size": PAGE, "query": {"prefix": {"doc_id": f"{LOAD}-"}}, "_source": False}
+        answer = self._call("POST", f"{self._path}/_search", body)
+        with schema_checked("_search"):
+            return [hit["_id"] for hit in answer["hits"]["hits"]]
 
 
 def _process(pid: int) -> str:
@@ -178,10 +234,10 @@ def _is_gone(holder: str) -> bool:
     )
 
 
-def _stamp_of(answer: Json) -> tuple[int, int]:
+def _stamp_of(answer: Json) -> Stamp:
     with schema_checked("_doc"):
         return int(answer["_seq_no"]), int(answer["_primary_term"])
 
 
-def _only(stamp: tuple[int, int]) -> dict[str, str]:
+def _only(stamp: Stamp) -> dict[str, str]:
     return {"if_seq_no": str(stamp[0]), "if_primary_term": str(stamp[1])}

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ import urllib3
 
 from docstokg.adapters.exchange import UNREAD, exchanged, host_of
 from docstokg.adapters.opensearch.layout import Json, Shards, index_behind
+from docstokg.adapters.signing import Signer
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,
@@ -28,8 +28,8 @@ Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 type Headers = dict[str, str]
 
 CONNECTIONS = 8
+# Maximum bytes of an answer; a page of an export is the largest.
 LONGEST_ANSWER = 1 << 28
-"""Maximum bytes of an answer; a page of an export is the largest."""
 logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
 
 
@@ -159,22 +159,7 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
         if user := at.get("user"):
             headers |= urllib3.make_headers(basic_auth=f"{user}:{at.get('password') or ''}")
         return lambda *_: None
-    import boto3  # only signed deployments have it
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-
-    session = boto3.Session()
-    credentials, region = session.get_credentials(), session.region_name
-    if credentials is None or region is None:
-        raise Misconfigured("SigV4 needs AWS credentials and AWS_DEFAULT_REGION")
-
-    def sign(method: str, url: str, content: bytes, own: Headers) -> None:
-        own["X-Amz-Content-SHA256"] = hashlib.sha256(content).hexdigest()
-        request = AWSRequest(method, url, data=content, headers=own)
-        SigV4Auth(credentials, auth.removeprefix("sigv4-"), region).add_auth(request)
-        own.update(request.headers)
-
-    return sign
+    return Signer(auth.removeprefix("sigv4-"))
 
 
 def error_text(error: Json) -> str:

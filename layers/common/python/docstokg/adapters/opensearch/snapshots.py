@@ -13,8 +13,7 @@ from itertools import batched
 
 from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
-from docstokg.adapters.opensearch.lease import NAME as LOADER
-from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.lease import LEASES, LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, pages
 from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
@@ -186,7 +185,7 @@ class Snapshots:
         content = (
             hit
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
-            if hit["_id"] != LOADER
+            if not hit["_id"].startswith(LEASES)
         )
         for page in batched(content, COPIED_AT_ONCE):
             lines = [
@@ -220,7 +219,7 @@ class Snapshots:
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
-                if hit["_id"] != LOADER:  # the load lease is not content
+                if not hit["_id"].startswith(LEASES):  # they are not content
                     line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
                     found.update(line.encode())
         return found.hexdigest()

@@ -24,7 +24,7 @@ from docstokg.adapters.opensearch.layout import (
     template,
     token_of,
 )
-from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.lease import NOTES, Lease, LoadLease
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
@@ -48,8 +48,8 @@ BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
+# Chunks that are read at once to be marked.
 REMARKED = 100
-"""Chunks that are read at once to be marked."""
 
 
 class OpenSearchWriter:
@@ -66,7 +66,7 @@ class OpenSearchWriter:
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
         self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
-        self._lease = LoadLease(self._server, name, self._telemetry)
+        self._leases: dict[str, LoadLease] = {}
         self._stale = True  # written documents may not be searchable yet
 
     @contextlib.contextmanager
@@ -76,14 +76,27 @@ class OpenSearchWriter:
         waiting: Callable[[int], None] | None = None,
         run: str = "",
         more: bool = False,
+        namespace: str = "",
     ) -> Iterator[None]:
-        """Hold the lease in the store; see `LoadLease`."""
-        self._lease.acquire(wait_s, waiting, run)
+        """Hold a lease in the store; see `LoadLease`."""
+        made = LoadLease(self._server, self._name, namespace, self._telemetry)
+        lease = self._leases.setdefault(namespace, made)
+        lease.acquire(wait_s, waiting, run)
         try:
             self._await_shards()
             yield
         finally:
-            self._lease.release(more)
+            lease.release(more)
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        # The notes of all loads are one value that the server replaces whole.
+        lease = Lease(self._server, self._name, NOTES, self._telemetry)
+        lease.acquire(LOAD_TIMEOUT_S)
+        try:
+            yield
+        finally:
+            lease.release()
 
     def open_load(
         self,
@@ -94,6 +107,17 @@ class OpenSearchWriter:
         namespace: str = "",
     ) -> None:
         """Create missing indices, and store the load's id and vector space; see the port."""
+        with self._noting():
+            self._open(run_id, embedding_model, dimension, sparse_model, namespace)
+
+    def _open(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+        namespace: str,
+    ) -> None:
         first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished": {namespace: run_id}}
         if embedding_model and dimension:
             first |= {"embedding_model": embedding_model, "dimension": dimension}
@@ -215,11 +239,12 @@ class OpenSearchWriter:
     def close_load(self, namespace: str = "") -> None:
         """Refresh, so that all is searchable; every bulk request was already durable."""
         self._refresh()
-        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
-        if notes is not None:
-            for name in ("", namespace):
-                notes["unfinished"].pop(name, None)
-            self._note(notes | {"finished": secrets.token_hex(8)})
+        with self._noting():
+            notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+            if notes is not None:
+                for name in ("", namespace):
+                    notes["unfinished"].pop(name, None)
+                self._note(notes | {"finished": secrets.token_hex(8)})
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
@@ -251,7 +276,8 @@ class OpenSearchWriter:
 
     def close(self) -> None:
         """Release the lease and close the connections."""
-        self._lease.release()
+        for lease in self._leases.values():
+            lease.release()
         self._server.close()
 
     def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -338,7 +364,8 @@ class OpenSearchWriter:
         return removed
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
-        self._lease.check()
+        for lease in self._leases.values():
+            lease.check()
         self._stale = True
         done = 0
         created: list[str] = []

@@ -44,12 +44,12 @@ from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key
 from docstokg.domain.visibility import required
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
+# Maximum mentions of selected chunks that a slice reads.
 MAX_MENTIONS = 20_000
-"""Maximum mentions of selected chunks that a slice reads."""
 
 
+# Covering index of a slice's columns; rows with vectors fill half a page.
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
-"""Covering index of a slice's columns; rows with vectors fill half a page."""
 
 _ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (

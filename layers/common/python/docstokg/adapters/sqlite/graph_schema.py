@@ -5,8 +5,8 @@ from pathlib import Path
 
 from docstokg.errors import Unavailable
 
+# 3: mentions have `about`, entities count the chunks about them.
 SCHEMA_VERSION = 3
-"""3: mentions have `about`, entities count the chunks about them."""
 
 # Integer keys are hashes of identities: loads need no lookups, and equal content has equal order.
 # `degree` = entities of the chunk; it precedes the chunk in the key, to read a hub's most focused

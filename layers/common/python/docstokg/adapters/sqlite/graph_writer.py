@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import NAMES_TABLE, SCHEMA_VERSION, TABLES
-from docstokg.adapters.sqlite.session import UPSERT, immediate, insert, prepared, translated
+from docstokg.adapters.sqlite.session import (
+    UPSERT,
+    Closing,
+    immediate,
+    insert,
+    prepared,
+    translated,
+)
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import (
@@ -24,7 +31,7 @@ from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, pref
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 
-BUSY_S = 30.0
+BUSY_S = 60.0
 BATCH = 500
 
 
@@ -33,7 +40,7 @@ class SqliteGraphWriter:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._opened: sqlite3.Connection | None = None
+        self._opened: Closing | None = None
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
         """Write chunk nodes with their topics, replacing by uuid."""
@@ -300,7 +307,7 @@ class SqliteGraphWriter:
         )
         run("DELETE FROM graph_dirty")
 
-    def close_load(self) -> None:
+    def close_load(self, namespace: str = "") -> None:
         """Recount changed entities, delete unsupported ones, and make all durable."""
         with self._writing() as run:
             self._refresh(run)
@@ -357,7 +364,7 @@ class SqliteGraphWriter:
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Closing:
         if self._opened is None:
             version = str(SCHEMA_VERSION)
             try:

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -398,8 +397,7 @@ class SqliteIndex:
         )
 
 
-@dataclass(frozen=True)
-class _SearchContext:
+class _SearchContext(NamedTuple):
     """Values shared by all channels of a search.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,13 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lets one process at a time load into an index file.
+    """Lets one process at a time load into a namespace of an index file.
 
     Released when the process is killed. Threads of one process are not excluded.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, namespace: str) -> None:
+        self._path, self._namespace = path, namespace
         self._file: IO[bytes] | None = None
 
     def acquire(self, timeout_s: float, waiting: Callable[[int], None] | None = None) -> None:
@@ -59,14 +59,15 @@ class LoadLock:
         until = reported_at + timeout_s
         folder = arrays_folder(self._path)
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "load.lock").open("ab")
+        file = (folder / f"{self._namespace}.load.lock").open("ab")
         while True:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as taken:
                 if time.monotonic() >= until:
                     file.close()
-                    raise Timeout(f"another load into {self._path} does not end") from taken
+                    what = f"namespace {self._namespace!r} of {self._path}"
+                    raise Timeout(f"another load into {what} does not end") from taken
                 time.sleep(LOCK_POLL_S)
                 if waiting is not None and time.monotonic() - reported_at >= 1:
                     reported_at += 1
@@ -82,8 +83,7 @@ class LoadLock:
             self._file = None
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """The rows of one namespace in a section: positions [start, stop), ordered by uuid.
 
     `ids`: row -> index_rows.id; `acl`: row -> position in the section's list of access lists.

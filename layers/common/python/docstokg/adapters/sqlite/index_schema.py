@@ -15,8 +15,8 @@ from docstokg.domain.text.query_terms import indexed_text, option_words
 from docstokg.domain.visibility import facet, required
 from docstokg.errors import Misconfigured, NotLoaded
 
+# 3: headings and options are searched, sentences have vectors; shared by all stores.
 SCHEMA_VERSION = "3"
-"""3: headings and options are searched, sentences have vectors; shared by all stores."""
 
 # `index_rows` is narrow: a word query reads one row per match. Ids are never reused, so array
 # entries of replaced chunks match nothing. Each namespace has its own word index, so that
@@ -47,19 +47,19 @@ CREATE TABLE IF NOT EXISTS index_facts (
   text TEXT NOT NULL, UNIQUE (ns, fact));
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
+# The facts that are counted.
 RELATIONS = f"index_facts WHERE type <> '{CALLED}'"
-"""The facts that are counted."""
+# Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written.
 LANGUAGES = "languages/"
-"""Key prefix of a namespace's note `LANGUAGE=PASSAGES ...` of all passages ever written."""
+# Key prefix of a namespace's own note `DIMENSION MODEL`.
 SPACE = "space/"
-"""Key prefix of a namespace's own note `DIMENSION MODEL`."""
+# Key prefix of the run_id of a namespace's open load; earlier versions noted one for all.
 UNFINISHED = "unfinished"
-"""Key prefix of the run_id of a namespace's open load; earlier versions noted one for all."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 _COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")
+# Chunk fields without own columns.
 STORED_FIELDS = ChunkText.model_fields.keys() - set(_COLUMNS)
-"""Chunk fields without own columns."""
 
 
 def words_table(ns: int) -> str:

@@ -39,7 +39,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, immediate, insert, prepared, translated
+from docstokg.adapters.sqlite.session import HOW, Closing, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
@@ -55,10 +55,10 @@ class SqliteIndexWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Closing | None = None
         self._token_ids: dict[str, int] = {}
-        self._load_lock = LoadLock(self._path)
-        self._held = False
+        self._locks: dict[str, LoadLock] = {}
+        self._held: set[str] = set()
         self._turn = threading.RLock()
 
     @contextmanager
@@ -68,17 +68,22 @@ class SqliteIndexWriter:
         waiting: Callable[[int], None] | None = None,
         run: str = "",
         more: bool = False,
+        namespace: str = "",
     ) -> Iterator[None]:
-        """Lock the index for this process; the system releases it when the process ends."""
+        """Lock a namespace for this process; the system releases it when the process ends."""
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
-            self._load_lock.acquire(wait_s, waiting)
-            self._held = True
+            lock = self._lock_of(namespace)
+            lock.acquire(wait_s, waiting)
+            self._held.add(namespace)
             try:
                 yield
             finally:
-                self._held = False
-                self._load_lock.release()
+                self._held.discard(namespace)
+                lock.release()
+
+    def _lock_of(self, namespace: str) -> LoadLock:
+        return self._locks.setdefault(namespace, LoadLock(self._path, namespace))
 
     def open_load(
         self,
@@ -92,12 +97,15 @@ class SqliteIndexWriter:
 
         Waits up to an hour for another process's load, then raises `Timeout`.
         """
-        self._load_lock.acquire(LOAD_WAIT_S)
+        self._lock_of(namespace).acquire(LOAD_WAIT_S)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
             notes = notes_of(db)
-            empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
+            others = {key for key in notes if key.startswith(UNFINISHED)}
+            rows = db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
+            # The first load of several into a new file sets the spaces.
+            empty = not rows and others <= {UNFINISHED, UNFINISHED + namespace}
             own = not empty and _has_own_space(db, namespace, embedding_model, dimension)
             spaces = {
                 "embedding_model": None if own else embedding_model,
@@ -242,10 +250,11 @@ class SqliteIndexWriter:
         self._checkpoint()
         with self._transaction() as db:
             _note(db, "bytes", str(self._path.stat().st_size))
+            # No other process writes arrays during a transaction.
+            remove_other_generations(self._path, keep | {notes_of(db).get("generation", "")})
         self._checkpoint()
-        remove_other_generations(self._path, keep)
-        if not self._held:
-            self._load_lock.release()
+        if namespace not in self._held:
+            self._lock_of(namespace).release()
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
@@ -293,7 +302,8 @@ class SqliteIndexWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self._load_lock.release()
+        for lock in self._locks.values():
+            lock.release()
 
     def __del__(self) -> None:
         self.close()
@@ -312,14 +322,14 @@ class SqliteIndexWriter:
         with self._reading() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _db(self) -> sqlite3.Connection:
+    def _db(self) -> Closing:
         if self._connection is None:
             self._connection = prepared(self._path, BUSY_S, TABLES, "index_meta", SCHEMA_VERSION)
             self._connection.row_factory = sqlite3.Row
         return self._connection
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _reading(self) -> Iterator[Closing]:
         if self._connection is None and not self._path.exists():
             raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:

@@ -10,8 +10,8 @@ from docstokg.adapters.sqlite.session import insert, transaction
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
 BUSY_S = 5.0
+# Seconds that a finished job is kept, without its input.
 KEPT_S = 7 * 24 * 3600.0
-"""Seconds that a finished job is kept, without its input."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS job (
@@ -96,6 +96,15 @@ class SqliteJobs:
             db.execute(
                 "UPDATE job SET state = 'queued', changed = ?, "
                 "outcome = json_set(outcome, '$.state', 'queued') "
+                "WHERE id = ? AND state = 'running'",
+                (time.time(), job_id),
+            )
+
+    def wait(self, job_id: str) -> None:
+        """Let other namespaces go first; this turn counts as no attempt."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET attempts = attempts - 1, changed = ? "
                 "WHERE id = ? AND state = 'running'",
                 (time.time(), job_id),
             )

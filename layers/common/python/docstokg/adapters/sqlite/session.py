@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Unavailable
@@ -17,13 +17,15 @@ from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Un
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
+WRITING_S, PAUSE_S = 2.0, 0.15
+"""A load pauses so long after so much time."""
+
 Execute = Callable[..., sqlite3.Cursor]
+# Raises an error for another layout; returns the size after the last load, in bytes.
 Check = Callable[[sqlite3.Connection, Path], int]
-"""Raises an error for another layout; returns the size after the last load, in bytes."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """How a kind of file is read.
 
     `what`: its content, for messages. `steps`: virtual machine steps between deadline checks.
@@ -101,25 +103,28 @@ class _Clock:
 
 
 class Closing(sqlite3.Connection):
-    """A connection that closes with its thread or owner."""
+    """A connection that closes with its thread or owner. `paused`: end of its last pause."""
+
+    paused = 0.0
 
     def __del__(self) -> None:
         self.close()
 
 
-def opened(path: Path, wait_s: float) -> sqlite3.Connection:
+def opened(path: Path, wait_s: float) -> Closing:
     """Open a file for writing, in WAL mode, so that readers do not wait."""
     connection = sqlite3.connect(
         path, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=Closing
     )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    connection.paused = time.monotonic()
     return connection
 
 
 @contextmanager
-def immediate(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Run the block as one transaction."""
+def immediate(connection: Closing) -> Iterator[sqlite3.Connection]:
+    """Run the block as one transaction; pause now and then to let other processes write."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -127,11 +132,13 @@ def immediate(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         connection.rollback()
         raise
     connection.execute("COMMIT")
+    if time.monotonic() - connection.paused >= WRITING_S:
+        # SQLite has no queue: a waiting process looks every 100 ms.
+        time.sleep(PAUSE_S)
+        connection.paused = time.monotonic()
 
 
-def prepared(
-    path: Path, wait_s: float, tables: str, notes: str, version: str
-) -> sqlite3.Connection:
+def prepared(path: Path, wait_s: float, tables: str, notes: str, version: str) -> Closing:
     """Open a store's file for a load; create its `tables` and store their `version` if new.
 
     Raises `Misconfigured` for another version.

@@ -18,8 +18,8 @@ FILE = "vectors.sqlite"
 BUSY_S = 0.1
 WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
+# Above this size, the quarter that expires first is deleted.
 MOST_BYTES = 512 << 20
-"""Above this size, the quarter that expires first is deleted."""
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS vectors "

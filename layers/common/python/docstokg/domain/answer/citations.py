@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal, NamedTuple
 
 MarkerKind = Literal["citation", "footnote", "malformed"]
 
 # The plain hyphen comes last; elsewhere in a character class it would form a range.
-_DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
-_DASHES: Final = re.compile(f"[{_DASH}]")
-_SEPARATOR: Final = re.compile("[,;&]")
-_LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
-_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}+\))?"
+_DASH = "\u2010\u2011\u2012\u2013\u2014\u2212-"
+_DASHES = re.compile(f"[{_DASH}]")
+_SEPARATOR = re.compile("[,;&]")
+_LIST = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
+_LINK = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}+\))?"
 # Brackets of digits, separators and an optional word for "source", well-formed or malformed.
-_MARKER: Final = re.compile(
+_MARKER = re.compile(
     rf"(?P<good>\[(?P<list>{_LIST})\])(?P<link>{_LINK})(?P<colon>:(?=\s))?"
     rf"|(?P<bad>\[\s{{0,9}}(?:(?:sources?|citations?|cite|refs?|references?|docs?|documents?|passages?"
     rf"|blocks?|chunks?)\s{{0,9}}[:#.]?\s{{0,9}}\#?|\#|rank\s{{0,9}})?\d[\d\s,;&{_DASH}]{{0,60}}\](?:{_LINK})"
@@ -24,21 +23,20 @@ _MARKER: Final = re.compile(
     r"[\]\u3011\uff3d\u27e7])",
     re.IGNORECASE | re.ASCII,
 )
-LINK: Final = re.compile(
+# A Markdown link or image; group 1 is its text. `grid[row][col]` does not match.
+LINK = re.compile(
     r"(?<![^\W_])!?\[([^\[\]]{1,200}+)\]"
     r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
-"""A Markdown link or image; group 1 is its text. `grid[row][col]` does not match."""
 
-_FENCE: Final = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
-_PARAGRAPH: Final = re.compile(r"(?:[^\n]+\n?)+")
-_INLINE: Final = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
-_WIDEST_RANGE: Final = 100
-_MOST_PASSES: Final = 6
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_PARAGRAPH = re.compile(r"(?:[^\n]+\n?)+")
+_INLINE = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
+_WIDEST_RANGE = 100
+_MOST_PASSES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """A citation marker at `text[start:end]`, with its ranks in order."""
 
     start: int
@@ -47,8 +45,7 @@ class Marker:
     kind: MarkerKind
 
 
-@dataclass(frozen=True, slots=True)
-class CitedText:
+class CitedText(NamedTuple):
     """An answer with validated markers.
 
     `cited`: remaining ranks, ascending. `invalid`: removed markers in order, `[9]` for an unknown
@@ -194,19 +191,15 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     at = 0
     for start, end in [*fenced, (len(text), len(text))]:
-        ranges += _inline_code(text, at, start)
+        ranges += [
+            code.span()
+            for paragraph in _PARAGRAPH.finditer(text, at, start)
+            for code in _INLINE.finditer(text, *paragraph.span())
+        ]
         if start < end:
             ranges.append((start, end))
         at = end
     return ranges
-
-
-def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    return [
-        code.span()
-        for paragraph in _PARAGRAPH.finditer(text, start, end)
-        for code in _INLINE.finditer(text, *paragraph.span())
-    ]
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:

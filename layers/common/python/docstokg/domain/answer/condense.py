@@ -1,14 +1,13 @@
 """Rewriting of a follow-up question: prompt and reply."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from docstokg.contracts.request import MAX_QUERY_CHARACTERS, MIN_QUERY_BYTES, Turn
 from docstokg.domain.answer.prompt import conversation, defused
 from docstokg.domain.text.words import visible
 
-MAX_TOKENS: Final = 64
-_RULES: Final = """Rewrite the user's last message as one complete question that can be understood without the conversation.
+MAX_TOKENS = 64
+_RULES = """Rewrite the user's last message as one complete question that can be understood without the conversation.
 
 1. Replace pronouns and omissions by the names and things of the conversation that they refer to.
 2. If the last message corrects or changes the subject, ask the earlier question about the new subject.

@@ -1,21 +1,20 @@
 """Confidence in an answer, as a number and a level."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdict
 
+# Weights of the three parts (SPEC 1.2, from the seed specification).
 RETRIEVAL, SOURCES, SIMILARITY = 0.4, 0.3, 0.3
-"""Weights of the three parts (SPEC 1.2, from the seed specification)."""
-FORMULA: Final = 0.6
-"""Weight of the formula relative to the reader's probability (docs/decisions/confidence.md)."""
-_BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
-CEILING_UNCITED: Final = 0.5
-CEILING_WITH_INVALID_CITATIONS: Final = 0.49
-CEILING_WITH_UNSUPPORTED: Final = 0.45
-_HIGH: Final = 0.8
-_MEDIUM: Final = 0.5
-_LEAST_DOCUMENTS: Final = 2
+# Weight of the formula relative to the reader's probability (docs/decisions/confidence.md).
+FORMULA = 0.6
+_BY_SOURCES = (0.0, 0.3, 0.6, 1.0)
+CEILING_UNCITED = 0.5
+CEILING_WITH_INVALID_CITATIONS = 0.49
+CEILING_WITH_UNSUPPORTED = 0.45
+_HIGH = 0.8
+_MEDIUM = 0.5
+_LEAST_DOCUMENTS = 2
 
 
 def confidence_parts(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.domain.text.folding import variant
@@ -12,10 +12,8 @@ from docstokg.domain.text.words import CURIE_IN_TEXT
 
 IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
 
-_LABEL_AFTER: Final = re.compile(
-    r"\s{0,20}[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
-)
-_RELATION: Final = re.compile(
+_LABEL_AFTER = re.compile(r"\s{0,20}[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]")
+_RELATION = re.compile(
     r"(?P<not>\b(?:not|never|no)\s+)?\b(?:"
     r"(?P<part>(?:part|component)s?[_ ]of)"
     r"|(?P<kind>(?:kind|type|form|subtype|subclass|subset|example|child|instance)(?:s|es)?\s+of|is_a)"
@@ -23,21 +21,20 @@ _RELATION: Final = re.compile(
     re.IGNORECASE,
 )
 # References, remarks in brackets, and brackets without a letter are not labels.
-_NO_LABEL: Final = re.compile(
+_NO_LABEL = re.compile(
     r"(?:see|cf|e\.?g|i\.?e|fig|table|ref|section|note|also)\b|[\W\d_]*$", re.IGNORECASE
 )
-_PUBLICATIONS: Final = frozenset(
+_PUBLICATIONS = frozenset(
     {"PMID", "PMCID", "PMC", "DOI", "ISBN", "ISSN", "NCT", "ARXIV", "RFC", "ISO", "HTTP", "PORT"}
 )
-_SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
-_WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
-_LONGEST_LABEL: Final = 12
+_SENTENCE_STOP = re.compile(r"[.!?;]\s|\n")
+_WORDS = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
+_LONGEST_LABEL = 12
 # Characters on either side of an id that are searched for its label.
-_NEAR: Final = 300
+_NEAR = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """An ontology term: preferred name first, then synonyms."""
 
     names: tuple[str, ...]
@@ -56,8 +53,7 @@ class Ontology:
     above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """An upper-case id at `text[start:end]`."""
 
     id: str

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
@@ -22,31 +22,31 @@ from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
-MODEL: Final = EXTRACTIVE
-READ: Final = 8
-"""Maximum number of passages read."""
+MODEL = EXTRACTIVE
+# Maximum number of passages read.
+READ = 8
 
-FURTHER: Final = 2
-"""Maximum number of additional passages cited for the same statement."""
+# Maximum number of additional passages cited for the same statement.
+FURTHER = 2
 
-PREFERRED: Final = 0.5
+PREFERRED = 0.5
 
-_FAR: Final = 3.0
+_FAR = 3.0
 # Search the digit first, to avoid exponential backtracking between two stretches.
-_BRACKETED: Final = re.compile(
+_BRACKETED = re.compile(
     r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
-_ENGLISH: Final = re.compile(
+_ENGLISH = re.compile(
     r"\b(?:what|which|who|whom|whose|how|when|where|why|does|did|are|the)\b", re.I
 )
 # A capitalised word inside a sentence, or a word with a digit.
-_NAME: Final = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
-_LINE_BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
-_STOPS: Final = ".!?\u2026\u3002;, |"
-_ENDS: Final = (".", "!", "?", "\u2026", "\u3002")
-_CLOSERS: Final = "\"'\u201d\u2019\u00bb)"
-_LEANING: Final = re.compile(
+_NAME = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
+_LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_STOPS = ".!?\u2026\u3002;, |"
+_ENDS = (".", "!", "?", "\u2026", "\u3002")
+_CLOSERS = "\"'\u201d\u2019\u00bb)"
+_LEANING = re.compile(
     r"(?:it|its|this|these|those|they|their|he|his|she|her|such|then|therefore|thus)\b", re.I
 )
 

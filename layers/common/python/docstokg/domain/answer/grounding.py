@@ -1,11 +1,10 @@
 """Grounding report: the support of an answer's sentences by its sources."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from docstokg.contracts.response import CheckedBy, Grounding, SentenceVerdict
 
-MIN_COVERAGE: Final = 0.7
+MIN_COVERAGE = 0.7
 
 
 def report(

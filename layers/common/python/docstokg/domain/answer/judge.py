@@ -8,8 +8,8 @@ from docstokg.domain.answer.prompt import CLOSE, OPEN, defused
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import WrongAnswer
 
-TOKENS_PER_STATEMENT: Final = 120
-_RULES: Final = """For each numbered statement decide from its passages alone, not from what you know:
+TOKENS_PER_STATEMENT = 120
+_RULES = """For each numbered statement decide from its passages alone, not from what you know:
 - "supported": its passages state all of it, with every number, name, date and condition.
 - "contradicted": its passages state something that cannot be true at the same time.
 - "not_stated": anything else.

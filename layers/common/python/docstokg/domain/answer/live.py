@@ -4,19 +4,18 @@ Repairs follow if the check of the whole answer differs.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdict
+from docstokg.contracts.response import RULES, Grounding, SentenceVerdict
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
 from docstokg.domain.text.sentences import sentence_spans
 
+# Returns the displayed form of a partial answer and the report on its sentences.
 Check = Callable[[str], tuple[str, Grounding | None]]
-"""Returns the displayed form of a partial answer and the report on its sentences."""
 
-_MOST: Final = 40
-"""Maximum sentences sent before the end; each is checked with all previous ones."""
-_WHOLE_ONLY: Final = ("{", "```", "<")
-"""Prefixes of replies that can be parsed only when complete."""
+# Maximum sentences sent before the end; each is checked with all previous ones.
+_MOST = 40
+# Prefixes of replies that can be parsed only when complete.
+_WHOLE_ONLY = ("{", "```", "<")
 
 
 class LiveAnswer:
@@ -91,7 +90,9 @@ def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
                 text=answer[at:end],
                 start=at,
                 citations=one.citations if one is not None else (),
-                verdict=_by_rules(one) if one is not None else None,
+                verdict=(one.verdict if one.decided_by in (None, RULES) else "unverified")
+                if one is not None
+                else None,
             )
         )
         at = end
@@ -107,7 +108,3 @@ def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
         for place, one in enumerate(report.sentences if report is not None else ())
         if one.decided_by and one.decided_by != RULES
     )
-
-
-def _by_rules(one: SentenceVerdict) -> Verdict:
-    return one.verdict if one.decided_by in (None, RULES) else "unverified"

@@ -1,34 +1,27 @@
 """User-visible sentences of answers and warnings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-ABSTENTION: Final = "I don't have information about that in the available documents."
-SYNTHESIS_UNAVAILABLE: Final = (
-    "Answer synthesis temporarily unavailable. Showing search results only."
-)
-CITATIONS_UNAVAILABLE: Final = (
+ABSTENTION = "I don't have information about that in the available documents."
+SYNTHESIS_UNAVAILABLE = "Answer synthesis temporarily unavailable. Showing search results only."
+CITATIONS_UNAVAILABLE = (
     "Citations unavailable for this response. Please verify information manually."
 )
-CITATIONS_REMOVED: Final = "Some citation markers were invalid and have been removed."
-DROPPED: Final = (
-    "Statements without a citation or support by their sources were removed from this answer."
-)
-NOT_RELEVANT: Final = "No passage reached the minimum relevance score; the answer may be off topic."
-HARM_REMOVED: Final = (
+CITATIONS_REMOVED = "Some citation markers were invalid and have been removed."
+DROPPED = "Statements without a citation or support by their sources were removed from this answer."
+NOT_RELEVANT = "No passage reached the minimum relevance score; the answer may be off topic."
+HARM_REMOVED = (
     "Links, images, markup or hidden characters that no cited source contains were removed."
 )
-CUT_SHORT: Final = (
-    "The model's output was truncated; the answer ends at the last complete sentence."
-)
-LEGIBLE: Final = 60
-_DOUBTS: Final = {
+CUT_SHORT = "The model's output was truncated; the answer ends at the last complete sentence."
+LEGIBLE = 60
+_DOUBTS = {
     "uncited": "without a citation",
     "unsupported": "not supported by the cited sources, according to the verifier",
     "too_long": "too long to check",
 }
-KINDS_LISTED: Final = 20
-NO_EMBEDDER: Final = (
+KINDS_LISTED = 20
+NO_EMBEDDER = (
     "Confidence does not include the similarity of question and answer: no embedder is available."
 )
 

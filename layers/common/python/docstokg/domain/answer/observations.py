@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from docstokg.domain.answer.consistency import label_beside, mentions
 from docstokg.domain.text.folding import variant
@@ -13,8 +13,8 @@ from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
 Observation = Literal[
     "number_not_in_source", "name_not_in_source", "id_not_in_source", "id_label_mismatch"
 ]
-_JOINT: Final = re.compile(r"[-/+]")
-_PARTS: Final = re.compile(r"[^\W\d_]{3,}")
+_JOINT = re.compile(r"[-/+]")
+_PARTS = re.compile(r"[^\W\d_]{3,}")
 
 
 def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:

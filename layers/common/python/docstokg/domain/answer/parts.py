@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Literal
 
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.text.sentences import sentence_spans
@@ -14,31 +14,29 @@ from docstokg.domain.text.words import WORD, in_pairs
 Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "list"]
 Borders = tuple[tuple[int, int], ...]
 
-LONGEST: Final = 450
-"""Maximum characters of a unit."""
-LEAST_WORDS: Final = 3
-_LONGEST_TITLE: Final = 90
-FENCES: Final = ("```", "~~~")
-_LINE: Final = re.compile(r"[^\s](?:[^\n]*[^\s])?")
-_STRETCH: Final = re.compile(r"\S(?:.*\S)?", re.DOTALL)
-_HEADING: Final = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
-_UNDERLINED: Final = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
-_RULE: Final = re.compile(r"\s*[^\w\s]{3,}+\s*")
-_MARK: Final = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
-_ITEM: Final = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
-AT_ITEM: Final = re.compile(rf"([^\S\n]*){_MARK}")
-_ITEM_BELOW: Final = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
-_BORDER: Final = re.compile(r"(?<!\\)\|")
-_CELLS: Final = re.compile(r"\s\|\s")
-_FIELD: Final = re.compile(r"[\w][\w .()/-]{0,40}: \S")
-_PROMPT: Final = re.compile(r"(?:[$%>] |>>> )\S")
-_ENDS: Final = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
-_STOPPED: Final = re.compile(
-    r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z"
-)
-_LONGEST_STOP: Final = 80
-_NEAR: Final = 99
-"""Characters before a sentence that are searched for its position in the line."""
+# Maximum characters of a unit.
+LONGEST = 450
+LEAST_WORDS = 3
+_LONGEST_TITLE = 90
+FENCES = ("```", "~~~")
+_LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
+_STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
+_HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
+_UNDERLINED = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
+_RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
+_MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
+_ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
+AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
+_ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
+_BORDER = re.compile(r"(?<!\\)\|")
+_CELLS = re.compile(r"\s\|\s")
+_FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
+_PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
+_ENDS = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
+_STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z")
+_LONGEST_STOP = 80
+# Characters before a sentence that are searched for its position in the line.
+_NEAR = 99
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
@@ -22,42 +22,40 @@ from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, visible
 
 # Only known HTML elements: `<LOD and >` compares numbers, `<FILE>` is an argument.
-_ELEMENTS: Final = (
+_ELEMENTS = (
     "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
     "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
 )
-_TAG: Final = re.compile(
+_TAG = re.compile(
     rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
 )
-_RAISED_TAG: Final = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
+_RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
 # `> 5 mg` at the start of a line is a comparison, not a block quote.
-_LINE_MARKUP: Final = re.compile(
+_LINE_MARKUP = re.compile(
     r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
     re.MULTILINE,
 )
 # `2**3` and `a_b` are not emphasis; struck-out text is not a statement.
-_EMPHASIS: Final = re.compile(
+_EMPHASIS = re.compile(
     r"(?<![^\W_])(?:(?<!\*)\*{1,3}+|(?<!_)_{1,2}+)(?=\S)"
     r"|(?:(?<=[^\s*])\*{1,3}+|(?<=[^\s_])_{1,2}+)(?![^\W_])|`"
 )
-_QUOTES: Final = re.compile("(?<!\\d)[\"']|[\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
-_BRACKETS: Final = str.maketrans("[]{}\u3010\u3011", "()()()")
-_DASHES: Final = re.compile("[\u2010-\u2015\u2212]")
+_QUOTES = re.compile("(?<!\\d)[\"']|[\u2018-\u201f\u00ab\u00bb\u2039\u203a]")
+_BRACKETS = str.maketrans("[]{}\u3010\u3011", "()()()")
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
 # NFKC turns superscript digits into plain ones: 10 to the power of 2 would equal 102.
-_RAISED: Final = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
-_LOWERED: Final = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
-_ENDS: Final = " \t\n.!\u2026;,:|\u3002"
-_START: Final = re.compile(r"[.!\u2026;,:|\u3002]++(?![^\W_])\s*+")
-_SEPARATOR: Final = re.compile(r"[;:|]+(?![^\W_])")
-_SPACE: Final = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
-_COMMENT: Final = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
-_COMMENT_MARK: Final = re.compile(_COMMENT, re.MULTILINE)
+_RAISED = re.compile("(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207f])")
+_LOWERED = re.compile("(?<=\\d)(?=[\u2080-\u2089])")
+_ENDS = " \t\n.!\u2026;,:|\u3002"
+_START = re.compile(r"[.!\u2026;,:|\u3002]++(?![^\W_])\s*+")
+_SEPARATOR = re.compile(r"[;:|]+(?![^\W_])")
+_SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_COMMENT = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
+_COMMENT_MARK = re.compile(_COMMENT, re.MULTILINE)
 # Consecutive comments, or a line with its continuation lines.
-_CODE_LINE: Final = re.compile(
-    rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE
-)
-_FRAGMENT: Final = re.compile(r"[a-z]+\b")
-_BREAK: Final = "\n"
+_CODE_LINE = re.compile(rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE)
+_FRAGMENT = re.compile(r"[a-z]+\b")
+_BREAK = "\n"
 
 
 class _Piece(NamedTuple):

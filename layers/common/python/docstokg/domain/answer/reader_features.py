@@ -4,8 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.parts import Part, units
@@ -14,14 +13,14 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
 # `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
-SAME: Final = 0.6
-_ID_COLON: Final = re.compile(r"(?<=[^\W\d_]):(?=\d)")
+SAME = 0.6
+_ID_COLON = re.compile(r"(?<=[^\W\d_]):(?=\d)")
 # A capital A that is not an article: after a word ("Model A"), or without a following noun.
-_NAMED_A: Final = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
-_IN_WORDS: Final = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
-_MONTHS: Final = "|".join(sorted(MONTH_WORDS))
+_NAMED_A = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
+_IN_WORDS = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
+_MONTHS = "|".join(sorted(MONTH_WORDS))
 # Pairs of patterns: a kind of question, and words of that kind in an answer.
-_KINDS: Final = (
+_KINDS = (
     (
         r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
         r"|\b(?:what|which) (?:percent\w*|number|amount|size|share|port|age)\b",
@@ -44,8 +43,8 @@ _KINDS: Final = (
         r"`|--?\w|\(\)|(?i:\b(?:by|with|using|use|set|run|call|type|press|through)\b)",
     ),
 )
-_ASKED_AND_HELD: Final = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
-_LAST_PLACE: Final = 8
+_ASKED_AND_HELD = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
+_LAST_PLACE = 8
 _SHORT_WORDS, _LONG_WORDS = 10, 25
 
 
@@ -66,8 +65,7 @@ class Features(NamedTuple):
     kind_missed: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A quotable unit of a block, with its features.
 
     `words`: its stems. `asked`: the question's stems in the unit or its title, with their rarity.
@@ -135,7 +133,13 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     made = []
     for place, block, unit, words, own in rows:
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
-        said = _beside(unit.shown, rarity) if kinds else ""
+        said = (
+            WORD.sub(
+                lambda match: "" if stem(normalise(match[0])) in rarity else match[0], unit.shown
+            )
+            if kinds
+            else ""
+        )
         features = Features(
             cosine=_cosine(unit, block),
             words=share(own),
@@ -157,7 +161,3 @@ def _cosine(unit: Part, block: Block) -> float:
         if start < unit.end and unit.start < end
     ]
     return max(own, default=block.relevance / 20)
-
-
-def _beside(text: str, asked: Mapping[str, float]) -> str:
-    return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

@@ -4,62 +4,56 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
 
-_THOUGHT: Final = re.compile(
-    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
-)
-_FENCED: Final = re.compile(
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(
     r"\s*```(?:json|text|markdown|md)?[ \t]*\n(?P<inside>[^`]*)\n```\s*", re.IGNORECASE
 )
-_PREAMBLE: Final = re.compile(
+_PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
     r"(?:(?:based on|according to|from|using|given)\s[^\n:.]{0,80}(?:here|answer)[^\n:.]{0,40}:"
     r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer"
     r"(?:\sto (?:this|the|your) question)?(?:\sis)?:)\s*",
     re.IGNORECASE,
 )
-_SOURCES_HEAD: Final = re.compile(
+_SOURCES_HEAD = re.compile(
     r"[ \t]{0,9}(?:#{1,6}|\*\*)?[ \t]{0,9}(?:sources|references|citations|bibliography)\W{0,5}",
     re.IGNORECASE,
 )
-_SOURCE_LINE: Final = re.compile(r"[ \t]{0,9}(?:[-*][ \t]{0,9})?(?:\[\^?\d{1,4}\]:?|\d{1,4}[.)])")
-_NAMED: Final = re.compile(
+_SOURCE_LINE = re.compile(r"[ \t]{0,9}(?:[-*][ \t]{0,9})?(?:\[\^?\d{1,4}\]:?|\d{1,4}[.)])")
+_NAMED = re.compile(
     r"[\[\u3010\uff3b]\s?(?:\^|(?:sources?|passages?|citations?|refs?|references?|documents?|docs?)"
     r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
     re.IGNORECASE,
 )
-_ROUND: Final = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
-_RAISED: Final = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
-_A_POWER: Final = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
-"""Text before a superscript that is a power: a digit, or a symbol as short as a unit's."""
+_ROUND = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
+_RAISED = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
+# Text before a superscript that is a power: a digit, or a symbol as short as a unit's.
+_A_POWER = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
 
-_ENDED: Final = re.compile(
-    r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z"
-)
-_MARKER: Final = re.compile(r"\[\d{1,4}\]")
-_LINK: Final = re.compile(
+_ENDED = re.compile(r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s?\[\d{1,4}\])*\s*\Z|\[\d{1,4}\]\.?\s*\Z")
+_MARKER = re.compile(r"\[\d{1,4}\]")
+_LINK = re.compile(
     r"!?\[(?P<words>[^\[\]\n]{0,1000}+)\]"
     r"\(\s{0,9}<?(?P<url>(?:[^()\s]|\([^()\s]{0,1000}+\))*+)[^()\n]{0,1000}+\)"
 )
-_ADDRESS: Final = re.compile(
+_ADDRESS = re.compile(
     r"(?:\b(?:https?|ftp)://|\bwww\.|\b(?:mailto|data|javascript):)[^\s<>\[\]()\"']{1,2000}"
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
 )
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
-_TAG_START: Final = re.compile(r"<(?=[A-Za-z/!?])")
-_REFERENCE: Final = re.compile(
-    r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE
-)
-_ENTITY: Final = re.compile(r"[^/?#:]*&")
-_SCHEME: Final = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
-_MOST_PASSES: Final = 8
-_JOINERS: Final = "\u200c\u200d"
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
+_REFERENCE = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*", re.MULTILINE)
+_ENTITY = re.compile(r"[^/?#:]*&")
+_SCHEME = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
+_MOST_PASSES = 8
+_JOINERS = "\u200c\u200d"
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 def read(raw: str) -> str:

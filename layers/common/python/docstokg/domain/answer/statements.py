@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from docstokg.domain.answer.citations import (
     code_ranges,
@@ -15,14 +15,14 @@ from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.words import WORD
 
-MOST_STATEMENTS: Final = 100
-"""Maximum number of checked sentences; the rest is one statement, `too_long`."""
+# Maximum number of checked sentences; the rest is one statement, `too_long`.
+MOST_STATEMENTS = 100
 Unchecked = Literal["no_claim", "too_long"]
-_LONGEST_CLAIM: Final = 1500
-_EDGES: Final = " \t\r\n*_-\u2022>#|"
-_BARE: Final = " \t\r\n.,;:!?*_-"
-_STUMP: Final = re.compile(r"(?:see|compare|sources?|references?)(?: also)?", re.IGNORECASE)
-_COURTESY: Final = re.compile(
+_LONGEST_CLAIM = 1500
+_EDGES = " \t\r\n*_-\u2022>#|"
+_BARE = " \t\r\n.,;:!?*_-"
+_STUMP = re.compile(r"(?:see|compare|sources?|references?)(?: also)?", re.IGNORECASE)
+_COURTESY = re.compile(
     r"(?:sure|certainly|of course|thank you|thanks|i hope (?:this|that) helps|let me know)\b.{0,60}"
     r"|(?:here|below) (?:is|are)\b.{0,60}:|.{0,40}\bfollowing\b.{0,40}:",
     re.IGNORECASE,

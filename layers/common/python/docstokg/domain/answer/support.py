@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from heapq import nsmallest
 from importlib import resources
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.domain.text.numbers import numbers, stated_numbers
@@ -18,8 +18,8 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import normalise
 
-WINDOWS: Final = 3
-"""Number of windows compared by cosine; more did not help on the fitting sets."""
+# Number of windows compared by cosine; more did not help on the fitting sets.
+WINDOWS = 3
 
 
 class Evidence(NamedTuple):

@@ -1,14 +1,13 @@
 """Windows: whole sentences, as input of a verifier."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 
-LONGEST: Final = 600
-"""Characters. Three joined windows and a claim stay below 512 English word pieces."""
-MOST: Final = 3
+# Characters. Three joined windows and a claim stay below 512 English word pieces.
+LONGEST = 600
+MOST = 3
 
 
 def windows(text: str) -> tuple[str, ...]:

@@ -1,15 +1,14 @@
 """Selection of the nodes to expand in a graph walk."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from docstokg.domain.vectors import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class GatedLayer:
+class GatedLayer(NamedTuple):
     """A layer after gating: ids to expand, best first; pruned ids; best score."""
 
     expand: tuple[str, ...]

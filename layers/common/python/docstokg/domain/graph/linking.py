@@ -4,13 +4,14 @@ import re
 from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.folding import LEGAL_FORM, is_function_word, singular, words
 from docstokg.domain.text.words import STOP_WORDS, fold
 
+# A folded key, the id of its entity, and whether it is the entity's preferred name.
 Entry = tuple[str, str, bool]
-"""A folded key, the id of its entity, and whether it is the entity's preferred name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,7 @@ class Match:
     nested: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Abbreviation:
+class Abbreviation(NamedTuple):
     """A definition `long form (SF)` at `text[start:end]`, without the closing bracket."""
 
     long: str

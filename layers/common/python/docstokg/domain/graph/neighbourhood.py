@@ -5,29 +5,28 @@ adapters/neo4j/cypher.py repeats its numbers.
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+# As in reciprocal rank fusion: damps the advantage of the first places.
 SMOOTHING = 10
-"""As in reciprocal rank fusion: damps the advantage of the first places."""
 
+# Weights are integers, so that sums do not depend on the order of addition.
 UNIT = 1_000_000
-"""Weights are integers, so that sums do not depend on the order of addition."""
 
+# Minimum chunks that mention an entity, unless a chunk is about it.
 LEAST_MENTIONS = 2
-"""Minimum chunks that mention an entity, unless a chunk is about it."""
 
+# Opened chunks take at most 1/OPENED_SHARE of all nodes.
 OPENED_SHARE = 2
-"""Opened chunks take at most 1/OPENED_SHARE of all nodes."""
 
+# Neighbours take at most 1/NEIGHBOUR_SHARE of all nodes.
 NEIGHBOUR_SHARE = 6
-"""Neighbours take at most 1/NEIGHBOUR_SHARE of all nodes."""
 
+# Limit for counting the chunks that mention an entity.
 COUNT_LIMIT = 1000
-"""Limit for counting the chunks that mention an entity."""
 
+# Maximum chunks about one entity that are searched for preferred ones.
 MAX_HEADED = 500
-"""Maximum chunks about one entity that are searched for preferred ones."""
 
 MAX_ALIASES = 500
 MAX_RELATIONS = 5000
@@ -46,8 +45,7 @@ class Mentioned(NamedTuple):
     heads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The nodes to keep, best first."""
 
     entities: tuple[int, ...]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+# Undirected edges (a, b, weight > 0); an array of shape (n, 3) needs no conversion.
 Edges = Sequence[tuple[int, int, float]] | NDArray[np.float64]
-"""Undirected edges (a, b, weight > 0); an array of shape (n, 3) needs no conversion."""
 
 DAMPING = 0.85
 ITERATIONS = 20

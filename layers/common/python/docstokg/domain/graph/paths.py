@@ -1,7 +1,7 @@
 """Most probable walks from seeds to entities."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """The best walks: `cost[n]` = -log probability of the best walk to n.
 
     `edge[r][n]`: last edge of the best walk of at most r half steps, -1 for a seed. `at[r][n]`:

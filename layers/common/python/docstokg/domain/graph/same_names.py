@@ -10,8 +10,8 @@ from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.names import capitalised_names, is_definition, is_proper, prose, tidy
 from docstokg.domain.text.words import fold
 
+# Type of the relation between two names of one entity; weight 0 denies it.
 SAME_AS = "SAME_AS"
-"""Type of the relation between two names of one entity; weight 0 denies it."""
 
 # Starts only where no space precedes, so that a run of spaces is scanned once.
 _PHRASE = re.compile(
@@ -27,8 +27,8 @@ _LIST = re.compile(
 )
 _FORMER = ("formerly", "previously", "originally")
 _BEFORE = 120
+# Text before a complete name; after other words, or on the same line, it may be a part of one.
 _BEGINS = re.compile(r"(?:\A|[.!?;(]|\b[Tt]he)\Z")
-"""Text before a complete name; after other words, or on the same line, it may be a part of one."""
 
 
 def are_distinct(one: str, two: str) -> bool:

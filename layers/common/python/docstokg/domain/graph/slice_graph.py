@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,22 +25,21 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.names import PROPER
 
+# Number of best facts whose endpoints become seeds (5 to 20 measured equal).
 FACTS = 10
-"""Number of best facts whose endpoints become seeds (5 to 20 measured equal)."""
 
+# Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little.
 SEEDING_CHUNKS = 20
-"""Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
 
+# Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with fewer,
+# their links are chance and do not change the order.
 LED_ON = 0.15
-"""Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with
-fewer, their links are chance and do not change the order."""
 
+# Collection size used for rarity, independent of the store: 200 to a billion rank equally.
 COLLECTION = 10_000
-"""Collection size used for rarity, independent of the store: 200 to a billion rank equally."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """Weights of the walk, measured in docs/decisions/graph.md.
 
     `about`: edge between a chunk and its subject, in mentions. `relation`: edge between entities,
@@ -125,7 +124,7 @@ class SliceGraph:
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
         rare = [_rarity(entry.mentions) for entry in entries]
         headed = [
-            rarity * self._emphasis(entry.heads)
+            rarity * max(1.0, self.weights.about / math.sqrt(max(1, entry.heads)))
             for rarity, entry in zip(rare, entries, strict=True)
         ]
         self.related = {end for pair in self.relations for end in pair}
@@ -157,9 +156,6 @@ class SliceGraph:
         one_way = np.zeros(len(edges), dtype=np.bool_)
         one_way[size:] = [not self.followed(b, a) for a, b in pairs]
         return edges, one_way
-
-    def _emphasis(self, heads: int) -> float:
-        return max(1.0, self.weights.about / math.sqrt(max(1, heads)))
 
     def led_on(self, uuids: Collection[str]) -> float:
         """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""

@@ -3,14 +3,14 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from docstokg.domain.identity import is_curie
 from docstokg.domain.text.words import STOP_WORDS, WORD, compatible, fold, is_compatible
 
+# Words of the longest n-gram looked up in a question; longer names are found by the linker.
 LONGEST_NAME = 8
-"""Words of the longest n-gram looked up in a question; longer names are found by the linker."""
 
 MAX_QUESTION_KEYS = 4000
 
@@ -44,10 +44,10 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
+# Legal form at the end of a company name.
 LEGAL_FORM = re.compile(
     r"(?<=\w)[\s,&]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
 )
-"""Legal form at the end of a company name."""
 
 
 def plain(name: str) -> str:
@@ -86,8 +86,7 @@ def alias_keys(
     return tuple(sorted((key, preferred) for key, preferred in keys.items() if key))
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """The folded words of a text, without possessive endings.
 
     `spans[i]`: code points of word i in `text`; `forms[i]`: its singular. `exact`: whether every

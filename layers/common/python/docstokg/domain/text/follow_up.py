@@ -2,38 +2,37 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from docstokg.contracts.request import Turn
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS
 
-MOST_ADDED: Final = 12
-"""Maximum words added to a follow-up."""
+# Maximum words added to a follow-up.
+MOST_ADDED = 12
 
-LONGEST_ADDED: Final = 64
-"""Maximum characters per added word."""
+# Maximum characters per added word.
+LONGEST_ADDED = 64
 
-LONGEST_FOLLOW_UP: Final = 1024
-"""Characters; longer questions are self-contained. Keeps the result below the contract's 4,096."""
+# Characters; longer questions are self-contained. Keeps the result below the contract's 4,096.
+LONGEST_FOLLOW_UP = 1024
 
-_READ: Final = 4096
-_TOKEN: Final = re.compile(r"[^\W_]+(?:[-:_][^\W_]+)*")
-_ANAPHORA: Final = frozenset(
+_READ = 4096
+_TOKEN = re.compile(r"[^\W_]+(?:[-:_][^\W_]+)*")
+_ANAPHORA = frozenset(
     """
     he him his himself she her hers herself they them their theirs themselves it its itself this
     that these those there ones
     """.split()  # noqa: SIM905
 )
-_BE: Final = frozenset(("are", "is", "was", "were"))
-_CLAUSE: Final = frozenset(("how", "that", "to", "what", "when", "where", "whether", "which"))
-_BEGINNING: Final = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
-_FEW: Final = 3
-"""Content words; a longer question names its subject."""
-MOST_TURNS: Final = 6
-MOST_BYTES: Final = 4096
-SHARE: Final = 4
-"""The turns take at most 1/SHARE of the context."""
+_BE = frozenset(("are", "is", "was", "were"))
+_CLAUSE = frozenset(("how", "that", "to", "what", "when", "where", "whether", "which"))
+_BEGINNING = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
+# Content words; a longer question names its subject.
+_FEW = 3
+MOST_TURNS = 6
+MOST_BYTES = 4096
+# The turns take at most 1/SHARE of the context.
+SHARE = 4
 
 
 def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:

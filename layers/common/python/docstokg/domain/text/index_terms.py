@@ -18,8 +18,8 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 _LATIN = re.compile("[a-z]")
 _DOTTED = str.maketrans({"I": "\u0131", "\u0130": "i"})
 _TURKIC = frozenset(("az", "tr"))
+# Languages whose accents are always written and distinguish words.
 _TONAL = frozenset(("vi",))
-"""Languages whose accents are always written and distinguish words."""
 
 
 class Analysis(NamedTuple):
@@ -30,8 +30,8 @@ class Analysis(NamedTuple):
     stop_words: frozenset[str]
 
 
+# Without a stemmer, because the indexes stem English.
 ENGLISH = Analysis("en", str, STOP_WORDS)
-"""Without a stemmer, because the indexes stem English."""
 
 
 def folded_words(text: str, language: str) -> Iterator[str]:

@@ -6,11 +6,11 @@ from string import ascii_lowercase
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.folding import MAX_QUESTION_KEYS, Words, words
 
+# Minimum letters of a corrected word; shorter words have too many neighbours.
 LEAST_MISSPELT = 6
-"""Minimum letters of a corrected word; shorter words have too many neighbours."""
 
+# Maximum words of a question that are searched in the passages.
 MOST_MISSPELT = 6
-"""Maximum words of a question that are searched in the passages."""
 
 
 def candidates(question: str) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.words import STOP_WORDS, fold
 
+# Characters (and at most eight words); longer "names" are sentences.
 LONGEST_NAME = 60
-"""Characters (and at most eight words); longer "names" are sentences."""
 
+# Characters; a longer title is not a name.
 LONGEST_TITLE = 200
-"""Characters; a longer title is not a name."""
 
+# A label that heads sections in this many documents is not a name.
 MANY_DOCUMENTS = 5
-"""A label that heads sections in this many documents is not a name."""
 
 
 def _words(text: str, between: str | None = None) -> frozenset[str]:
@@ -66,13 +66,13 @@ _CODE_SPANS = re.compile(
 _AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
+# Kind of an entity for which the recogniser returned different kinds.
 UNSURE = "Name"
-"""Kind of an entity for which the recogniser returned different kinds."""
 
 _KINDS = (UNSURE, "Place", "Person", "Organization", "Group", "Work", "Product", "Event",
           "Facility", "Law", "Language")  # fmt: skip
+# Kind of an entity unknown to the recogniser.
 PROPER = "Proper noun"
-"""Kind of an entity unknown to the recogniser."""
 
 _OTHER_KINDS = ("Title", "Heading", "Manual", PROPER)
 
@@ -206,7 +206,11 @@ def _proper(run: str) -> Iterator[str]:
 
 def better_surface(one: str, other: str) -> str:
     """Return the better spelling of a name, independent of argument order."""
-    return min(one, other, key=lambda text: (_shouts(text), not _has_capitals(text), text))
+    return min(
+        one,
+        other,
+        key=lambda text: (text.isupper() and len(text) > 5, not _has_capitals(text), text),
+    )
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
@@ -219,10 +223,6 @@ def better_kind(kinds: Iterable[str | None]) -> str | None:
     rest = sorted(known.difference(_KINDS, _OTHER_KINDS))
     others = [kind for kind in _OTHER_KINDS if kind in known]
     return next(iter([*rest, *([UNSURE] if len(found) > 1 else found), *others]), None)
-
-
-def _shouts(text: str) -> bool:
-    return text.isupper() and len(text) > 5
 
 
 def _has_capitals(text: str) -> bool:

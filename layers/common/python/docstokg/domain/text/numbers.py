@@ -3,31 +3,30 @@
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Final
 
 from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
 
-_ONES_TEXT: Final = (
+_ONES_TEXT = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
 )
-_TENS_TEXT: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
-_MONTHS_TEXT: Final = (
+_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
+_MONTHS_TEXT = (
     "january february march april may june july august september october november december"
 )
-_ONES: Final = {word: value for value, word in enumerate(_ONES_TEXT.split())}
-_TENS: Final = {word: value for value, word in enumerate(_TENS_TEXT.split(), start=2)}
-_MONTHS: Final = {month: place for place, month in enumerate(_MONTHS_TEXT.split(), start=1)}
-_SCALES: Final = {"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 100, "thousand": 1000}
-_OTHERS: Final = {**_MONTHS, **_SCALES}
-NUMBER_WORDS: Final = frozenset((*_ONES, *_TENS, *_SCALES, "million", "billion"))
-MONTH_WORDS: Final = frozenset((*_MONTHS, *(month[:3] for month in _MONTHS)))
-_DENIALS: Final = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
+_ONES = {word: value for value, word in enumerate(_ONES_TEXT.split())}
+_TENS = {word: value for value, word in enumerate(_TENS_TEXT.split(), start=2)}
+_MONTHS = {month: place for place, month in enumerate(_MONTHS_TEXT.split(), start=1)}
+_SCALES = {"half": 2, "twice": 2, "double": 2, "dozen": 12, "hundred": 100, "thousand": 1000}
+_OTHERS = {**_MONTHS, **_SCALES}
+NUMBER_WORDS = frozenset((*_ONES, *_TENS, *_SCALES, "million", "billion"))
+MONTH_WORDS = frozenset((*_MONTHS, *(month[:3] for month in _MONTHS)))
+_DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
 # Digits that are part of a name (p53, HP:0001250) are not a number.
-_DIGITS: Final = re.compile(
+_DIGITS = re.compile(
     r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
 )
-_GROUPED: Final = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
+_GROUPED = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class Span(NamedTuple):
@@ -15,42 +15,40 @@ class Span(NamedTuple):
     end: int
 
 
-_ABBREVIATIONS: Final = frozenset(
+_ABBREVIATIONS = frozenset(
     Path(__file__).with_name("abbreviations.txt").read_text("utf-8").casefold().split()
 )
 # Abbreviations that often end a sentence: a border if a sentence start follows.
-_MAY_END_TEXT: Final = (
+_MAY_END_TEXT = (
     "al co corp etc inc jr ltd sp spp sr st max min no ex jan feb mar jun jul aug sep sept oct nov "
     "dec mon tue tues wed thu thurs fri kr"
 )
-_MAY_END: Final = frozenset(_MAY_END_TEXT.split())
-_CLOSERS: Final = "\"'”’»)]}›】」』*_"
-_OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
-_MARKERS: Final = r"(?:\[\s*\d{1,4}(?:\s*[,;\u2013\u2212-]\s*\d{1,4})*\s*\])"
+_MAY_END = frozenset(_MAY_END_TEXT.split())
+_CLOSERS = "\"'”’»)]}›】」』*_"
+_OPENERS = "\"'“‘«([{‹【「『*_#>"
+_MARKERS = r"(?:\[\s*\d{1,4}(?:\s*[,;\u2013\u2212-]\s*\d{1,4})*\s*\])"
 # A terminator with its closing marks and adjacent citation markers.
-_END: Final = re.compile(
+_END = re.compile(
     rf"(?P<stop>[.!?\u2026]+|[\u3002\uff01\uff1f]+)(?P<close>[{re.escape(_CLOSERS)}]*"
     # A straight quote between two spaces after a stop can only close (`"allostasis. " Next`).
     rf"(?:{_MARKERS}[.]?)*(?:[ ]\"(?=\s|$))?)"
 )
 # Possessive quantifiers, so that a run of spaces is scanned once.
-_PARAGRAPH: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
-_LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
-_AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
+_PARAGRAPH = re.compile(r"\n(?:[^\S\n]*+\n)++")
+_LIST_LINE = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
+_AFTER_HEADING = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the preceding claim.
-_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
+_TRAILING_MARKERS = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
 # A citation marker before a stop ends a sentence, even before a lower-case letter.
-_MARKED: Final = re.compile(rf"{_MARKERS}\Z")
-_LONGEST_MARKER: Final = 24
-_WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
-_TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
+_MARKED = re.compile(rf"{_MARKERS}\Z")
+_LONGEST_MARKER = 24
+_WORD_BEFORE = re.compile(r"[^\W\d_][\w.]*$|\d+$")
+_TOKEN = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
-_ORDINAL: Final = re.compile(
-    r"\b(?:a[bm]|bis|das|de[mnrs]|die|im|seit|und|vo[mn]|zu[mr])\s\d{1,2}$", re.I
-)
-_LIST_NUMBER: Final = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")
-_LONGEST_ASIDE: Final = 300
-_PAIRS: Final = {")": "(", "]": "["}
+_ORDINAL = re.compile(r"\b(?:a[bm]|bis|das|de[mnrs]|die|im|seit|und|vo[mn]|zu[mr])\s\d{1,2}$", re.I)
+_LIST_NUMBER = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")
+_LONGEST_ASIDE = 300
+_PAIRS = {")": "(", "]": "["}
 
 
 def sentence_spans(text: str) -> tuple[Span, ...]:
@@ -151,12 +149,12 @@ def _mixed(token: str) -> bool:
     return any(char.isdigit() or char.isupper() for char in head[1:])
 
 
-_STARTS_TEXT: Final = (
+_STARTS_TEXT = (
     "a an the this these those that it its they their we our in on at by for from to with however "
     "moreover furthermore thus therefore here although while when if after before both as there "
     "but and no not he she his her his i you such all most many some several other"
 )
-_STARTS: Final = frozenset(_STARTS_TEXT.split())
+_STARTS = frozenset(_STARTS_TEXT.split())
 
 
 def _common_start(token: str) -> bool:

@@ -9,8 +9,8 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import stem
 
 Spans = Sequence[tuple[int, int]]
+# Snippet lengths, tried in this order until the response fits.
 STEPS = (400, 200, 100)
-"""Snippet lengths, tried in this order until the response fits."""
 
 
 def question_stems(question: str) -> frozenset[str]:

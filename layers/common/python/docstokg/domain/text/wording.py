@@ -3,11 +3,10 @@
 import re
 from functools import lru_cache
 from itertools import chain
-from typing import Final
 
 from docstokg.domain.text.words import ID_IN_CLAIM, STOP_WORDS, WORD, in_pairs, normalise, stem
 
-_NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
+_NAME = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 
 
 @lru_cache(maxsize=8192)

@@ -6,10 +6,10 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Final, Literal
+from typing import Literal
 
-WORD: Final = re.compile(r"[^\W_]+")
-"""A run of letters and digits of any script."""
+# A run of letters and digits of any script.
+WORD = re.compile(r"[^\W_]+")
 
 # Scripts without spaces, or (Korean) with particles attached to words.
 SOLID = re.compile(
@@ -17,39 +17,37 @@ SOLID = re.compile(
     r"\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 
-CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
-"""A whole id in a file: any prefix; the rest is not an address."""
+# A whole id in a file: any prefix; the rest is not an address.
+CURIE = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 
-CURIE_IN_TEXT: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
-"""An id within a text: a prefix and digits, as in HP:0001250; also matches `host:8080`."""
+# An id within a text: a prefix and digits, as in HP:0001250; also matches `host:8080`.
+CURIE_IN_TEXT = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
 
-ID_IN_CLAIM: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
-"""An id that claim and passage must share; also the form HP_0001250 of models and file names."""
+# An id that claim and passage must share; also the form HP_0001250 of models and file names.
+ID_IN_CLAIM = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
 
-_MOST_SIGNS: Final = 30
+_MOST_SIGNS = 30
 # Matches accents and many other signs; splitting at those is harmless.
-_SIGNS: Final = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
-_NOT_WORD: Final = re.compile(r"[\W_]+")
-_INVISIBLE: Final = re.compile(
+_SIGNS = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
+_NOT_WORD = re.compile(r"[\W_]+")
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
-STOP_WORDS: Final = frozenset(
+# English function words, selected from stopwordsiso (training/README.md). Excluded from search
+# terms, names and features. Includes halves of contractions; excludes "may" and "us" (the month and
+# the country).
+STOP_WORDS = frozenset(
     resources.files(__package__).joinpath("stop_words.txt").read_text("utf-8").split()
 )
-"""English function words, selected from stopwordsiso (training/README.md). Excluded from search
-terms, names and features. Includes halves of contractions; excludes "may" and "us" (the month and
-the country)."""
 
-FOREIGN: Final = frozenset(
-    resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split()
-)
-"""Function words of six languages that do not exist in English."""
+# Function words of six languages that do not exist in English.
+FOREIGN = frozenset(resources.files(__package__).joinpath("foreign.txt").read_text("utf-8").split())
 
 
-_BLANK_LETTERS: Final = "\u115f\u1160\u2800\u3164\uffa0"
-"""Fillers that Unicode classifies as letters or symbols, but that fonts do not draw."""
+# Fillers that Unicode classifies as letters or symbols, but that fonts do not draw.
+_BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 def is_visible(text: str) -> bool:

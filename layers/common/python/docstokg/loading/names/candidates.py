@@ -15,21 +15,21 @@ from docstokg.loading.context import Context
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.ports import NameFinder
 
+# Version of the fallback rule; increase it when the rule changes.
 RULE = "capitals-4"
-"""Version of the fallback rule; increase it when the rule changes."""
 
 TITLE = "Title"
 HEADING = "Heading"
 FIND_BATCH = 128
 
+# Document id, title and section of a chunk.
 Label = tuple[str, str, str]
-"""Document id, title and section of a chunk."""
 
+# Place of a name that the recogniser found in the text.
 FOUND = "Found"
-"""Place of a name that the recogniser found in the text."""
 
+# A name as written, its kind or "", and another form of it or "".
 NameRow = tuple[str, str, str]
-"""A name as written, its kind or "", and another form of it or ""."""
 
 
 class ChunkName(NamedTuple):

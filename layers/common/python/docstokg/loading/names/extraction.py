@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from itertools import batched
+from typing import NamedTuple
 
 from docstokg.contracts.completion import Completion
 from docstokg.domain.graph import extraction
@@ -22,18 +22,17 @@ from docstokg.loading.context import Context, ExtractionReport
 from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.ports import LanguageModel, ReplyStore
 
+# Number of chunks per cache lookup and per round of requests.
 BATCH = 64
-"""Number of chunks per cache lookup and per round of requests."""
 
+# Consecutive failed calls after which no more are made.
 IN_A_ROW = 8
-"""Consecutive failed calls after which no more are made."""
 
+# Pauses in seconds before a call is repeated after `QuotaExceeded`.
 PAUSES_S = (2.0, 8.0)
-"""Pauses in seconds before a call is repeated after `QuotaExceeded`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Expected requests: chunks, characters and tokens of their texts and the instructions.
 
     `cached`: chunks with a stored reply. `restricted`: chunks skipped because of their acl.
@@ -50,8 +49,7 @@ class Estimate:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(NamedTuple):
     """Model, reply store and consent callback of an extraction.
 
     `restricted`: also send chunks with an acl. `parallel`: concurrent calls, each limited to

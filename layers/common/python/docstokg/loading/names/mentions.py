@@ -11,8 +11,8 @@ from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.naming import Names
 from docstokg.loading.read.raw_input import RawChunk
 
+# Names shared by more entities are ignored.
 MOST_HOMONYMS = 8
-"""Names shared by more entities are ignored."""
 
 Places = dict[str, tuple[int, int] | None]
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.text.sentences import Span, sentence_spans
@@ -10,11 +11,11 @@ from docstokg.domain.text.words import is_visible
 from docstokg.ports import PieceCounter
 
 ENCODER_PIECES = 256
+# Special tokens of the encoder and separators of its input.
 MARKS = 4
-"""Special tokens of the encoder and separators of its input."""
 
+# Maximum pieces of title and headings; outer headings are dropped.
 CONTEXT_PIECES = 64
-"""Maximum pieces of title and headings; outer headings are dropped."""
 
 OVERLAP_PIECES = 24
 SEPARATOR = " > "
@@ -30,8 +31,7 @@ class Section:
     page: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """A future chunk: `text[start:end]` with its headings, outermost first."""
 
     start: int
@@ -40,8 +40,7 @@ class Cut:
     headings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     start: int
     end: int
     block: Block | None = None

@@ -120,8 +120,8 @@ class RawDocument:
 RawRecord = RawChunk | RawEntity | RawRelation | RawDocument
 
 
+# A line number from 1, with its record or reject reason, as JSON.
 ROW = tuple[int, Annotated[RawRecord, Field(discriminator="kind")] | str]
-"""A line number from 1, with its record or reject reason, as JSON."""
 
 
 @cache

@@ -33,11 +33,11 @@ from docstokg.loading.readers.obo import read_obo
 from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
 
+# Maximum passages per document, the limit of the embedded store.
 MOST_PASSAGES = 100_000
-"""Maximum passages per document, the limit of the embedded store."""
 
+# A line number, counted from 1, and its record or reject.
 Row = tuple[int, RawRecord | Rejected]
-"""A line number, counted from 1, and its record or reject."""
 
 READERS: dict[Kind, Callable[[dict[str, Any]], RawRecord]] = {
     "chunks": read_chunk,

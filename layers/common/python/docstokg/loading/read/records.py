@@ -13,16 +13,16 @@ from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
 
+# Increase it when sentence boundaries or stored fields change, to rewrite all.
 FINGERPRINT = "3"
-"""Increase it when sentence boundaries or stored fields change, to rewrite all."""
 
 
+# Fields that the index copies from the file's chunk.
 SAME_FIELDS = tuple(
     field.name
     for field in fields(RawChunk)
     if field.name in ChunkRecord.model_fields and field.name != "sparse"
 )
-"""Fields that the index copies from the file's chunk."""
 
 
 def text_sha256(text: str) -> str:

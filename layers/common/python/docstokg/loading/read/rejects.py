@@ -3,9 +3,8 @@
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, NamedTuple, Self
 
 from docstokg.errors import LoadError
 
@@ -29,8 +28,7 @@ class Unreadable(LoadError):
         super().__init__(f"{path} cannot be read: {broken.strerror}")
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """Place and reason of a rejection; `line` counts from 1."""
 
     file: str

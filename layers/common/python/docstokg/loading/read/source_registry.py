@@ -18,14 +18,14 @@ from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister, every_document
 
+# Namespace and doc_id of the HMAC key for folder hashes, in stores of earlier versions.
 KEY = ("", "root-key")
-"""Namespace and doc_id of the HMAC key for folder hashes in a store."""
 
 BATCH = 200
 BATCH_CHARACTERS = 50_000_000
 
+# Pseudo folder of posted documents.
 POSTED = Path("posted")
-"""Pseudo folder of posted documents."""
 
 
 class SourceRegistry:
@@ -38,7 +38,9 @@ class SourceRegistry:
         self._register = register
         self._namespace = namespace
         self._replace = replace
-        self._key = register.text(*KEY) or secrets.token_hex(32)
+        self._own_key = (KEY[0], f"{KEY[1]}/{namespace}")
+        known = register.text(*self._own_key) or register.text(*KEY)
+        self._key = known or secrets.token_hex(32)
         self.stored = {record.doc_id: record for record in every_document(register, namespace)}
         self._roots: dict[Path, str] = {}
         self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -124,7 +126,8 @@ class SourceRegistry:
 
     def write_key(self) -> None:
         """Store the key of the folder hashes for other processes."""
-        self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
+        space, doc_id = self._own_key
+        self._register.put([DocumentRecord(namespace=space, doc_id=doc_id, text=self._key)])
 
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
         """Write the register; unchanged documents keep run and time.

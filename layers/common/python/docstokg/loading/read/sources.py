@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from os.path import isfile, islink
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
+from docstokg.contracts import Json
 from docstokg.contracts.file_types import skipped
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog, Unreadable
@@ -18,16 +19,16 @@ Kind = Literal[
     "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
 ]
 
+# Kinds of JSON lines files, by the prefix of their name.
 LINES: tuple[Kind, ...] = ("chunks", "entities", "relations", "triples", "questions", "answers")
-"""Kinds of JSON lines files, by the prefix of their name."""
 
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 ODD_NAME = "the file name is not UTF-8 or contains a control character"
+# Type under which unread folders are counted.
 FOLDERS = "folders"
-"""Type under which unread folders are counted."""
 
+# Kinds for `docstokg eval`; `load` skips them.
 EVALUATION = ("questions", "answers")
-"""Kinds for `docstokg eval`; `load` skips them."""
 
 EXPECTED = (
     "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
@@ -35,8 +36,7 @@ EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(NamedTuple):
     """A document that was sent instead of read from a file.
 
     `fields` (title, acl, document_name) and `metadata` override those in the document. `groups`: of
@@ -44,8 +44,8 @@ class Posted:
     """
 
     raw: bytes
-    fields: dict[str, Any]
-    metadata: dict[str, Any]
+    fields: Json
+    metadata: Json
     groups: tuple[str, ...] | None
 
 

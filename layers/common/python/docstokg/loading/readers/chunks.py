@@ -1,9 +1,10 @@
 """`chunks*.jsonl` and `passages*.jsonl`: passages of source documents."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StrictInt, StrictStr, model_validator
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawChunk, RawMention
@@ -50,7 +51,7 @@ class ChunkLine(Placed, Line):
 
     id: Id
     title: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Json | None = None
     topics: Many[str] | None = None
     acl: Many[str] | None = None
     mentions: Many[MentionLine] | None = None
@@ -71,7 +72,7 @@ class ChunkLine(Placed, Line):
         return self
 
 
-def read_chunk(line: dict[str, Any]) -> RawChunk:
+def read_chunk(line: Json) -> RawChunk:
     """Check one line; raise `Rejected` with all its errors."""
     seen = checked(ChunkLine, line)
     mentions = None

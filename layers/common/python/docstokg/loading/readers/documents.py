@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.documents import id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
@@ -24,36 +24,36 @@ from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.ports import Converter, PieceCounter
 
+# Formats whose text is the decoded file itself.
 SOURCE_TEXTS = frozenset((".md", ".txt", ".rst"))
-"""Formats whose text is the decoded file itself."""
 
 SAMPLE = 100_000
+# One control character per this many bytes is allowed.
 MOST_CONTROLS = 50
-"""One control character per this many bytes is allowed."""
 
+# Such a text may contain zero bytes; the UTF-32 mark begins like UTF-16.
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Such a text may contain zero bytes; the UTF-32 mark begins like UTF-16."""
 
+# Terminal escape sequences (ECMA-48), such as colours.
 TERMINAL = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])"
 )
-"""Terminal escape sequences (ECMA-48), such as colours."""
 
+# Text formats from which terminal escape sequences are removed.
 COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man", ".org", ".tex"}
-"""Text formats from which terminal escape sequences are removed."""
 
+# Formats of identifiers: their words do not name entities.
 NAMELESS = frozenset((".code", ".conf"))
-"""Formats of identifiers: their words do not name entities."""
 
 LARGEST_FILE = 200 * 1024 * 1024
+# Maximum characters after conversion; small files can expand far beyond.
 LARGEST_TEXT = 50_000_000
-"""Maximum characters after conversion; small files can expand far beyond."""
 
+# Maximum bytes of a PDF kept for display.
 LARGEST_ORIGINAL = 50 * 1024 * 1024
-"""Maximum bytes of a PDF kept for display."""
 
+# Maximum characters of a title.
 LONGEST_TITLE = 200
-"""Maximum characters of a title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Document:
     doc_id: str
     outline: Outline
     body: int
-    fields: dict[str, Any]
-    metadata: dict[str, Any]
+    fields: Json
+    metadata: Json
     summary: tuple[int, int] | None = None
     named: bool = False
     converter: str = ""

@@ -2,10 +2,11 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.identity import is_id
 from docstokg.domain.vectors import is_unit
@@ -52,7 +53,7 @@ class ChunkRow(Placed):
     title: str = ""
     headings: Many[str] = ()
     layout: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     topics: Labels = ()
     acl: Labels = ()
     language: str = ""
@@ -111,7 +112,7 @@ class RelationRow(_Edge):
     weight: float = 1.0
     evidence_start: Place | None = None
     evidence_end: Place | None = None
-    properties: dict[str, Any] = {}
+    properties: Json = {}
 
 
 class FactRow(_Edge):

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from docstokg.contracts import Json
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import DEEPEST
 
+# Maximum characters; usual front matter has a few hundred.
 LONGEST = 65_536
-"""Maximum characters; usual front matter has a few hundred."""
 
 _FRONT = re.compile(
     r"\ufeff?---[ \t]*\r?\n(.*?)(?:^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -44,7 +45,7 @@ class FrontMatter(NamedTuple):
     block is text. `summary`: the searched range. `note`: why the block was read as text, or "".
     """
 
-    values: dict[str, Any]
+    values: Json
     end: int
     summary: tuple[int, int] | None = None
     note: str = ""
@@ -104,12 +105,12 @@ def _stretch(start: int, piece: str) -> tuple[int, int]:
     return start, start + len(piece.rstrip())
 
 
-def understood(front: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def understood(front: Json) -> tuple[Json, Json]:
     """Return the fields of chunks (such as title and acl) and the rest, which is metadata.
 
     Raises `Rejected` for a field of the wrong type.
     """
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     for key in _FIELDS:
         value = front.get(key)
         if value is None:

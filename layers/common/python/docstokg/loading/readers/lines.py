@@ -4,16 +4,16 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import StrictContract, wrong_in_words
 from docstokg.loading.read.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
+# Maximum nesting; serialising a value recurses once per level.
 DEEPEST = 64
-"""Maximum nesting; serialising a value recurses once per level."""
 
 
 class Line(StrictContract):
@@ -22,7 +22,7 @@ class Line(StrictContract):
     model_config = ConfigDict(extra="allow")
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
+def json_lines(path: Path) -> Iterator[tuple[int, Json | Rejected]]:
     """Yield (line number from 1, object or reject); blank lines are skipped.
 
     Only LF ends a line. Raises `Unreadable` for a bad file.
@@ -39,7 +39,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
         raise Unreadable(path, broken) from broken
 
 
-def parse_object(raw: bytes) -> dict[str, Any]:
+def parse_object(raw: bytes) -> Json:
     """Parse one line; raise `Rejected` unless it is an object of finite, well-formed values."""
     if len(raw) > LONGEST_LINE:
         raise Rejected(f"the line is longer than {LONGEST_LINE} bytes")
@@ -95,7 +95,7 @@ def check_text(value: object) -> None:
             check_text(item)
 
 
-def checked[Row: BaseModel](kind: type[Row], line: dict[str, Any]) -> Row:
+def checked[Row: BaseModel](kind: type[Row], line: Json) -> Row:
     """Validate an object as a row; raise `Rejected` with all its errors."""
     try:
         return kind.model_validate(line)

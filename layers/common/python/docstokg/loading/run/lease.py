@@ -8,9 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from docstokg.contracts.ingest import IngestRun
 from docstokg.errors import LoadError, Locked, Timeout, Unavailable
 from docstokg.loading.pipeline import info_before
+from docstokg.loading.run.rows import every_object
 from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
-LEASE = "runs/lease.json"
+LEASES = "runs/leases/"
+"""One per namespace."""
+
 LEASE_S = 1800
 """Seconds until a killed run's lease expires; tasks take half of it."""
 
@@ -21,31 +24,37 @@ CLOSED = "report.json"
 
 
 @contextmanager
-def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
-    """Exclude other loads and removals while a task writes; raise `Locked` if one is active.
+def turn(
+    run: IngestRun, objects: ObjectStore, writer: IndexWriter, most: int | None = None
+) -> Iterator[None]:
+    """Exclude other loads of the namespace while a task writes; raise `Locked` if one is active.
 
-    Tasks of one run share the store's lease; between tasks it has one in the bucket.
+    Tasks of one run share the store's lease; between tasks it has one in the bucket. `most`: loads
+    of all namespaces at once, counted before the lease is taken.
     """
-    _refuse_others(run, objects)
+    _refuse_others(run, objects, most)
     with ExitStack() as held:
         try:
-            held.enter_context(writer.hold(TAKE_S, run=run.run_id, more=True))
+            held.enter_context(
+                writer.hold(TAKE_S, run=run.run_id, more=True, namespace=run.namespace)
+            )
         except Timeout as busy:
-            raise Locked("another load or removal holds the index") from busy
+            raise Locked(f"another load or removal holds namespace {run.namespace!r}") from busy
         _take(run, objects)
         yield
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
     """Release the store's lease at the end of a run; otherwise it expires."""
-    with suppress(Timeout, Unavailable), writer.hold(0, run=run.run_id):
+    held = writer.hold(0, run=run.run_id, namespace=run.namespace)
+    with suppress(Timeout, Unavailable), held:
         pass
 
 
 def give_back(run: IngestRun, objects: ObjectStore) -> None:
     """Release the bucket's lease if this run holds it."""
-    if _holder(objects)[0] == run.run_id:
-        objects.delete(LEASE)
+    if _holder(run, objects)[0] == run.run_id:
+        objects.delete(_lease(run))
 
 
 def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
@@ -67,21 +76,30 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
         )
 
 
-def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
-    holder, until = _holder(objects)
+def _refuse_others(run: IngestRun, objects: ObjectStore, most: int | None = None) -> None:
+    holder, until = _holder(run, objects)
     if holder not in ("", run.run_id) and until > time.time():
-        raise Locked(f"run {holder} is still loading")
+        raise Locked(f"run {holder} is still loading into namespace {run.namespace!r}")
+    if most is not None and holder != run.run_id:
+        since = time.time() - LEASE_S
+        others = (e for e in every_object(objects, LEASES) if e.key != _lease(run))
+        if sum(entry.modified > since for entry in others) >= most:
+            raise Locked(f"{most} loads are running; this one waits for the end of one of them")
 
 
 def _take(run: IngestRun, objects: ObjectStore) -> None:
     _refuse_others(run, objects)
     line = {"run_id": run.run_id, "until": time.time() + LEASE_S}
-    objects.put(LEASE, json.dumps(line).encode())
+    objects.put(_lease(run), json.dumps(line).encode())
 
 
-def _holder(objects: ObjectStore) -> tuple[str, float]:
+def _lease(run: IngestRun) -> str:
+    return f"{LEASES}{run.namespace}.json"
+
+
+def _holder(run: IngestRun, objects: ObjectStore) -> tuple[str, float]:
     try:
-        line = json.loads(objects.get(LEASE))
+        line = json.loads(objects.get(_lease(run)))
     except KeyError:
         return "", 0.0
     return str(line["run_id"]), float(line["until"])

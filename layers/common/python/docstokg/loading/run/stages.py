@@ -89,12 +89,19 @@ Answer = dict[str, Any]
 
 
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
-    """Write the rows of objects into shards, with reasons for unreadable ones."""
+    """Write the rows of objects into shards, with reasons for unreadable ones.
+
+    A task without items, here and in the other stages, works on all of its run.
+    """
     run = task.run
     sources = RunSources.of(run, objects)
-    writer = ShardWriter(run, objects, shard_name(task.items))
+    items = task.items or [
+        IngestObject(Key=entry.key, Size=entry.size, ETag=entry.etag)
+        for entry in every_object(objects, sources.prefix)
+    ]
+    writer = ShardWriter(run, objects, shard_name(items))
     chunks = rejected = 0
-    for item in task.items:
+    for item in items:
         inner = sources.inner(item.key)
         if not sources.counts(inner):
             continue
@@ -169,22 +176,31 @@ def _put_output(
     ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> Answer:
     with reason_kept(task, objects):
-        shards = [shard_of(item.key) for item in task.items]
+        shards = _shards(task, objects)
         return {"chunks": sum(put_output(task.run, objects, kind, s, models, ask) for s in shards)}
 
 
+def _shards(task: IngestTask, objects: ObjectStore) -> Sequence[str]:
+    return [shard_of(item.key) for item in task.items] or shard_names(task.run, objects)
+
+
 def resolve(
-    task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
+    task: IngestTask,
+    objects: ObjectStore,
+    stores: Stores,
+    time: TaskTime | None = None,
+    most: int | None = None,
 ) -> Answer:
     """Stage every row in path order, and write the plan of the load.
 
-    After a kill it starts again; raises `LoadError` if its `time` is not enough.
+    After a kill it starts again; raises `LoadError` if its `time` is not enough. `most`: see
+    `turn`.
     """
     run = task.run
     if is_closed(run, objects):
         return {"done": True}
     with (
-        turn(run, objects, stores.index_writer),
+        turn(run, objects, stores.index_writer, most),
         tempfile.TemporaryDirectory(prefix="docstokg-resolve-") as folder,
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
@@ -338,8 +354,8 @@ def write(
     with reason_kept(task, objects), turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
         with resolvers.lent(run, objects) as resolved:
-            for item in task.items:
-                context = _write_shard(run, objects, stores, resolved, shard_of(item.key))
+            for shard in _shards(task, objects):
+                context = _write_shard(run, objects, stores, resolved, shard)
                 written += context.report.written
                 chunks += context.report.chunks
     return {"chunks": chunks, "written": written}
@@ -349,7 +365,7 @@ def _write_shard(
     run: IngestRun, objects: ObjectStore, stores: Stores, resolved: ResolvedRun, shard: str
 ) -> Context:
     staging = resolved.staging
-    documents = staging.documents_beginning(shard)
+    documents = set(staging.documents_beginning(shard))
     shards = staging.shards_of(documents)
     recorded: dict[str, Encoding] = {}
     for name in shards:
@@ -357,13 +373,33 @@ def _write_shard(
         for position in range(len(rows.parts)):
             for line, record, encoding in rows.rows(position):
                 staging.place = Place(name, position, line)
-                if isinstance(record, RawChunk) and staging.fill(record):
+                if not isinstance(record, RawChunk) or record.doc_id not in documents:
+                    continue  # it stays empty for a later task of this process
+                if staging.fill(record):
                     recorded[record.id] = encoding_of(encoding)
     context = resolved.context(stores, recorded)
     load_plan = resolved.plan(context)
     write_chunks(load_plan.resolver, load_plan.finder, shard)
     staging.empty(documents)
     return context
+
+
+def store(
+    task: IngestTask,
+    objects: ObjectStore,
+    stores: Stores,
+    resolvers: ResolverCache,
+    time: TaskTime,
+    most: int | None = None,
+) -> Answer:
+    """Encode, resolve, write and close a small run; raise `Unavailable` if it needs more tasks."""
+    encode(task, objects, stores.embedder, stores.sparse_encoder)
+    resolve(task, objects, stores, time, most)
+    write(task, objects, stores, resolvers)
+    closed = close(task, objects, stores, time)
+    if not closed["done"]:
+        raise Unavailable("this run needs more than one task")
+    return closed
 
 
 def close(

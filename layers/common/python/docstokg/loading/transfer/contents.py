@@ -10,8 +10,8 @@ from docstokg.domain.vectors import quantise
 from docstokg.loading.read.source_registry import document_rows
 from docstokg.ports import DocumentRegister, GraphWriter, IndexWriter
 
+# Digits of a sparse weight: stores may keep 32 bits.
 DIGITS = 4
-"""Digits of a sparse weight: stores may keep 32 bits."""
 
 
 def index_rows(index: IndexWriter, namespace: str) -> Iterator[str]:

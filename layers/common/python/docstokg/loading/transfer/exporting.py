@@ -8,8 +8,8 @@ import json
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.records import FactRecord, RelationRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
@@ -18,11 +18,11 @@ from docstokg.ports import every_document
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+# Files of an export, `NAME.jsonl`, in load order.
 PARTS = ("chunks", "documents", "entities", "relations", "facts", "mentions")
-"""Files of an export, `NAME.jsonl`, in load order."""
 
+# Fields of a chunk that are derived from others.
 UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
-"""Fields of a chunk that are derived from others."""
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
@@ -65,7 +65,7 @@ def content_digest(stores: Stores, namespace: str) -> str:
     return parts[2]
 
 
-def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> int:
+def _write(file: zipfile.ZipFile, name: str, rows: Iterable[Json]) -> int:
     count = 0
     with file.open(name, "w", force_zip64=True) as part:
         for row in rows:
@@ -76,13 +76,11 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
     return count
 
 
-def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
+def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[Json]]:
     index, graph = stores.index_writer, stores.graph_writer
     chunk_ids: dict[str, str] = {}
 
-    def stated(
-        records: Iterable[RelationRecord | FactRecord], fields: set[str]
-    ) -> Iterator[dict[str, Any]]:
+    def stated(records: Iterable[RelationRecord | FactRecord], fields: set[str]) -> Iterator[Json]:
         for record in records:
             evidence = _chunk_id(record.evidence_uuid, chunk_ids)
             yield record.model_dump(mode="json", include=fields) | {"evidence": evidence}
@@ -109,7 +107,7 @@ def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]
     }
 
 
-def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[Json]:
     for chunk, fingerprint in stores.index_writer.stored_chunks(namespace):
         chunk_ids[chunk.uuid] = chunk.chunk_id
         row = chunk.model_dump(mode="json", exclude=UNSAID | {"vector", "sentence_vectors"})
@@ -118,7 +116,7 @@ def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterat
         yield row | {"fingerprint": fingerprint}
 
 
-def _documents(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:
+def _documents(stores: Stores, namespace: str) -> Iterator[Json]:
     for record in every_document(stores.register, namespace):
         without = {"namespace", "root", "path", "run_id", "loaded_at"}
         text = stores.register.text(namespace, record.doc_id) if record.converter else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 from ulid import ULID
@@ -41,8 +41,8 @@ from docstokg.loading.write.edges import fact_id
 from docstokg.loading.write.removal import exclusive_load, remove
 
 LARGEST_MANIFEST = 100_000
+# Maximum compression ratio of a part; JSON lines do not exceed it.
 SQUEEZED = 1000
-"""Maximum compression ratio of a part; JSON lines do not exceed it."""
 
 Rows = Sequence[tuple[str, int, StrictContract]]
 
@@ -60,8 +60,7 @@ class Manifest(Contract):
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     length: int
     doc_id: str
     acl: tuple[str, ...]
@@ -118,7 +117,7 @@ def load_export(
     `only`: remove chunks that are not in the file; otherwise they are a `LoadError`.
     """
     shown, started = progress or NullProgress(), time.monotonic()
-    with exclusive_load(stores.index_writer, shown):
+    with exclusive_load(stores.index_writer, namespace, shown):
         manifest = manifest_of(path)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
@@ -151,7 +150,7 @@ def load_export(
                         _put(run, report, name, batch)
                         advance(len(batch))
         stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(namespace)
         stores.index_writer.close_load(namespace)
     report.rejected, report.seconds = rejects.count, time.monotonic() - started
     return report
@@ -304,6 +303,7 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: must have {run.manifest.dimension} numbers")
 
 
+# Row type of each part, and its conversion to a record.
 _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]] = {
     "chunks": (ChunkRow, _record),
     "documents": (DocumentRow, _document),
@@ -312,4 +312,3 @@ _PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]]
     "facts": (FactRow, _fact),
     "mentions": (MentionRow, _mention),
 }
-"""Row type of each part, and its conversion to a record."""

@@ -18,7 +18,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
 
     Raises `LoadError` if it is empty, or if a load did not finish.
     """
-    with exclusive_load(stores.index_writer, progress):
+    with exclusive_load(stores.index_writer, namespace, progress):
         info = stores.search_index.info(60.0, anew=True)
         if info.open_run(namespace) or namespace not in info.namespaces:
             raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
@@ -40,7 +40,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
                     for entity, vector in zip(named, vectors, strict=True)
                 ]
             )
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(namespace)
         return count
 
 

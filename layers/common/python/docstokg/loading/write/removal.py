@@ -5,12 +5,9 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
-from docstokg.errors import Timeout
-from docstokg.loading.context import Context, NullProgress, Progress, Stores
+from docstokg.errors import Locked, Timeout
+from docstokg.loading.context import WAIT_S, Context, NullProgress, Progress, Stores
 from docstokg.ports import IndexWriter
-
-WAIT_S = 3600.0
-"""Seconds that a load or removal waits for the previous one."""
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
@@ -57,23 +54,31 @@ def _remove_chunks(context: Context, doc_id: str) -> None:
 
 
 @contextmanager
-def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
-    """Exclude other loads and removals; raise `Timeout` if the active one does not end."""
+def exclusive_load(
+    writer: IndexWriter, namespace: str, progress: Progress, wait_s: float = WAIT_S
+) -> Iterator[None]:
+    """Exclude other loads and removals of a namespace; raise `Timeout` after `wait_s`.
+
+    Without a `wait_s` it raises `Locked` at once.
+    """
     with ExitStack() as held:
         try:
-            held.enter_context(writer.hold(0))
-        except Timeout:
-            with progress.stage("waiting for another load to finish", None) as waited:
-                held.enter_context(writer.hold(WAIT_S, waited))
+            held.enter_context(writer.hold(0, namespace=namespace))
+        except Timeout as busy:
+            title = f"waiting for another load into {namespace}"
+            if not wait_s:
+                raise Locked(title) from busy
+            with progress.stage(title, None) as waited:
+                held.enter_context(writer.hold(wait_s, waited, namespace=namespace))
         yield
 
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; return the number of chunks."""
-    with exclusive_load(stores.index_writer, NullProgress()):
+    with exclusive_load(stores.index_writer, namespace, NullProgress()):
         stores.index_writer.open_load(str(ULID()), None, None, None, namespace)
         count = remove(stores, namespace, None)
-        stores.graph_writer.close_load()
+        stores.graph_writer.close_load(namespace)
         stores.index_writer.close_load(namespace)
         stores.register.forget(namespace, None)
     return count

@@ -1,0 +1,88 @@
+"""Loads after changes of the bucket: S3 events, their queue, and the schedules of their loads."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from docstokg_functions.documents.source_loads import JOB
+from infra.base import Stack
+from infra.functions import Function
+from infra.ingestion import Ingestion
+from infra.intake import SOURCES, Intake
+from infra.nag import acknowledge
+from infra.rights import allow, service_role, use_key
+from infra.tracequeue import queue_before
+from infra.traces import keyless, read_queue
+
+BATCH = 1_000
+EXPIRED = "Lifecycle Expiration"
+"""Reason of the removal of an old version, which is no change."""
+BY_NAMESPACE = "A schedule of this environment's own group is named by its namespace."
+
+ONE_STACK = "Rule, queue and function are in this stack, so in one account and region."
+
+
+def load_sources(
+    stack: Stack, intake: Intake, ingestion: Ingestion, documents: Function, dead: sqs.Queue
+) -> None:
+    """Let the documents function load `sources/NAMESPACE/` by schedules and after S3 events."""
+    for namespace, when in stack.target.sync.items():
+        event = {"job": JOB, "namespace": namespace}
+        said = f"Load sources/{namespace}/ and remove its deleted documents"
+        ingestion.every(when, f"Sync-{namespace}", documents, event, said)
+    if stack.target.load_on_change:
+        _load_on_change(stack, intake, ingestion.name, documents, dead)
+
+
+def _load_on_change(
+    stack: Stack, intake: Intake, machine: str, documents: Function, dead: sqs.Queue
+) -> None:
+    made = Construct(stack, "Changes")
+    # A bulk copy must not take the function's concurrency.
+    queue = queue_before(made, "Queue", stack.key, dead)
+    read_queue(made, queue, documents, BATCH)
+    use_key(documents.role, stack.key, "sqs", ["kms:Decrypt"])
+    rule = events.Rule(
+        made,
+        "Rule",
+        description="Objects below sources/ were created or deleted",
+        event_pattern=events.EventPattern(
+            source=["aws.s3"],
+            detail_type=["Object Created", "Object Deleted"],
+            detail={
+                "bucket": {"name": [intake.bucket.bucket_name]},
+                "object": {"key": events.Match.prefix(SOURCES)},
+                "reason": events.Match.anything_but(EXPIRED),
+            },
+        ),
+        targets=[targets.SqsQueue(keyless(made, "Target", queue), dead_letter_queue=dead)],
+    )
+    acknowledge(rule, ONE_STACK, "@aws-cdk/aws-events:ruleUnresolvedEnvironment")
+    # For an encrypted queue CDK lets every rule of every account send.
+    queue.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal("events.amazonaws.com")],
+            actions=["sqs:SendMessage"],
+            resources=[queue.queue_arn],
+            conditions={"ArnEquals": {"aws:SourceArn": rule.rule_arn}},
+        )
+    )
+    gone = cdk.RemovalPolicy.DESTROY  # with the schedules in it
+    scheduler.ScheduleGroup(made, "Group", schedule_group_name=machine, removal_policy=gone)
+    role = service_role(made, "Scheduler", "scheduler")
+    documents.live.grant_invoke(role)
+    documents.function.add_environment("DOCSTOKG_LOAD_SCHEDULE_ROLE", role.role_arn)
+    here = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}"
+    setting = ["scheduler:CreateSchedule", "scheduler:UpdateSchedule"]
+    allow(documents.role, setting, f"{here}:schedule/{machine}/*", stars=BY_NAMESPACE)
+    documents.role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}},
+        )
+    )

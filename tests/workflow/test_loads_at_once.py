@@ -1,0 +1,202 @@
+"""Loads into several namespaces of one store at once, a process each: none waits for another."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.sqlite.index_files import LoadLock
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
+from docstokg.contracts.records import Scope
+from docstokg.loading.transfer.contents import digests
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from tests.contract.real import both_stores
+from tests.services import SERVICES
+from tests.unit.test_stages import Place, folder_of
+
+NAMES = ("anna", "bert")
+PROMISED_S = 10.0
+LONGEST_WAIT_S = 300
+CLOUD = """
+import sys
+from pathlib import Path
+from tests.workflow.ingest_process import place_in, run_machine
+folder, name = Path(sys.argv[1]), sys.argv[2]
+print(run_machine(place_in(folder, name), f"run-{name}").status)
+"""
+LAPTOP = """
+import sys
+from pathlib import Path
+from tests.workflow.ingest_process import place_in
+place_in(Path(sys.argv[1]), sys.argv[2]).load(Path(sys.argv[3]))
+print("SUCCEEDED")
+"""
+
+
+def sources(folder: Path) -> dict[str, Path]:
+    """Folders with the same ids and other texts: a leak is a wrong text."""
+    made = {name: folder_of(folder / f"in-{name}", 40) for name in NAMES}
+    for name, source in made.items():
+        for path in source.rglob("report*.md"):
+            path.write_text(f"{path.read_text()}\nOnly {name.title()} of Secretburgh reads this.\n")
+    return made
+
+
+def begun(program: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def succeeds(process: "subprocess.Popen[str]") -> None:
+    out, err = process.communicate(timeout=LONGEST_WAIT_S)
+    assert out.split()[-1:] == ["SUCCEEDED"], out + err
+
+
+def alone(folder: Path, name: str, source: Path) -> tuple[str, str, str]:
+    """Digests of one load into a store of its own."""
+    folder.mkdir()
+    place = Place(folder, ns=name)
+    place.load(source)
+    return place.digest()
+
+
+def every_text(settings: Settings, name: str) -> str:
+    wiring = Wiring(settings)
+    try:
+        index = wiring.search_index()
+        uuids = [chunk.uuid for chunk, _ in wiring.index_writer().stored_chunks(name)]
+        found = index.get(uuids, Scope(namespace=name), 60.0).chunks
+        assert len(found) == len(uuids) > 40
+        others = Scope(namespace=next(other for other in NAMES if other != name))
+        assert not index.get(uuids, others, 60.0).chunks
+        return json.dumps([chunk.text for chunk in found.values()])
+    finally:
+        wiring.close()
+
+
+def is_as_if_alone(places: dict[str, Place], tmp_path: Path, given: dict[str, Path]) -> None:
+    for name, place in places.items():
+        assert place.digest() == alone(tmp_path / f"alone-{name}", name, given[name]), name
+        text = every_text(place.settings, name)
+        assert f"Only {name.title()}" in text
+        assert not [other for other in NAMES if other != name and f"Only {other.title()}" in text]
+
+
+def test_two_loads_on_a_laptop_end_in_what_each_makes_alone(tmp_path: Path) -> None:
+    given, folder = sources(tmp_path), tmp_path / "both"
+    folder.mkdir()
+    places = {name: Place(folder, ns=name) for name in NAMES}
+    loads = [begun(LAPTOP, str(folder), name, str(given[name])) for name in NAMES]
+    for load in loads:
+        succeeds(load)
+    is_as_if_alone(places, tmp_path, given)
+
+
+def test_a_load_that_stays_open_on_a_laptop_delays_its_own_namespace_alone(tmp_path: Path) -> None:
+    given, folder = sources(tmp_path), tmp_path / "both"
+    folder.mkdir()
+    store = folder / "store.sqlite"
+    held = LoadLock(store, "anna")
+    held.acquire(0)
+    waits = begun(LAPTOP, str(folder), "anna", str(given["anna"]))
+    try:
+        succeeds(begun(LAPTOP, str(folder), "bert", str(given["bert"])))
+        assert waits.poll() is None
+        assert "anna" not in written(store)
+    finally:
+        held.release()
+    succeeds(waits)
+    assert written(store) == {"anna", "bert"}
+
+
+def written(store: Path) -> set[str]:
+    with closing(sqlite3.connect(store)) as db:
+        return {row[0] for row in db.execute("SELECT DISTINCT namespace FROM graph_chunks")}
+
+
+def test_each_of_two_loads_commits_while_the_other_runs(tmp_path: Path) -> None:
+    """The longest time in which a growing namespace gained nothing while both were loading."""
+    folder = tmp_path / "both"
+    folder.mkdir()
+    store = folder / "store.sqlite"
+    given = {name: folder_of(tmp_path / f"in-{name}", 200) for name in NAMES}
+    loads = {name: begun(LAPTOP, str(folder), name, str(given[name])) for name in NAMES}
+    counts, since, longest = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0.0), 0.0
+    while all(load.poll() is None for load in loads.values()):
+        time.sleep(0.1)
+        for name, count in rows(store).items():
+            if count != counts[name]:
+                if counts[name]:
+                    longest = max(longest, time.monotonic() - since[name])
+                counts[name], since[name] = count, time.monotonic()
+    for load in loads.values():
+        succeeds(load)
+    assert all(counts.values()), "both were loading"
+    assert longest < PROMISED_S
+
+
+def rows(store: Path) -> dict[str, int]:
+    query = (
+        "SELECT n.name, count(*) FROM index_rows r JOIN index_namespaces n ON n.id = r.ns"
+        " GROUP BY n.name"
+    )
+    try:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=0.1)) as db:
+            return dict(db.execute(query).fetchall())
+    except sqlite3.Error:
+        return {}
+
+
+def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: Path) -> None:
+    first, second = (SqliteIndexWriter(tmp_path / "store.sqlite") for _ in range(2))
+    first.open_load("one", "model-a", 8, None, "anna")
+    second.open_load("two", "model-b", 4, None, "bert")
+    first.close_load("anna")
+    second.close_load("bert")
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
+        notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+    assert (notes["embedding_model"], notes["space/bert"]) == ("model-a", "4 model-b")
+
+
+def test_two_runs_of_the_machine_end_in_what_each_makes_alone(tmp_path: Path) -> None:
+    given, folder = sources(tmp_path), tmp_path / "both"
+    folder.mkdir()
+    machine_runs(tmp_path, folder, given, None)
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Settings]:
+    folder = tmp_path / "real"
+    folder.mkdir()
+    with both_stores(ingest_url=f"file://{folder / 'bucket'}") as made:
+        (folder / "settings.json").write_text(made.model_dump_json())
+        yield made
+
+
+@pytest.mark.services
+@SERVICES[1]
+@SERVICES[2]
+def test_two_runs_of_the_machine_into_real_stores(real: Settings, tmp_path: Path) -> None:
+    machine_runs(tmp_path, tmp_path / "real", sources(tmp_path), real)
+
+
+def machine_runs(
+    tmp_path: Path, folder: Path, given: dict[str, Path], settings: Settings | None
+) -> None:
+    places = {name: Place(folder, settings, ns=name) for name in NAMES}
+    for name, place in places.items():
+        place.upload(given[name])
+    for run in [begun(CLOUD, str(folder), name) for name in NAMES]:
+        succeeds(run)
+    is_as_if_alone(places, tmp_path, given)
+    wiring = Wiring(places["anna"].settings)
+    stores = wiring.index_writer(), wiring.graph_writer(), wiring.register()
+    assert len({digests(*stores, [name]) for name in NAMES}) == 2
+    wiring.close()

@@ -1,0 +1,190 @@
+"""An upload of few documents takes a task a function, and leaves what the maps leave."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.documents import JobOrder, PostedDocument
+from docstokg.contracts.envelope import Caller
+from docstokg.ports import LoadRun
+from docstokg_functions.documents.bucket_jobs import FEW, SMALL_BYTES, BucketJobs
+from docstokg_local.engine.engine import Execution
+from tests.ingest_runner import run_ingest, stage_functions
+from tests.unit.test_stages import Place, document
+
+Fault = Callable[[str, dict[str, Any]], None]
+LOADER = Caller(sub="s", namespaces=("*",), groups=("*",), load=("*",))
+
+
+class Runs:
+    """Executions over real handlers; `fault` may raise before a task, given function and event."""
+
+    def __init__(self, place: Place, small: bool = True, fault: Fault | None = None) -> None:
+        self._place, self._small, self._fault = place, small, fault
+        self.given: dict[str, Any] = {}
+        self.called: list[str] = []
+        self.ended: Execution | None = None
+
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        self.given = {**arguments, "small": arguments["small"] and self._small}
+        wiring = self._place.wiring()
+        called = {
+            name: self._called(name, handler) for name, handler in stage_functions(wiring).items()
+        }
+        try:
+            self.ended = run_ingest(called, self._place.objects, self.given)
+        finally:
+            wiring.close()
+
+    def _called(self, name: str, handler: Any) -> Any:
+        def call(event: dict[str, Any], context: object) -> Any:
+            self.called.append(name)
+            if self._fault is not None:
+                self._fault(name, event)
+            return handler(event, context)
+
+        return call
+
+    def stop(self, name: str) -> None:
+        raise AssertionError("nothing is stopped")
+
+    def find(self, name: str) -> LoadRun | None:
+        return LoadRun(self.given, True, self.ended is None or self.ended.status != "SUCCEEDED")
+
+    def unfinished(self) -> Mapping[str, float]:
+        return {}
+
+
+def order(job: str, *documents: PostedDocument, **more: Any) -> JobOrder:
+    kind = "load" if documents else "delete"
+    own = {"job_id": job, "kind": kind, "caller": LOADER, "namespace": "default"}
+    return JobOrder.model_validate({**own, "documents": documents, **more})
+
+
+def sent(place: Place, one: JobOrder, **how: Any) -> Runs:
+    runs = Runs(place, **how)
+    jobs = BucketJobs(place.objects, runs, "b")
+    assert jobs.add(one)
+    job = jobs.get(one.job_id)
+    assert runs.ended is not None and job is not None
+    assert job.state == "done", (runs.ended.error, runs.ended.cause)
+    return runs
+
+
+def three(place: Place, **how: Any) -> list[Runs]:
+    """A document, two more of which one is unreadable, and a removal."""
+    first = PostedDocument(doc_id="a.md", text=document(1))
+    more = (PostedDocument(doc_id="b.md", text=document(2)), PostedDocument(doc_id="c", text="\0"))
+    orders = (order("one", first), order("two", *more), order("three", doc_id="a.md"))
+    return [sent(place, one, **how) for one in orders]
+
+
+def test_an_upload_takes_a_third_of_the_transitions(tmp_path: Path) -> None:
+    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+    short, long = three(few), three(maps, small=False)
+    assert few.digest() == maps.digest()
+    for run, other, transitions, functions in zip(short, long, (4, 4, 2), (3, 3, 1), strict=True):
+        assert run.ended is not None and other.ended is not None
+        assert (len(run.ended.states), len(run.called)) == (transitions, functions)
+        assert 3 * len(run.ended.states) <= len(other.ended.states), other.ended.states
+        assert len(other.called) <= 6
+        run_id = run.given["run_id"]
+        reports = [json.loads(p.objects.get(f"runs/{run_id}/report.json")) for p in (few, maps)]
+        assert reports[0] == reports[1]
+    assert [row["doc_id"] for row in few.report("two")["rejected"]] == ["c"]
+    left = [entry.key for place in (few, maps) for entry in place.objects.list("inbox/")]
+    assert left == [f"inbox/default/two/{name}" for name in ("b.md", "b.md")]
+
+
+@pytest.mark.parametrize("error", ["Runtime.ExitError", "Lambda.TooManyRequestsException"])
+@pytest.mark.parametrize("function", ["Read", "Names", "Close"])
+def test_what_fails_once_is_done_by_the_maps(tmp_path: Path, function: str, error: str) -> None:
+    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+    failed: list[str] = []
+
+    def fault(name: str, event: dict[str, Any]) -> None:
+        if name == f"Ingest{function}Function" and not failed:
+            failed.append(name)
+            raise type(error, (Exception,), {})("once")
+
+    one = order("one", PostedDocument(doc_id="a.md", text=document(1)))
+    run, other = sent(few, one, fault=fault), sent(maps, one, small=False)
+    assert failed
+    assert few.digest() == maps.digest()
+    assert run.ended is not None and other.ended is not None
+    assert ("Read" if function == "Read" else "Compute") in run.ended.states
+
+
+def test_an_upload_during_another_load_of_its_namespace_waits(tmp_path: Path) -> None:
+    place, tries = Place(tmp_path / "few"), 3
+    lease = "runs/leases/default.json"
+    holder = json.dumps({"run_id": "other", "until": time.time() + 600}).encode()
+    place.objects.put(lease, holder)
+
+    def fault(name: str, event: dict[str, Any]) -> None:
+        nonlocal tries
+        if event["stage"] == "resolve":
+            tries -= 1
+            if not tries:
+                place.objects.delete(lease)
+
+    run = sent(place, order("one", PostedDocument(doc_id="a.md", text=document(1))), fault=fault)
+    assert run.ended is not None
+    assert run.ended.states[:5] == ("Begin", "ReadFew", "NamesFew", "StoreFew", "Resolve")
+    assert "IngestEncodeFunction" not in run.called
+    assert not place.objects.list(lease)
+
+
+def test_a_run_that_needs_more_than_a_task_goes_on_where_others_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+    over = iter([True])
+    monkeypatch.setattr("docstokg.loading.run.stages._finish", _once_unfinished(over), raising=True)
+    one = order("one", PostedDocument(doc_id="a.md", text=document(1)))
+    run = sent(few, one)
+    assert run.ended is not None
+    assert run.ended.states[-3:] == ("Close", "Closed?", "Loaded")
+    sent(maps, one, small=False)
+    assert few.digest() == maps.digest()
+
+
+def _once_unfinished(over: Any) -> Callable[..., Any]:
+    from docstokg.contracts.ingest import IngestCursor
+    from docstokg.loading.run import stages
+
+    finish = stages._finish
+
+    def unfinished(*arguments: Any) -> Any:
+        if next(over, False):
+            return IngestCursor(step="stale", after="")
+        return finish(*arguments)
+
+    return unfinished
+
+
+@pytest.mark.parametrize(
+    ("documents", "small"),
+    [
+        ([10] * FEW, True),
+        ([10] * (FEW + 1), False),
+        ([SMALL_BYTES], True),
+        ([SMALL_BYTES, 1], False),
+    ],
+)
+def test_larger_uploads_go_by_the_maps(tmp_path: Path, documents: list[int], small: bool) -> None:
+    given: dict[str, Any] = {}
+
+    class Begun(Runs):
+        def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+            given.update(arguments)
+
+    place = Place(tmp_path)
+    sizes = enumerate(documents)
+    posted = [PostedDocument(doc_id=f"{n}.md", text="x" * size) for n, size in sizes]
+    assert BucketJobs(place.objects, Begun(place), "b").add(order("one", *posted))
+    assert given["small"] is small
