@@ -22,9 +22,13 @@ SMALL: Final = {"medium": 1, "large": 2}
 BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
 """CPUs that a burstable node has without credits: 20 % of two."""
 MEMORY_GIB: Final = {
-    "t3.small.search": 2, "t3.medium.search": 4, "m7g.medium.search": 4, "m7g.large.search": 8,
-    "r7g.large.search": 16, "r7g.xlarge.search": 32,
-}  # fmt: skip
+    "t3.small.search": 2,
+    "t3.medium.search": 4,
+    "m7g.medium.search": 4,
+    "m7g.large.search": 8,
+    "r7g.large.search": 16,
+    "r7g.xlarge.search": 32,
+}
 """Memory of a node; the service gives half of it to the heap."""
 GIB: Final = 1024**3
 

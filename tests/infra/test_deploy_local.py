@@ -26,6 +26,8 @@ OPERATION = (
         "metrics as written, against alarms and dashboard",
     ),
     *("deploy again, unchanged", "deploy a changed function", "roll back: the former assembly"),
+    "roll back: a failing smoke test",
+    "a removed model and its secret: refused, then in two deploys",
 )
 
 

@@ -200,6 +200,11 @@ class Asking(threading.Thread):
         self.join()
 
 
+def scores(reader: OpenSearchIndex) -> list[float]:
+    asked = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
+    return [hit.score for result in reader.search(asked, SPACE, 30) for hit in result.hits[:1]]
+
+
 def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
     writer = kept.writer
     writer.open_load("run", "model", 384, None)
@@ -208,6 +213,7 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     writer.close_load()
     kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
     before = Snapshots(kept.server, "kept").digest(ALIASES)
+    scored = scores(kept.reader)
     asking = Asking(kept.reader)
     asking.start()
     wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
@@ -224,6 +230,10 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     assert jobs.digest(ALIASES) == before
     there = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [one["settings"]["index"]["number_of_shards"] for one in there.values()] == ["3"] * 3
+    # Three shards score as one.
+    reader = OpenSearchIndex(name="kept", shards=(3, 0), **at)
+    assert scores(reader) == pytest.approx(scored)
+    reader.close()
     # Only replicas differ: nothing is copied. And loading goes on.
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
     again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()

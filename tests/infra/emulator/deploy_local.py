@@ -2,8 +2,8 @@
 
 Bootstrap, both stacks of dev by the CDK command line, fifty documents, ten questions, the other
 routes, the metrics that were really written, a deploy without a change and one with, the roll back,
-destroy, and a deploy again. The stores are the real servers of `make services`; without Java it
-ends after creation and says so.
+a failing smoke test, a removed secret and a removed model, destroy, and a deploy again. The stores
+are the real servers of `make services`; without Java it ends after creation and says so.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import boto3
+
 from docstokg.adapters.aws.s3_objects import S3Objects
 from docstokg_local.cli.tracing import in_aws, lines_of
 from docstokg_local.cli.tracing import told as told_of
-from infra.app import build
+from infra.app import build, refuse_removals
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
+from infra.rollout import rollout
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
 from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
-from tests.infra.emulator.account import ACCOUNT, REGION, Account
+from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
 from tests.infra.emulator.limits import COVERED, fit
 from tests.ingest_runner import run_ingest
 from tests.jvm import servers
@@ -113,10 +116,18 @@ class Run:
         index = Index(kind="existing", endpoint=self.stores.index.url, arn=domain)
         return replace(dev, index=index, graph_url=self.stores.graph.url)
 
-    def synthesise(self, name: str, target: Environment, bundles: Path) -> tuple[Path, str]:
-        """Write an assembly that the emulator takes; where, and what was changed for it."""
+    def synthesise(
+        self, name: str, target: Environment, bundles: Path, *, compared: bool = False
+    ) -> tuple[Path, str]:
+        """Write an assembly that the emulator takes; where, and what was changed for it.
+
+        `compared`: with what is deployed, as the CDK command line does.
+        """
         out = self.folder / name
-        build(target, out=out, bundles=bundles).synth()
+        app = build(target, out=out, bundles=bundles)
+        if compared:
+            refuse_removals(app, target, boto3.session.Session(region_name=target.region))
+        app.synth()
         told = []
         for path in sorted(out.glob("docstokg-*.template.json")):
             fitted = fit(json.loads(path.read_text("utf-8")), self._variables())
@@ -160,6 +171,12 @@ class Run:
             self.account.client("secretsmanager").put_secret_value(
                 SecretId=outputs[name], SecretString=text
             )
+
+    def forget_secret(self, output: str) -> None:
+        """Delete a secret under the deployed functions, as nobody should."""
+        self.account.client("secretsmanager").delete_secret(
+            SecretId=self.account.outputs(STACKS[0])[output], ForceDeleteWithoutRecovery=True
+        )
 
     def ingest(self, run_id: str, killed_after: int | None = None) -> str:
         """Run the loading machine over the deployed functions; its status."""
@@ -363,6 +380,7 @@ def routes(run: Run) -> str:
 def operate(run: Run, assembly: Path) -> None:
     """Everything after creation that needs the stores."""
     run.fill_in()
+    run.forget_secret("SecretAnthropic")
     sources = S3Objects(run.account.outputs(STACKS[0])["DocumentBucket"])
     with agent(run):
         with run.step("50 documents, killed once and run again") as told:
@@ -377,7 +395,7 @@ def operate(run: Run, assembly: Path) -> None:
             report = json.loads(sources.get("runs/first/report.json"))
             assert report["loaded"] == len(corpus()), report
             told.append(f"{report['loaded']} loaded")
-        with run.step("the first questions, functions cold") as told:
+        with run.step("the first questions, functions cold, a provider's secret removed") as told:
             told.append(run.warm())
         with run.step("10 questions through the deployed machine") as told:
             told.append(run.questions(10))
@@ -402,6 +420,72 @@ def operate(run: Run, assembly: Path) -> None:
             run.deploy(assembly)
             assert run.code_of(CHANGED) == before
             told.append(f"{CHANGED}: {before[:8]}; {run.questions(1)}")
+        with run.step("roll back: a failing smoke test") as told:
+            told.append(taken_back(run))
+        with run.step("a removed model and its secret: refused, then in two deploys") as told:
+            told.append(without_a_vendor(run))
+
+
+FAILING = """
+import json, sys
+import boto3
+from botocore.config import Config
+from tests.infra.emulator.account import run_live
+states = boto3.client("stepfunctions", config=Config(inject_host_prefix=False))
+machine, alias = sys.argv[1], sys.argv[1] + ":live"
+def deploy():
+    fails = {"StartAt": "Bad", "States": {"Bad": {"Type": "Fail", "Error": "Bad"}}}
+    states.update_state_machine(stateMachineArn=machine, definition=json.dumps(fails))
+    newer = states.publish_state_machine_version(stateMachineArn=machine)["stateMachineVersionArn"]
+    route = {"stateMachineVersionArn": newer, "weight": 100}
+    states.update_state_machine_alias(stateMachineAliasArn=alias, routingConfiguration=[route])
+def smoke():
+    sys.exit(run_live(states, alias, sys.argv[2])["status"] != "SUCCEEDED")
+"""
+
+
+def taken_back(run: Run) -> str:
+    """A machine that fails every question is deployed; its alias answers from the one before."""
+    states = run.account.client("stepfunctions")
+    machine = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:docstokg-dev"
+    good = states.publish_state_machine_version(stateMachineArn=machine)["stateMachineVersionArn"]
+    route = {"stateMachineVersionArn": good, "weight": 100}
+    states.create_state_machine_alias(name="live", routingConfiguration=[route])
+    _, question, word = next(iter(corpus().values()))
+    event = json.dumps(event_of(question_of(question), "answer", CALLER, "taken-back"))
+    steps = (
+        [sys.executable, "-c", FAILING + call, machine, event] for call in ("deploy()", "smoke()")
+    )
+    try:
+        rollout("dev", *steps, states, run.account.client("cloudformation"))
+    except SystemExit as ended:
+        said = str(ended)
+    else:
+        raise AssertionError("the smoke test passed")
+    reply = json.loads(run_live(states, f"{machine}:live", event)["output"])
+    assert reply["statusCode"] == 200 and word in reply["body"], reply
+    definition = states.describe_state_machine(stateMachineArn=good)["definition"]
+    states.update_state_machine(stateMachineArn=machine, definition=definition)
+    states.delete_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
+    return said
+
+
+def without_a_vendor(run: Run) -> str:
+    """Claude's models go: not with the data stack first, and no question fails."""
+    models = tuple(model for model in run.target().models if not model.startswith("claude"))
+    fewer = replace(run.target(), models=models)
+    assembly, _ = run.synthesise("refused", fewer, BUILD / "host", compared=True)
+    given = "--app", str(assembly), "--require-approval", "never"
+    refused = run.account.cdk("deploy", "--all", *given, fails=True)
+    assert "still reads" in refused and "SecretsAnthropic" in refused, refused
+    run.account.cdk("deploy", STACKS[1], "--exclusively", *given)
+    assembly, _ = run.synthesise("fewer", fewer, BUILD / "host", compared=True)
+    run.deploy(assembly)
+    assert "SecretAnthropic" not in run.account.outputs(STACKS[0])
+    named = question_of("Who?") | {"synthesis": {"enabled": True, "model": "claude-3-haiku"}}
+    status, body = run.ask("answer", named)
+    assert (status, body["code"]) == (400, "invalid_request"), body
+    return f"{run.whole()}; {run.questions(1)}"
 
 
 def traced(run: Run) -> str:

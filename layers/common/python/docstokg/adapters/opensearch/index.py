@@ -101,6 +101,9 @@ class OpenSearchIndex:
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
+            if query.text and self._server.shards.primaries > 1:
+                # BM25 with the word counts of all shards: docs/measured.md, retrieval.
+                header["search_type"] = "dfs_query_then_fetch"
             of = () if query.channel == "facts" else scope.namespaces
             held = tuple({code for name in of for code in self._languages.get(name, ())})
             words = _words(query.text, held)
