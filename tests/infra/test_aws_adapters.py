@@ -174,7 +174,8 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
     assert settings.llm_api_key == "k"
     # A provider whose secret was removed is lost, and no other.
     assert with_secrets(Settings(secrets="absent, graph")).graph_user == "reader"
-    for name in ("foreign", "number", "text", "absent"):
+    assert with_secrets(Settings(secrets="absent")) == Settings(secrets="absent")
+    for name in ("foreign", "number", "text"):
         with pytest.raises(DocsToKGError) as caught:
             with_secrets(Settings(secrets=name))
         assert "hunter2" not in str(caught.value)

@@ -37,7 +37,7 @@ class Entry:
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
-        self._build, self._bare = build, settings
+        self._build = build
         self._settings = with_secrets(settings)
         self._wiring = Wiring(self._settings)
         self._handler = build(self._wiring)
@@ -50,7 +50,7 @@ class Entry:
 
     def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
         """Handle one event."""
-        if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
+        if self._settings.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
             self._look()
         self._refusal = False
         try:
@@ -79,7 +79,7 @@ class Entry:
         self._refusal = self._refusal or isinstance(error, Refused)
 
     def _refreshed(self) -> bool:
-        if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
+        if not self._settings.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
             return False
         self._refused_at = time.monotonic()
         return self._look(READ_AGAIN_S)
@@ -96,7 +96,7 @@ class Entry:
     def _current(self, time_s: float | None = None) -> Settings:
         self._read_at = time.monotonic()
         try:
-            return with_secrets(self._bare, time_s)
+            return with_secrets(self._settings, time_s)
         except DocsToKGError as exc:
             self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
             return self._settings

@@ -21,19 +21,15 @@ def read_secrets(
     """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
     Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. A
-    missing or refused secret costs its settings only, unless it is the only one. `time_s`: seconds
-    for each secret.
+    missing or refused secret costs its settings only. `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
     merged: dict[str, str] = {}
-    wanted = list(ids)
-    for secret_id in wanted:
+    for secret_id in ids:
         try:
             answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
         except Misconfigured as exc:
-            if len(wanted) == 1:
-                raise
             Telemetry().log("WARNING", "secret_missing", secret=secret_id, **cause(exc))
             continue
         try:
