@@ -16,7 +16,7 @@ from docstokg.errors import LoadError
 from docstokg.loading.pipeline import delete_document
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import KEY, every_document
+from docstokg.loading.read.source_registry import every_document, key_of
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.transfer.contents import index_rows
 from docstokg.loading.write.removal import delete_namespace
@@ -269,7 +269,7 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     (found,) = json.loads(out)["namespaces"]
     assert (found["count"], found["chunks"]) == (2, 2)
     assert [d["title"] for d in found["documents"]] == ["Tea", ""]
-    key = register.text(*KEY)
+    key = register.text(*key_of(NS))
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
     assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=False)
@@ -277,4 +277,5 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     assert "a.md  1 chunk " in out
     assert out.count("    note: front matter is not a mapping") == 1
     delete_namespace(store.stores, NS)
+    assert register.text(*key_of(NS)) is None
     assert not list_loaded(store.wiring, None, documents=False, entities=False, as_json=False)

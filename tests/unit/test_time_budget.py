@@ -72,7 +72,7 @@ def test_no_step_writes_seconds_of_its_own() -> None:
         for target in node.targets
         if isinstance(target, ast.Name) and target.id.endswith("_S")
     ]
-    # How long something is kept, a minute of calls, and when a full queue may be asked again are
-    # no limits of a step's time.
-    kept = ["handler.py: KEPT_S", "respond.py: CACHE_TTL_S"]
+    # How long something is kept, a minute of calls, when a full queue may be asked again, and a
+    # period without changes before a load are no limits of a step's time.
+    kept = ["handler.py: KEPT_S", "respond.py: CACHE_TTL_S", "source_loads.py: QUIET_S"]
     assert sorted(own) == ["call_budget.py: WINDOW_S", "changing.py: RETRY_S", *kept]

@@ -28,6 +28,11 @@ BATCH_CHARACTERS = 50_000_000
 POSTED = Path("posted")
 
 
+def key_of(namespace: str) -> tuple[str, str]:
+    """Return namespace and doc_id of the HMAC key of a namespace's folders."""
+    return KEY[0], f"{KEY[1]}/{namespace}"
+
+
 class SourceRegistry:
     """The documents of a namespace before a load, and the load's records."""
 
@@ -38,7 +43,7 @@ class SourceRegistry:
         self._register = register
         self._namespace = namespace
         self._replace = replace
-        self._own_key = (KEY[0], f"{KEY[1]}/{namespace}")
+        self._own_key = key_of(namespace)
         known = register.text(*self._own_key) or register.text(*KEY)
         self._key = known or secrets.token_hex(32)
         self.stored = {record.doc_id: record for record in every_document(register, namespace)}

@@ -7,6 +7,7 @@ from ulid import ULID
 
 from docstokg.errors import Locked, Timeout
 from docstokg.loading.context import WAIT_S, Context, NullProgress, Progress, Stores
+from docstokg.loading.read.source_registry import key_of
 from docstokg.ports import IndexWriter
 
 
@@ -81,4 +82,6 @@ def delete_namespace(stores: Stores, namespace: str) -> int:
         stores.graph_writer.close_load(namespace)
         stores.index_writer.close_load(namespace)
         stores.register.forget(namespace, None)
+        space, doc_id = key_of(namespace)
+        stores.register.forget(space, [doc_id])
     return count
