@@ -30,7 +30,10 @@ class FolderObjects:
             raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return a page of objects; a file deleted meanwhile is omitted."""
+        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
+
+        After the last object the result is empty. Files deleted meanwhile are omitted.
+        """
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
         page = heapq.nsmallest(PAGE, keys, key=os.fsencode)

@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 20
 
 
 class _PublishedKeys(jwt.PyJWKClient):
-    """Keys read by our client: within a total time and a size, without redirects."""
+    """Keys read within a total time and a size, without redirects."""
 
     def fetch_data(self) -> Any:
         whom = "the issuer"
@@ -90,7 +90,6 @@ class JwksTokens:
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Return a list claim, () if absent, None if it is neither a string nor a list of strings."""
     value = claims.get(claim, [])
     if isinstance(value, str):
         return tuple(value.split())

@@ -1,4 +1,4 @@
-"""Language models of all providers: routes, streaming, context sizes and prices."""
+"""Language models of all providers."""
 
 import json
 import time

@@ -1,7 +1,4 @@
-"""Language models with other protocols than OpenAI's, through litellm with a bounded transport.
-
-litellm gets only uncompressed JSON replies, and at most `MOST_STREAMED` bytes of a stream.
-"""
+"""Language models with other protocols than OpenAI's, through litellm."""
 
 import os
 import time
@@ -54,10 +51,11 @@ class LiteLlm:
         timeout_s: float,
         write: Callable[[str], bool] | None,
     ) -> ModelReply:
-        """Make one call within `timeout_s`, including the import; `write` gets streamed pieces.
+        """Make one call within `timeout_s`, including the import.
 
-        Raise `Timeout`, `NotInstalled`, the errors of `refusal`, `Unavailable` (unreachable, broken
-        off), `WrongAnswer` (no completion, too long) or `Misconfigured` (litellm sends no call).
+        `write`: called with each streamed piece; False ends the call early. Raise `Timeout`,
+        `NotInstalled`, the errors of `refusal`, `Unavailable` (unreachable, broken off),
+        `WrongAnswer` (no completion, too long) or `Misconfigured` (litellm sends no call).
         """
         exchange = _Exchange(whom, timeout_s, is_streamed=write is not None)
 
@@ -153,7 +151,6 @@ class _Exchange:
             raise
 
     def wake(self) -> None:
-        """End a read that lasts longer than the call."""
         if self._response is not None:
             wake(self._response)
 

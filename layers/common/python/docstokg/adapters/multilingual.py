@@ -61,5 +61,5 @@ class MultilingualEncoder:
         return model
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and spans separately."""
+        """Return per text its vector and its spans' packed vectors, embedded separately."""
         return embedded_apart(self.embed, texts, parts)

@@ -1,7 +1,6 @@
 """Spans for an OpenTelemetry collector (OTLP over HTTP).
 
-Attributes follow OpenTelemetry's semantic conventions (GenAI). The table below lists all: no
-question or passage is exported.
+Attributes follow OpenTelemetry's semantic conventions (GenAI); no question or passage is exported.
 """
 
 import threading

@@ -1,8 +1,4 @@
-"""A load: read, check, name, link, encode and write; repeatable after any interruption.
-
-Decisions use the union of store and load. A chunk's stored fingerprint is its commit mark:
-invalidated entries are removed first. The index is closed last.
-"""
+"""A load: read, check, name, link, encode and write; repeatable after any interruption."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -420,10 +416,7 @@ def finishing(
 def _steps(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry
 ) -> dict[str, Callable[[str], Iterator[str] | None]]:
-    """Return the last steps of a load, in order.
-
-    A step yields its progress and takes the last yielded value to resume.
-    """
+    """Return the last steps of a load, in order."""
     stores, resolver = context.stores, load_plan.resolver
 
     def relinked(after: str) -> Iterator[str]:

@@ -73,7 +73,7 @@ class AwsService:
         self._endpoint = endpoint
 
     def warm(self) -> None:
-        """Create the client, which takes longer than some calls allow."""
+        """Create the client at process start."""
         try:
             _ = self._client
         except BotoCoreError as exc:

@@ -25,7 +25,10 @@ class S3Objects(Warmed):
         self._service = AwsService("s3", read_timeout_s=OBJECT_S)
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return a page of objects."""
+        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
+
+        After the last object the result is empty.
+        """
         more = {"StartAfter": after} if after else {}
         which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
         page = self._service.ask("list_objects_v2", LIST_S, **which)

@@ -1,4 +1,4 @@
-"""Credentials from Secrets Manager, read at INIT, and the key of receipts."""
+"""Settings and receipt keys from Secrets Manager."""
 
 from collections.abc import Iterable
 

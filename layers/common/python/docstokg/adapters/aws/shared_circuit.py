@@ -1,7 +1,4 @@
-"""Circuit breaker state shared through a DynamoDB table.
-
-Without the table each process has its own; reads run in the background.
-"""
+"""Circuit breaker state shared through a DynamoDB table."""
 
 import threading
 import time

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 def around_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Register `before` for the snapshot, and `after` for every restored copy."""
+    """Register `before` for the snapshot and `after` for restored copies; no-op outside Lambda."""
     try:
         import snapshot_restore_py  # type: ignore[import-untyped] # it ships no types
     except ImportError:

@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org: structure found by patterns."""
+"""Code, settings, TeX and Org."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Detect a text's encoding: declared, UTF-8, or guessed."""
+"""Detection of a text's encoding."""
 
 import codecs
 import re

@@ -102,7 +102,7 @@ class TextMaker:
         return names
 
     def empty_columns(self, names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """Write the names of columns that have no value in any row: no row names them."""
+        """Write the names of columns that have no value in any row."""
         empty = [
             name
             for at, name in enumerate(names)

@@ -1,4 +1,4 @@
-"""Markdown by markdown-it-py: headings, lists, tables and code."""
+"""Markdown by markdown-it-py."""
 
 import re
 from bisect import bisect_left
@@ -37,7 +37,7 @@ class MarkdownConverter:
         self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
 
     def outline(self, text: str) -> Outline:
-        """Find the blocks; only headings are parsed inline."""
+        """Return the unchanged text with its blocks."""
         lines = [len(match[0]) for match in _LINE.finditer(text)]
         begins = list(accumulate(lines, initial=0))
         tree = SyntaxTreeNode(self._blocks.parse(text))

@@ -1,4 +1,4 @@
-"""PDF by PDFium: words with places."""
+"""PDF by PDFium."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""reStructuredText: headings found by underlines and overlines."""
+"""Headings of reStructuredText."""
 
 import re
 

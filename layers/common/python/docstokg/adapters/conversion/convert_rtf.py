@@ -1,4 +1,4 @@
-"""RTF: paragraphs and table rows."""
+"""Conversion of RTF."""
 
 import re
 

@@ -30,7 +30,7 @@ def is_scanned(page: pdfium.PdfPage) -> bool:
 
 @cache
 def reader() -> Any:
-    """Load the models once, single-threaded, so that a fork can use them."""
+    """Load the OCR models once, single-threaded."""
     import cv2
     import numpy as np
     from rapidocr import RapidOCR

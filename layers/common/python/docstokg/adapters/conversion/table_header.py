@@ -36,9 +36,8 @@ class Cell:
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
     """Return the number of header rows at the top; `rows` have one cell per column.
 
-    Signs, in this order: marked cells; two rows of which the first spans columns; a first row of
-    words; a first row in bold, with an empty corner, of years, or of another kind of value than
-    below.
+    Signs: marked cells, a spanning first row, words, bold, an empty corner, years, or other kinds
+    of value than below.
     """
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
@@ -53,7 +52,7 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
     """Return whether the first row starts a new table instead of continuing one.
 
-    It does if it is marked or bold, or if a column has a word above values of another kind.
+    Signs: marked or bold cells, or a word above values of another kind.
     """
     first, below = rows[0], rows[1:]
     if any(cell.head for cell in first):

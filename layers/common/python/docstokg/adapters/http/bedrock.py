@@ -1,8 +1,4 @@
-"""Embeddings and rerank scores from Amazon Bedrock, called with the role of the process.
-
-Both use InvokeModel: one right per model and one VPC endpoint. The Rerank API needs a second
-endpoint and a right to all models.
-"""
+"""Embeddings and rerank scores from Amazon Bedrock."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Chat completions from servers with OpenAI's format, whole or streamed."""
+"""Chat completions from servers with OpenAI's format."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -66,7 +66,10 @@ class HttpChat:
         timeout_s: float,
         write: Callable[[str], bool] | None,
     ) -> ModelReply:
-        """Make one call; raise errors as `Endpoint.post`. `write` gets the pieces of a stream."""
+        """Make one call; raise errors as `Endpoint.post`.
+
+        `write`: called with each streamed piece; False ends the call early.
+        """
         # OpenAI's reasoning models accept only the newer name, other servers often only the older.
         limit = "max_completion_tokens" if route.provider == "openai" else "max_tokens"
         payload = call.arguments(limit=limit, is_streamed=write is not None)

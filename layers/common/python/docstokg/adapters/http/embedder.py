@@ -87,7 +87,7 @@ class HttpEmbedder:
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and spans separately."""
+        """Return per text its vector and its spans' packed vectors, embedded separately."""
         return embedded_apart(self.embed, texts, parts)
 
     def _patiently(self, batch: list[str]) -> list[bytes]:

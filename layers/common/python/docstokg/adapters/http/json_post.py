@@ -80,7 +80,10 @@ class Endpoint:
 
 
 def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:
-    """Validate a response as `shape`, strictly; raise `WrongAnswer` without its content."""
+    """Return a response validated as `shape`, strictly; raise `WrongAnswer` without its content.
+
+    `model`: name for the error message.
+    """
     adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
     try:
         return adapter.validate_python(answer, strict=True)

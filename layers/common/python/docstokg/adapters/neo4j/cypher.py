@@ -1,4 +1,4 @@
-"""Cypher templates for requests, varied by parameters only."""
+"""Cypher templates for requests."""
 
 import hashlib
 from collections.abc import Mapping
@@ -31,8 +31,7 @@ SCHEMA_VERSION = 3
 class Template:
     """A query: its name in metrics and audit events, its text, and an example of each parameter.
 
-    EXPLAIN uses the examples; calls must have these names and types. All parameters are in one map,
-    `$p`: separate lists are planned for every size.
+    EXPLAIN uses the examples; calls must have these names and types, in one map, `$p`.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""Cypher templates for loads: one transaction each, idempotent.
-
-The last ones of a load change one namespace, as others may be loading; "" stands for all.
-"""
+"""Cypher templates for loads: one transaction each, idempotent; the namespace "" means all."""
 
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.domain.identity import REDIRECT_DEPTH

@@ -102,7 +102,7 @@ class Neo4jGraph:
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Return aliases, opened nodes, one hop around them and all edges between, in one query."""
+        """Return aliases, opened nodes, one hop around them and all edges between."""
         groups = dict.fromkeys(request.groups)
         parameters: dict[str, object] = {
             "alias_keys": [
@@ -124,7 +124,7 @@ class Neo4jGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Return chunks and related entities of `frontier`, in one query."""
+        """Return chunks and related entities of the entity ids `frontier`."""
         parameters = _common(frontier, request, scope)
         return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
@@ -220,11 +220,6 @@ class Neo4jGraph:
         return rows
 
     def _probe(self) -> None:
-        """Check whether the graph is up, and wait until its queries are fast again.
-
-        First runs after a restart exceed a request's limit; as trials they would keep the circuit
-        open.
-        """
         self._finished(PROBE_S)
         # An earlier check may hang on a connection from before the restart.
         if self._end_check is not None:
@@ -256,7 +251,6 @@ class Neo4jGraph:
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
-        """EXPLAIN every template and run it until it is fast."""
         warm = False
         try:
             async with asyncio.timeout(CHECK_S):

@@ -1,4 +1,4 @@
-"""Plan guard: judges query plans, not query texts."""
+"""Plan guard for Cypher queries."""
 
 import re
 from collections.abc import Iterator, Mapping

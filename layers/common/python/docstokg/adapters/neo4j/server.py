@@ -53,10 +53,7 @@ class Connection(TypedDict):
 
 
 class Server:
-    """One Neo4j address: the async driver on one background loop.
-
-    `asyncio.timeout` ends the wait for a hanging server.
-    """
+    """One Neo4j address: the async driver on one background loop."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")

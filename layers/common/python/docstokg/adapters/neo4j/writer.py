@@ -130,12 +130,12 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_NAMES, [{"uuid": uuid, "names": n} for uuid, n in names.items()])
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
-        """Yield (uuid, stored names or "") of every chunk of a namespace, in pages."""
+        """Yield (uuid, stored names or "") of every chunk of a namespace."""
         for row in self._pages(cypher.NAMES, namespace):
             yield row["uuid"], row["names"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks that are evidence for relations to the ends of these relations."""
+        """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
         rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
         return {row["uuid"]: set(row["ends"]) for row in rows}
 
@@ -274,10 +274,7 @@ class Neo4jGraphWriter:
         return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
-        """Convert the sections of an existing graph to chunks; idempotent.
-
-        Their uuids are those of a load, so that they match the index's chunks.
-        """
+        """Convert the sections of an existing graph to chunks; idempotent."""
         after = ""
         while True:
             page = self._send(cypher.SECTIONS, after=after, batch=PAGE)

@@ -82,7 +82,7 @@ class FolderEncoder(OnnxMiniLm):
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts and spans separately: pooling may use the first token only."""
+        """Return per text its vector and its spans' packed vectors, embedded separately."""
         return embedded_apart(self.embed, texts, parts)
 
     def _pooled(self, read: Reading) -> Floats:

@@ -43,8 +43,7 @@ MAX_TOKENS = 256
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or on first use.
 
-    The installed model replaces the faster `GRAPH` for other files (`model_path`,
-    `tokenizer_path`), or if 8-bit products are not exact.
+    `model_path`, `tokenizer_path`: other files than the packaged ones.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class OnnxMiniLm:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether all required packages are installed, without importing them."""
+        """Return whether its packages are installed, without imports."""
         return have(*PACKAGES) and has_vocabulary()
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
@@ -126,7 +125,6 @@ class OnnxMiniLm:
 
     @cached_property
     def _quick(self) -> tuple[Any, Any] | None:
-        """Open the 8-bit model; None for another model, or if 8-bit products are not exact."""
         model = self._model()
         is_known = hashlib.sha256(model.read_bytes()).hexdigest() == WEIGHTS_SHA256
         if not is_known or not self._is_exact():

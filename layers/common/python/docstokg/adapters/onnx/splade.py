@@ -61,7 +61,7 @@ class OnnxSplade:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether all required packages are installed, without importing them."""
+        """Return whether its packages are installed, without imports."""
         return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:

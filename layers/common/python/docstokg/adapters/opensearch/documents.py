@@ -54,7 +54,7 @@ class OpenSearchRegister:
         self._bulk(lines)
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """Return a page of records by doc_id, without their texts."""
+        """Return at most 1,000 records after the doc_id `after`, in order, without texts."""
         page = {
             "size": PAGE,
             "_source": ["record"],
@@ -70,7 +70,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of documents, without their texts."""
+        """Return the records of documents, without texts."""
         if not doc_ids:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}

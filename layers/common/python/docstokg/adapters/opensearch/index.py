@@ -47,7 +47,7 @@ RELATIONS: Json = {"bool": {"must_not": NAMES}}
 
 
 class OpenSearchIndex:
-    """The read side: one `_msearch` per search, one `_mget` per read."""
+    """A `SearchIndex` on one server."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class OpenSearchIndex:
         self._languages: Mapping[str, tuple[str, ...]] = {}
 
     def warm(self, timeout_s: float = WARM_UP_S) -> None:
-        """Run each kind of search once: a server's first calls are slow."""
+        """Run each kind of search once."""
         until = time.monotonic() + timeout_s
         info = self.info(timeout_s)
         if not info.chunks:
@@ -119,7 +119,7 @@ class OpenSearchIndex:
                 return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return chunks by id; visibility is checked here, by the rule of searches."""
+        """Return the visible chunks among these uuids."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return Hydrated()
@@ -180,8 +180,7 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model is cached for `info_ttl_s`. Token rarities are read again after
-        another finished load.
+        An answer with a model is cached for `info_ttl_s`.
         """
         until = time.monotonic() + timeout_s
         entry = self._info

@@ -17,7 +17,7 @@ class Shards(NamedTuple):
     replicas: int | None = None
 
     def settings(self) -> Json:
-        """Return the index settings; without them the managed service makes five shards."""
+        """Return the settings of a new index."""
         return {"number_of_shards": self.primaries, **self.copies()}
 
     def copies(self) -> Json:
@@ -46,7 +46,7 @@ def index_name(name: str, kind: str, number: int) -> str:
 
 
 def index_behind(mapping: Json) -> str:
-    """Return the name of an alias's only index."""
+    """Return the only index in an alias's mapping; raise `Misconfigured` unless there is one."""
     if len(mapping) != 1:
         raise Misconfigured(f"one alias stands for several indices: {', '.join(sorted(mapping))}")
     return str(next(iter(mapping)))
@@ -66,7 +66,7 @@ def index_settings(kind: str, shards: Shards) -> Json:
 
 
 def feature_name(token: str) -> str:
-    """Escape characters not allowed in a feature name: a dot would silently never match."""
+    """Escape characters not allowed in a feature name, such as dots."""
     return token.replace("%", "%25").replace(".", "%2E") or "%00"
 
 

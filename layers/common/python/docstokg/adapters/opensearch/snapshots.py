@@ -94,8 +94,7 @@ class Snapshots:
     def _exclusive(self) -> Iterator[Callable[[Sequence[Json]], None]]:
         """Hold the load lease; yield a function that moves aliases in one step.
 
-        The lease is a document of the register. Without one nothing can be held, and creating one
-        would make a restore delete every document.
+        Without a register nothing is held: creating one would make a restore delete all documents.
         """
         lease, moved = LoadLease(self._server, self._name), False
 

@@ -221,7 +221,7 @@ class OpenSearchWriter:
         return tuple(hit["_id"] for hit in self._scan(self._name, terms, "uuid", False))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove facts before their chunks, so that a kill leaves no fact without its chunk."""
+        """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
         facts = facts_alias(self._name)
         if uuids is None:
             everything = {"namespace": namespace}
@@ -237,7 +237,7 @@ class OpenSearchWriter:
         return removed
 
     def close_load(self, namespace: str = "") -> None:
-        """Refresh, so that all is searchable; every bulk request was already durable."""
+        """Refresh the indices, so that all writes are searchable."""
         self._refresh()
         with self._noting():
             notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
@@ -440,10 +440,6 @@ _SEARCHED = (
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
-    """Return a chunk with its searched fields and one stored field for readers.
-
-    Reading a part of the source parses all of it.
-    """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     fields: Json = chunk.model_dump(mode="json", include={*_SHOWN})
     fields["facets"] = list(facets(fields, chunk.topics, chunk.metadata))

@@ -1,4 +1,4 @@
-"""Response cache in one SQLite file."""
+"""Response cache in SQLite."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ _TABLE = (
 
 
 class SqliteCache:
-    """A `ResponseCache` on SQLite; each call opens its own short connection."""
+    """A `ResponseCache` on SQLite."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

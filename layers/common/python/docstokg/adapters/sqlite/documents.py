@@ -46,7 +46,7 @@ class SqliteRegister:
             )
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """Return a page of records by doc_id, without their texts."""
+        """Return at most 1,000 records after the doc_id `after`, in order, without texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? AND doc_id > ? "
             "ORDER BY doc_id LIMIT ?",
@@ -55,7 +55,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of documents, without their texts."""
+        """Return the records of documents, without texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? "
             "AND doc_id IN (SELECT value FROM json_each(?))",

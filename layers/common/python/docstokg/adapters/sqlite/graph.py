@@ -78,7 +78,7 @@ class SqliteGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Return chunks and related entities of `frontier`, from one snapshot."""
+        """Return chunks and related entities of the entity ids `frontier`, from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.widen(frontier, request)
 

@@ -192,14 +192,14 @@ class SqliteGraphWriter:
                 run("INSERT OR REPLACE INTO graph_names VALUES (?, ?, ?)", row)
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
-        """Yield (uuid, stored names or "") of every chunk of a namespace, in pages."""
+        """Yield (uuid, stored names or "") of every chunk of a namespace."""
         after = -1
         while rows := self._connection().execute(_NAMES, (after, namespace)).fetchall():
             for after, uuid, names in rows:  # noqa: B007 - the last key begins the next page
                 yield uuid, names
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks to the ends of the relations they are evidence for."""
+        """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
         entities: dict[str, set[str]] = {}
         for key, source, target in self._connection().execute(

@@ -94,14 +94,14 @@ class SqliteIndex:
 
     @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return chunks by uuid in one query; invisible ones are missing."""
+        """Return the visible chunks among these uuids."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
     @across(mappings)
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Return the compact sentence vectors of chunks, in one query."""
+        """Map uuids of visible chunks to their packed sentence vectors."""
         return self._in_worker(lambda until: self._sentences(uuids, scope, until), timeout_s)
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
@@ -281,10 +281,6 @@ class SqliteIndex:
         return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
-        """Return the namespace's rows, None if empty.
-
-        Raises `Unavailable` for chunks without this encoder or of an unfinished load.
-        """
         rows = section.rows(ns)
         if rows.start < rows.stop:
             return rows
@@ -400,8 +396,7 @@ class SqliteIndex:
 class _SearchContext(NamedTuple):
     """Values shared by all channels of a search.
 
-    `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
-    `dense`: section of its vectors. `languages`: without English.
+    `ns`: None for an unknown namespace. `languages`: without English.
     """
 
     scope: Scope

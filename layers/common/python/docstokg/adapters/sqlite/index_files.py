@@ -192,7 +192,7 @@ class GenerationWriter:
         }
 
     def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return one array to fill; it is mapped, so it may exceed memory."""
+        """Return one memory-mapped array to fill."""
         file = f"{section}-{name}.bin"
         self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -224,7 +224,7 @@ class GenerationWriter:
 
 
 def remove_other_generations(path: Path, keep: set[str]) -> None:
-    """Remove generations of killed and older loads; readers keep their mappings."""
+    """Remove all generations of the index file `path` except the generation names in `keep`."""
     root = arrays_folder(path)
     if root.is_dir():
         for folder in root.iterdir():

@@ -73,7 +73,7 @@ def fact_words_table(ns: int) -> str:
 
 
 def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
-    """Create both word indexes of a namespace, without copies of the texts."""
+    """Create both word indexes of a namespace."""
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {words_table(ns)} USING fts5("
         f"title, headings, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"

@@ -70,7 +70,7 @@ class SqliteIndexWriter:
         more: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
-        """Lock a namespace for this process; the system releases it when the process ends."""
+        """Lock a namespace for this process; `wait_s` and `waiting` as in `LoadLock.acquire`."""
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             lock = self._lock_of(namespace)
@@ -191,16 +191,13 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in own])
 
     def close_load(self, namespace: str = "") -> None:
-        """Mark the load as finished, after rebuilding the arrays for search if anything changed.
-
-        The write lock is held meanwhile.
-        """
+        """Mark the load as finished, after rebuilding the arrays for search if anything changed."""
         self._close(namespace, lambda db: None)
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace a namespace's vectors in the transaction that activates the new arrays."""
+        """Replace the vectors of all chunks of a namespace in one transaction."""
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:

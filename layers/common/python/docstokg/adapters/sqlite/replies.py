@@ -12,7 +12,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) 
 
 
 class SqliteReplies:
-    """A `ReplyStore` in one SQLite file with mode 0600, as replies reveal passages."""
+    """A `ReplyStore` in one SQLite file with mode 0600."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Counts per caller, shared by the processes of one server; without the file, separate."""
+"""Counts per caller, shared by the processes of one server."""
 
 import time
 from pathlib import Path

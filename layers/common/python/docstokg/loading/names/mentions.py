@@ -62,7 +62,7 @@ class MentionFinder:
 def linked(text: str, matches: Iterable[Match]) -> Places:
     """Return the first place of each entity; names inside longer names rank last.
 
-    An unlisted name must look like one and be no part of an option, address, path or identifier
+    An unlisted name must look like a name and not be part of an option, address, path or identifier
     (CMAKE_PREFIX_PATH).
     """
     places: Places = {}

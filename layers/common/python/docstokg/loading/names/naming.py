@@ -96,10 +96,10 @@ class Aliases:
                 yield from entries
 
     def for_linking(self, names: Names, labels: Labels, forgotten: Set[str]) -> Iterator[Entry]:
-        """Yield the aliases to link, without `forgotten` own entities.
+        """Yield the aliases to link, without the entity ids in `forgotten`.
 
-        Skipped: own entities whose name now belongs to a CURIE or labels document parts, and
-        plurals of another entity's name.
+        Own entities (ids from `entity_id`) are skipped if their name now belongs to a CURIE or
+        labels document parts; so are plurals of another entity's name.
         """
         own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
         names_of_others = set(own.values())

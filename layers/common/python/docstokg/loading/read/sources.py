@@ -145,10 +145,7 @@ def check_readable(path: Path) -> None:
 
 
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
-    """Return the files below a folder in path order, without hidden folders.
-
-    Links to folders are not followed: those inside `source` are a note, others a reject.
-    """
+    """Return the files below a folder in path order, without hidden folders or linked ones."""
 
     def unlisted(broken: OSError) -> None:
         path = Path(broken.filename)

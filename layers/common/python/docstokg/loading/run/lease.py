@@ -1,4 +1,4 @@
-"""Exclusive loads: leases in store and bucket."""
+"""Exclusive loads."""
 
 import json
 import time
@@ -29,8 +29,7 @@ def turn(
 ) -> Iterator[None]:
     """Exclude other loads of the namespace while a task writes; raise `Locked` if one is active.
 
-    Tasks of one run share the store's lease; between tasks it has one in the bucket. `most`: loads
-    of all namespaces at once, counted before the lease is taken.
+    `most`: maximum loads of all namespaces at once.
     """
     _refuse_others(run, objects, most)
     with ExitStack() as held:
@@ -58,7 +57,7 @@ def give_back(run: IngestRun, objects: ObjectStore) -> None:
 
 
 def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
-    """Return whether the run has ended: its report is written last."""
+    """Return whether the run has written its report, without a failure reason."""
     try:
         report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
     except KeyError:

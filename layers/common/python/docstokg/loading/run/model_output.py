@@ -26,7 +26,10 @@ def put_output(
     models: Models,
     ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> int:
-    """Write the JSON values of `ask` for a shard's chunks; return their number."""
+    """Write the JSON values of `ask` for a shard's chunks; return the number of chunks.
+
+    `ask`: gets a batch of chunks, returns one JSON value per chunk, in order.
+    """
     rows, count = Shard.fetched(run, objects, shard), 0
     lines = [json.dumps(models)]
     for batch in batched(rows.every(), CHUNK_BATCH):

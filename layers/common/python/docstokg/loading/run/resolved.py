@@ -39,7 +39,10 @@ def put_resolved(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Write the plan of a run; `file`: the staging. `summary`: for the report."""
+    """Write the plan of a run to the bucket.
+
+    `file`: path of the staging area. `summary`: values for the report.
+    """
     staging, earlier = context.staging, context.earlier
     documents = staging.documents_beginning(None)
     head = {
@@ -76,7 +79,7 @@ def put_resolved(
 
 
 class ResolverCache:
-    """Resolved runs kept between tasks, as linkers are slow to build."""
+    """Resolved runs kept between tasks."""
 
     def __init__(self) -> None:
         self._idle: deque[tuple[str, ResolvedRun]] = deque(maxlen=MOST_IDLE)

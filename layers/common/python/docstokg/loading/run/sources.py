@@ -57,7 +57,7 @@ class RunSources:
         return self.run.posted or not (inner.endswith("/") or is_passed_over(Path(inner)))
 
     def unread(self, inner: str) -> str:
-        """Return the reason why an object is not read, or ""."""
+        """Return the reason why an object is not read, "" if it is."""
         if self.run.posted:
             return "" if inner in self.statements else "sent without metadata"
         if NO_NAME.search(inner):

@@ -1,4 +1,4 @@
-"""Import of an exported namespace without encoding, validated as untrusted."""
+"""Import of an exported namespace."""
 
 import datetime
 import time

@@ -38,8 +38,7 @@ class _Batch(NamedTuple):
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
-    A document changes in one step. Data that a changed chunk invalidates is removed first. `shard`:
-    only the documents that begin in it.
+    A document changes in one step. `shard`: only the documents that begin in it.
     """
     context = resolver.context
     batches = _batches(context, shard)

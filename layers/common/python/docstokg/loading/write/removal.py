@@ -1,4 +1,4 @@
-"""Removal from both stores, graph first."""
+"""Removal from both stores."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
