@@ -19,7 +19,10 @@ CREATION = (
     *("destroy again", "staging, up to creation", "prod, up to creation"),
 )
 OPERATION = (
-    *("50 documents, killed once and run again", "10 questions through the deployed machine"),
+    *(
+        "50 documents, killed once; again with five of another namespace",
+        "10 questions through the deployed machine",
+    ),
     *(
         "one request, traced",
         "the other routes",

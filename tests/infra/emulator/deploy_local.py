@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,6 +47,7 @@ CREATED = ("staging", "prod")
 """Environments that are only created: a VPC, a domain, tokens and a firewall are not here."""
 CHANGED = "health"
 """The function whose code one deploy changes."""
+FEW = 5
 CALLER = {"sub": "deploy-local", "namespaces": ["default"], "groups": [], "load": ["default"]}
 SYLLABLES = ("Mar", "Tal", "Quil", "Or", "Bren", "Dov", "Fen"), ("row", "low", "lon", "sel", "ham")
 KEEPERS = ("Alda Fenwick", "Bram Oster", "Cora Lund", "Dirk Sahl", "Edda Voss")
@@ -178,7 +180,9 @@ class Run:
             SecretId=self.account.outputs(STACKS[0])[output], ForceDeleteWithoutRecovery=True
         )
 
-    def ingest(self, run_id: str, killed_after: int | None = None) -> str:
+    def ingest(
+        self, run_id: str, killed_after: int | None = None, namespace: str = "default"
+    ) -> str:
         """Run the loading machine over the deployed functions; its status."""
         bucket = self.account.outputs(STACKS[0])["DocumentBucket"]
         calls = 0
@@ -195,8 +199,8 @@ class Run:
 
         functions = {spec.substitution: stage(spec.name) for spec in STAGES}
         run = {
-            "run_id": run_id, "namespace": "default", "bucket": bucket,
-            "prefix": "sources/default/", "sync": False, "max_removed": 0, "remove": [],
+            "run_id": run_id, "namespace": namespace, "bucket": bucket,
+            "prefix": f"sources/{namespace}/", "sync": False, "max_removed": 0, "remove": [],
         }  # fmt: skip
         ended = run_ingest(functions, S3Objects(bucket), run)
         return f"{ended.status} {ended.error or ''} {ended.cause or ''}".strip()
@@ -383,18 +387,21 @@ def operate(run: Run, assembly: Path) -> None:
     run.forget_secret("SecretAnthropic")
     sources = S3Objects(run.account.outputs(STACKS[0])["DocumentBucket"])
     with agent(run):
-        with run.step("50 documents, killed once and run again") as told:
-            for name, (text, _, _) in corpus().items():
-                sources.put(f"sources/default/{name}", text.encode())
+        with run.step("50 documents, killed once; again with five of another namespace") as told:
+            for number, (name, (text, _, _)) in enumerate(corpus().items()):
+                for namespace in ("default", "beside") if number < FEW else ("default",):
+                    sources.put(f"sources/{namespace}/{name}", text.encode())
             try:
                 run.ingest("first", killed_after=3)
             except KeyboardInterrupt:
                 told.append("killed after three tasks")
-            ended = run.ingest("first")
-            assert ended == "SUCCEEDED", ended
-            report = json.loads(sources.get("runs/first/report.json"))
-            assert report["loaded"] == len(corpus()), report
-            told.append(f"{report['loaded']} loaded")
+            with ThreadPoolExecutor() as pool:
+                beside = pool.submit(run.ingest, "beside", namespace="beside")
+                assert (run.ingest("first"), beside.result()) == ("SUCCEEDED", "SUCCEEDED")
+            for run_id, count in (("first", len(corpus())), ("beside", FEW)):
+                report = json.loads(sources.get(f"runs/{run_id}/report.json"))
+                assert report["loaded"] == count, report
+            told.append(f"{len(corpus())} and {FEW} loaded")
         with run.step("the first questions, functions cold, a provider's secret removed") as told:
             told.append(run.warm())
         with run.step("10 questions through the deployed machine") as told:
