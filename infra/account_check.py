@@ -1,7 +1,4 @@
-"""Measure a deployment in a real account: `make account-check URL=... ENV=...`.
-
-It asks questions at a steady rate and prints starts and restores of each function from its logs.
-"""
+"""Measure a deployment in a real account: `make account-check URL=... ENV=...`."""
 
 import sys
 import time

@@ -43,8 +43,7 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
 def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
     """Return the resources of a data stack that its new template removes and `running` reads.
 
-    `running`: template of the deployed functions. The name of an output contains the id of its
-    resource.
+    `running`: template of the deployed functions.
     """
     read = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
     return sorted(
@@ -57,8 +56,8 @@ def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
 def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
     """Mark the data stack with an error if it removes a resource that deployed functions read.
 
-    The CDK command line refuses to deploy a stack with an error, and only that one. `session`: a
-    boto3 session that may assume CDK's deploy role.
+    CDK refuses to deploy a stack with an error. `session`: a boto3 session that may assume CDK's
+    deploy role.
     """
     name = f"docstokg-{target.name}"
     data = app.synth().get_stack_by_name(f"{name}-data")

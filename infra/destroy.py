@@ -1,7 +1,4 @@
-"""Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it.
-
-Removed first: attached policies, buckets with objects, flags profiles with manual versions.
-"""
+"""Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping

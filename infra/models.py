@@ -125,7 +125,7 @@ def bedrock_endpoint(
     group: ec2.ISecurityGroup,
     allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Create a Bedrock endpoint in the VPC, so that calls stay in Amazon's network."""
+    """Create a Bedrock endpoint in the VPC."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",

@@ -8,7 +8,7 @@ from constructs import IConstruct
 
 
 def shared_arn(construct: IConstruct, name: str, arn: str) -> str:
-    """Return an ARN for use in another stack, by an output: an export would lock this stack."""
+    """Return an ARN for use in another stack, by an output."""
     stack = cdk.Stack.of(construct)
     cdk.CfnOutput(stack, name, value=arn)
     return cdk.Fn.get_stack_output(stack.stack_name, name)

@@ -106,7 +106,7 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build missing or stale parts of `target`; fresh folders may be in use."""
+    """Build missing or stale parts of `target`."""
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)
@@ -209,10 +209,9 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove symbols and debug sections of shared libraries.
+    """Remove symbols and debug sections of shared libraries: all bytes after the last segment.
 
-    A loader reads only the program headers (ELF-64, `elf(5)`), so the bytes after their last
-    segment can be removed.
+    Source: ELF-64, `elf(5)`.
     """
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()

@@ -1,6 +1,6 @@
 """Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
 
-It watches the alarms, and rolls back when one fires. Only the alias changes.
+Only the alias changes.
 """
 
 import math

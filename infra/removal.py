@@ -22,7 +22,7 @@ def log_group(
 ) -> logs.LogGroup:
     """Return a log group with the environment's key and period; ValueError lists valid periods.
 
-    A named group is deleted with its stack: its name would block the next one.
+    A named group is deleted with its stack.
     """
     days = stack.target.log_days
     if days not in DAYS:

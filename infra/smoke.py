@@ -101,9 +101,11 @@ def refuses(service: Service) -> None:
 
 
 def answers(service: Service, namespace: str, share: int = 100) -> None:
-    """Check for cited, undegraded answers to the unchanged questions.
+    """Ask QUESTION and ODD in turn; raise `Wrong` at the first wrong response.
 
-    `share`: per cent of the traffic that the version under test has; below 100 questions repeat.
+    Right is a 200 that is not degraded, cites the document FERRIES and repeats the question
+    unchanged. `share`: per cent of the traffic that the version under test has; below 100 questions
+    repeat.
     """
     written = {
         "synthesis": {"enabled": True, "model": "extractive"},
@@ -131,7 +133,7 @@ def is_empty(service: Service, namespace: str) -> None:
 
 
 def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
-    """Yield once, and again after each pause until the time is over."""
+    """Yield None once, and again after each pause until `most_s` seconds are over."""
     until = time.monotonic() + most_s
     yield
     while time.monotonic() <= until:

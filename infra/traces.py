@@ -67,5 +67,5 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
 
 
 def keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:
-    """Return the queue without its key, which CDK would grant beyond SQS; see `use_key`."""
+    """Return the queue without its key; see `use_key`."""
     return sqs.Queue.from_queue_arn(scope, construct_id, queue.queue_arn)

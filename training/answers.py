@@ -4,16 +4,14 @@
 
 Each FOLDER has `given.jsonl` (training.passages). Fits
 
-1. `choice`: a softmax over the units of all passages of a question. A unit is worth more the closer
-   it is to the written answer and the shorter it is. Excluded are sets of reviews (`item`) and, as
-   in (2), sets with `hops`.
-2. `right`: a logistic model of the choice being right. In sets with gold documents, a
-   third of the questions is repeated without them; questions without an answer count half.
+1. `choice`: a softmax over the units of all passages of a question.
+2. `right`: a logistic model of the choice being right.
 3. `answerable`: the same for any passage answering; it decides on abstention.
 4. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
    where either it or the choice is; `pair_right`: the preferred pairs being right.
 
-Raises `Leak` if a question or a paragraph is in a test set (`--kept`).
+(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` if a question
+or a paragraph is in a test set (`--kept`).
 """
 
 import argparse

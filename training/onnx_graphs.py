@@ -93,7 +93,6 @@ class Graph:
 def minilm(file: Path, target: Path) -> None:
     """Write MiniLM over the installed 8-bit weights, multiplied in 8 bits.
 
-    Each activation is the sum of two 8-bit numbers, the second being the remainder of the first.
     Vectors agree with the installed model's to about 1e-4. Input `ids` (1, pieces), output `hidden`
     (1, pieces, 384).
     """
@@ -147,10 +146,9 @@ def minilm(file: Path, target: Path) -> None:
 def splade(file: Path, target: Path) -> None:
     """Write BERT with two layers and two heads, and a masked-language-model head (x . v + b).
 
-    The 30,522 products of every piece are computed in 8 bits, the CANDIDATES best words of a text
-    again in full precision. Inputs: `ids` and `kept` (not padding), both (texts, pieces). Outputs
-    per text: `words` (rows in the vocabulary), their `rough` and `exact` logits (maximum over
-    pieces); `states` (texts, pieces, width), whose product with the vocabulary is every logit.
+    Inputs: `ids` and `kept` (not padding), both (texts, pieces). Outputs per text: `words` (rows in
+    the vocabulary), their `rough` and `exact` logits (maximum over pieces); `states` (texts,
+    pieces, width), whose product with the vocabulary is every logit.
     """
     raw = file.read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")

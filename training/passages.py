@@ -2,8 +2,7 @@
 
     python -m training.passages FOLDER=STORE[:NAMESPACE]...
 
-Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`, so that
-fitting needs no search.
+Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`.
 """
 
 import json

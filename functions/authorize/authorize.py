@@ -17,8 +17,7 @@ NOBODY = "nobody"
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     """Return the policy for a REQUEST authorizer event: Deny without a valid token.
 
-    It covers all routes: the gateway caches it per token. The context is base64 of {sub,
-    namespaces, groups, load}: context values may not be lists.
+    It covers all routes. The context is base64 of {sub, namespaces, groups, load}.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None
@@ -39,7 +38,7 @@ def _policy(effect: str, principal: str, stage: str) -> dict[str, Any]:
 
 
 def encode_caller(caller: Caller) -> str:
-    """Return base64 of ASCII JSON without apostrophes, which the gateway's escaping would break."""
+    """Return the caller as base64 of ASCII JSON without apostrophes."""
     text = json.dumps(caller.model_dump(mode="json"), separators=(",", ":"))
     return base64.b64encode(text.replace("'", "\\u0027").encode("ascii")).decode("ascii")
 

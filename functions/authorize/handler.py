@@ -6,7 +6,7 @@ from docstokg_functions.authorize.authorize import authorize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; public keys are fetched for the first token."""
+    """Return the handler."""
     tokens = wiring.token_verifier()
     return lambda event, context: authorize(event, tokens.caller)
 

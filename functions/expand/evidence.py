@@ -45,10 +45,7 @@ class Bounds(NamedTuple):
 
 
 class EvidenceTable:
-    """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON.
-
-    Only paths from the question's entities are evidence.
-    """
+    """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON."""
 
     def __init__(
         self,

@@ -282,10 +282,7 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the caller's maximum, else 2 for two entities that lead on.
-
-    An entity of the question leads on if the walk may start at it or it has relations.
-    """
+    """Return the caller's maximum, else 2 for two entities that lead on."""
     leading = ranking.leading.keys() | (ranking.shares.keys() & ranking.graph.related)
     hops = plan.expansion.max_hops or (2 if len(leading) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
@@ -339,7 +336,7 @@ def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
 def leads(graph: SliceGraph, entity: str) -> bool:
     """Return whether the walk may start at an entity of the question.
 
-    Not at names without a chunk about them: the search already ranks chunks with their words.
+    False for names without a chunk about them.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
@@ -375,10 +372,7 @@ def _used(explored: Exploration) -> GraphUse:
 
 
 def stated(retrieval: Retrieval) -> list[FactRef]:
-    """Return the best matching facts that a chunk states.
-
-    Facts without a chunk come from ontologies and match by entity names only.
-    """
+    """Return the best matching facts that a chunk states."""
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 

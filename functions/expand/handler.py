@@ -12,7 +12,7 @@ from docstokg_functions.expand.restrict import restrict
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its graph client."""
+    """Return the handler."""
     graph = wiring.knowledge_graph()
     domain = domain_of(wiring.settings.domains)
 

@@ -30,8 +30,7 @@ def fitted(
 ) -> tuple[list[Citation], list[Block], bool]:
     """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
 
-    Citations without a block shrink from the lowest rank, then are removed, then blocks shrink. A
-    citation with a block is kept.
+    Citations without a block shrink from the lowest rank, then are removed, then blocks shrink.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)
@@ -86,10 +85,7 @@ def located(
 
 
 def room(run: Run) -> int:
-    """Return the bytes left for citations and blocks in later states.
-
-    States also contain the plan, and the scope or an answer.
-    """
+    """Return the bytes left for citations and blocks in later states."""
     plan, scope = (
         nested_json_bytes(part.model_dump_json(exclude_defaults=True))
         for part in (run.plan, run.scope)

@@ -160,7 +160,7 @@ def _unique(
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
     """Return the hydrated passages in order, without repeats and near-repeats.
 
-    Of two repeats the superseded one is removed. The third item maps superseded to replacing uuids.
+    The third item maps superseded to replacing uuids.
     """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]

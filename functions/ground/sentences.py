@@ -53,7 +53,10 @@ def compared(
 def names_credited(
     query: str, block: Block, chunk: StoredChunk, cosines: Sequence[float]
 ) -> Sequence[float]:
-    """Return the cosines, raised for sentences with a synonym of a name in the question."""
+    """Return the cosines, raised for sentences with a synonym of a name in the question.
+
+    `cosines`: one per sentence of `chunk`; another number of cosines is returned unchanged.
+    """
     if not block.other_names or len(cosines) != len(chunk.sentences):
         return cosines
     question = snippets.question_stems(query)

@@ -20,7 +20,7 @@ Check = Callable[[float], object]
 
 
 def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Telemetry) -> Reply:
-    """Return 200 ok or degraded, or 503 down (retrieval needs the index).
+    """Return 200 ok or degraded, or 503 down if the index is not up.
 
     `checks`: dependency -> a call with a time limit in seconds, or None if it is off.
     """

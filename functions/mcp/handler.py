@@ -22,7 +22,7 @@ def writer(wiring: Wiring) -> str | None:
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler over the available routes."""
+    """Return the handler."""
     run = wiring.workflow().run
     runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
     if check := wiring.route_function("check"):

@@ -44,8 +44,8 @@ TYPES = {
 class SignIn:
     """A public OAuth client of the trusted issuer (authorization code with PKCE).
 
-    `authorize_url`, `token_url`: the issuer's endpoints; the latter is the only foreign address in
-    the page's policy. `scope`: separated by spaces; `openid` enables the nonce check.
+    `authorize_url`, `token_url`: the issuer's endpoints. `scope`: separated by spaces; `openid`
+    enables the nonce check.
     """
 
     client_id: str

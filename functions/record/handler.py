@@ -10,7 +10,7 @@ TRACE_DAYS = 30
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler, with the trace writer's credential."""
+    """Return the handler."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
 
     def handler(event: Json, context: object) -> Json:

@@ -18,10 +18,7 @@ DAY_MS = 86_400_000
 def record(
     records: Sequence[Mapping[str, Any]], store: TraceStore, telemetry: Telemetry
 ) -> dict[str, list[dict[str, str]]]:
-    """Write a batch of SQS records; return the failed ones as `batchItemFailures`.
-
-    If the store rejects the batch permanently, messages are written one by one.
-    """
+    """Write a batch of SQS records; return the failed ones as `batchItemFailures`."""
     failed: list[str] = []
     messages: dict[str, TraceMessage] = {}
     for item in records:

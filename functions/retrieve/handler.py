@@ -12,7 +12,7 @@ from docstokg_functions.retrieve.retrieve import retrieve
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; clients and models are loaded here."""
+    """Return the handler."""
     chosen = wiring.settings
     stores = (chosen.index_url, chosen.index_name, chosen.graph_url)
     index = wiring.search_index()

@@ -82,11 +82,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     workers: Executor,
     languages: LanguageFinder | None = None,
 ) -> Retrieval:
-    """Return `selected` and `pool`; a failed channel is a degraded reason.
-
-    One round trip if the query vector is ready within 25 ms and no entity of the question has other
-    names, else two.
-    """
+    """Return `selected` and `pool`; a failed channel is a degraded reason."""
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
         run.warnings.extend(restriction.warnings)

@@ -15,7 +15,7 @@ from docstokg_functions.stream.runtime import Exchange
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; its context streams the reply."""
+    """Return the handler."""
     workflow, store, telemetry = wiring.workflow(), wiring.response_cache(), wiring.telemetry
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
 

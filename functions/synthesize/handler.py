@@ -13,7 +13,7 @@ from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; the client of a remote model is loaded here."""
+    """Return the handler."""
     settings = wiring.settings
     if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)

@@ -41,9 +41,8 @@ def synthesize(
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
-    Without blocks no call is made. With a remote fallback the first model gets 60 % of the time;
-    the fallback needs 3 seconds. `told`: gets the text so far, and returns whether the client still
-    waits.
+    Without blocks no call is made. `told`: gets the text so far, and returns whether the client
+    still waits.
     """
     chosen = run.plan.synthesis
     if chosen is None or not blocks:

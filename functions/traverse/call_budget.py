@@ -14,7 +14,7 @@ MAX_CALLERS = 10_000
 
 
 class CallBudget:
-    """A sliding window per caller; the least recently seen callers are dropped first.
+    """A sliding window of calls per caller.
 
     `shared` counts the walks of all processes per calendar minute, while it works.
     """

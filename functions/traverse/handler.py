@@ -16,7 +16,7 @@ from docstokg_functions.traverse.walk import walk_graph
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler with its clients; both modes share one budget per caller."""
+    """Return the handler."""
     graph, index = wiring.knowledge_graph(), wiring.search_index()
     walk = partial(walk_graph, graph=graph, index=index, embedder=wiring.embedder())
     per_minute = wiring.settings.graph_budget_per_minute

@@ -286,7 +286,7 @@ def view_within(
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
     """Return the best nodes, then the first edges between them, within `limit` bytes of state.
 
-    Nodes may use half of it. The order is kept.
+    The order is kept.
     """
     room = limit / 2
     node_ids: set[str] = set()

@@ -116,9 +116,7 @@ def walk_graph(
 ) -> WalkResult:
     """Walk layer by layer for at most `time_s` seconds.
 
-    A layer keeps its best candidates, at most half of the remaining nodes; the gate selects those
-    to expand; others fill the rest at the end. A graph failure on the seeds is raised; a later one,
-    or a timeout, ends the walk.
+    A graph failure on the seeds is raised; a later one, or a timeout, ends the walk.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()

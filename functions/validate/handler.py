@@ -14,7 +14,7 @@ from docstokg_functions.validate.validate import validate
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler; it has no clients."""
+    """Return the handler."""
 
     def handler(event: Json, context: object) -> Json:
         envelope = Envelope.model_validate(event["envelope"])

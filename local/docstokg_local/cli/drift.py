@@ -125,7 +125,7 @@ def _words(text: str) -> str:
 
 
 class _Stored:
-    """A namespace as it is stored now, as far as some citations need it; read once."""
+    """A namespace as it is stored now."""
 
     def __init__(
         self, writer: "IndexWriter", namespace: str, citations: Sequence["Citation"]

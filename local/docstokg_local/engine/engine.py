@@ -1,7 +1,6 @@
 """Execute a state machine locally, with AWS's limits and timeouts.
 
-sfnx interprets the definition; the limit of 262,144 bytes and TimeoutSeconds are added here. See
-docs/decisions/0002-local-engine.md.
+See docs/decisions/0002-local-engine.md.
 """
 
 import json

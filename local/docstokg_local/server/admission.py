@@ -40,7 +40,7 @@ class TooLate(Exception):
 
 
 class ClientGone(Exception):
-    """The client closed the connection, so no answer is needed."""
+    """The client closed the connection."""
 
 
 class Admission:

@@ -5,7 +5,7 @@
                               "model": "extractive"}, budget={"max_tokens_gen": 300})
         print(response.answer, [citation.uuid for citation in response.citations])
 
-`AsyncClient` has the same methods as coroutines; each call runs in a thread of its own.
+`AsyncClient` has the same methods as coroutines.
 """
 
 import asyncio

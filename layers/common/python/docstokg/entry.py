@@ -32,8 +32,8 @@ def freeze_garbage() -> None:
 class Entry:
     """A Lambda handler that renews its credentials and connections.
 
-    A restored snapshot keeps only the models. Every SECRETS_TIME_S, and after a refused credential,
-    secrets are read again and the event is retried.
+    Secrets are read again every SECRETS_TIME_S, and after a refused credential, when the event is
+    retried.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
@@ -67,7 +67,7 @@ class Entry:
             self._wiring.telemetry.flush()
 
     def before_snapshot(self) -> None:
-        """Close connections, which a restored copy could not use."""
+        """Close connections."""
         self._wiring.close()
 
     def after_restore(self) -> None:

@@ -76,7 +76,7 @@ class LoadError(Permanent):
 def cause(error: DocsToKGError) -> dict[str, str]:
     """Return the log fields for the cause of a failure.
 
-    Of a vendor's error only the type: its message may contain the question.
+    Of a vendor's error only the type.
     """
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:

@@ -62,7 +62,7 @@ Segments = Callable[[str, float, float, str], None]
 
 
 class Tracer(Protocol):
-    """Destination of the spans of a request, next to metrics and segments."""
+    """Destination of the spans of a request."""
 
     def span(self, name: str, fields: Mapping[str, object]) -> AbstractContextManager[None]:
         """Open a span below the current one."""

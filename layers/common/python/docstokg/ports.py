@@ -143,10 +143,13 @@ class DocumentRegister(Protocol):
         """Write records, replacing by namespace and id."""
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
-        """Return a page of records after the doc_id `after`, in order, without texts."""
+        """Return a page of records after the doc_id `after`, by doc_id, without texts.
+
+        () after the last page.
+        """
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of some documents, without texts, in any order."""
+        """Return the records of those `doc_ids` that are stored, without texts, in any order."""
 
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Return the extracted text of a document, or None."""
@@ -199,7 +202,10 @@ class ObjectStore(Protocol):
     """One bucket of objects by key."""
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects below `prefix` and after `after`, in byte order of keys."""
+        """Return at most 1,000 objects below `prefix` in byte order of keys; () at the end.
+
+        `after`: key of the last object of the previous page.
+        """
 
     def get(self, key: str) -> bytes:
         """Return an object; raise KeyError if it is missing."""
@@ -249,7 +255,7 @@ class KnowledgeGraph(Protocol):
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Return one more hop around the entities of `frontier`, in one round trip."""
+        """Return one more hop around the entity ids in `frontier`, in one round trip."""
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -262,7 +268,7 @@ class KnowledgeGraph(Protocol):
         """Map each known id to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each known id to the stored vector of its name; those without one are omitted."""
+        """Map ids to the stored vectors of their names; ids without a vector are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Return the contents of the graph."""
@@ -410,7 +416,7 @@ class NameFinder(Protocol):
         """Return the name of the recogniser, as recorded in the graph."""
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Return the names in each text, without duplicates."""
+        """Return the names in each text, without duplicates, in the order of `texts`."""
 
 
 class SparseEncoder(Protocol):
@@ -421,7 +427,7 @@ class SparseEncoder(Protocol):
         """Return the name of vocabulary and weights, as recorded in the index."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return token -> weight (> 0) for passages."""
+        """Return token -> weight (> 0) per passage, in the order of `texts`."""
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         """Return token -> weight (> 0) for a question."""
@@ -435,7 +441,7 @@ class Reranker(Protocol):
         """Return the name of the model."""
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
-        """Return one relevance score per passage, higher is better."""
+        """Return one relevance score per passage, in their order; higher is better."""
 
 
 class Pair(NamedTuple):
@@ -508,7 +514,7 @@ class ReplyStore(Protocol):
     """Model replies for loads, by request; they never expire."""
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the stored replies."""
+        """Return the stored replies by key; unknown keys are omitted."""
 
     def put(self, replies: Mapping[str, str]) -> None:
         """Store replies, durable on return."""
@@ -518,10 +524,10 @@ class ResponseCache(Protocol):
     """Complete response bodies by scope key, with a time to live."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
-        """Return (request hash, body) or None."""
+        """Return (request hash, body), or None if the key is unknown or expired."""
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body."""
+        """Store a body for `ttl_s` seconds; `request_hash` identifies its request."""
 
 
 class TraceSink(Protocol):
@@ -541,7 +547,7 @@ class TraceStore(Protocol):
         """Return the trace of a request, lists by rank or falling score; None if there is none."""
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove traces older than a time; return their number."""
+        """Remove the traces of requests before `epoch_ms`; return their number."""
 
 
 class ReceiptKeys(Protocol):

@@ -295,7 +295,7 @@ class Wiring:
         return Recogniser()
 
     def question_languages(self) -> ports.LanguageFinder | None:
-        """Return the recogniser of question languages; `warm` loads it if an encoder may cross."""
+        """Return the recogniser of question languages; None without an encoder or py3langid."""
         from docstokg.adapters import languages, multilingual
 
         embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None

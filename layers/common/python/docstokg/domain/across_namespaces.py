@@ -38,7 +38,10 @@ def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Me
 def results(
     answers: Sequence[Sequence[ChannelResult]], queries: Sequence[ChannelQuery]
 ) -> tuple[ChannelResult, ...]:
-    """Join by channel, best hits first; a channel that failed in some namespaces is partial."""
+    """Join by channel, best hits first; a channel that failed in some namespaces is partial.
+
+    `answers`: per namespace, one result per query.
+    """
     return tuple(map(_result, zip(*answers, strict=True), queries))
 
 

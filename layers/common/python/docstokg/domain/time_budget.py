@@ -1,8 +1,7 @@
 """Time limits: one table for validate, the steps and infra.
 
 They fire in this order: a call's share of the deadline, its client, the function, the state (whole
-seconds; infra adds a cold start), the execution, the route. Condense and Synthesize end before
-their shared function.
+seconds; infra adds a cold start), the execution, the route.
 """
 
 from typing import Final, NamedTuple

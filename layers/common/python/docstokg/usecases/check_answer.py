@@ -181,7 +181,7 @@ def ground_sentences(
 class _Check:
     """The passages of a check, with vectors while there is time.
 
-    `decisions`: the verifier's, by claim and ranks, to survive changes of the text.
+    `decisions`: the verifier's, by claim and ranks.
     """
 
     by_rank: Mapping[int, Block]

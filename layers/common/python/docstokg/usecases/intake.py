@@ -70,7 +70,11 @@ def parse_body[Message: BaseModel](
 def namespace_of(
     envelope: Envelope, named: str | None, index: SearchIndex, begin: "Begin"
 ) -> str | Reply:
-    """Return the namespace of a request, or the reply that refuses it (400, 403)."""
+    """Return the namespace of a request, or the reply that refuses it (400, 403).
+
+    `named`: the request's own; None selects `Call.chosen_namespace`, in a call that `begin`
+    creates.
+    """
     caller = envelope.caller
     chosen = named or begin(envelope.request_id, caller.scope("")).chosen_namespace(caller, index)
     if isinstance(chosen, Failure):

@@ -20,7 +20,7 @@ GROUND, WRITTEN = "ground", "written"
 
 
 def event_key(request_id: str, what: str) -> str:
-    """Return the key of an event; keys of cached responses are digests and cannot collide."""
+    """Return the key of an event in the response store."""
     return f"told:{request_id}:{what}"
 
 

@@ -100,8 +100,7 @@ class Choice(NamedTuple):
 def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
     """Return the best candidate, or a likelier pair or stored path; None without candidates.
 
-    A pair must contain more of the question's words. The path between two names is quoted if the
-    choice lacks one of them. `linked`: consider pairs and paths.
+    `linked`: consider pairs and paths.
     """
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs

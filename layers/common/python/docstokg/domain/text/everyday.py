@@ -1,8 +1,8 @@
 """Everyday words: too common to be names.
 
-`everyday.txt`: frequent, mostly lower-case words of three of four corpora (Wikipedia, research
-abstracts, health pages, Linux manuals) or fifty manuals; plus months, weekdays, parts of documents,
-programming words and short verbs.
+`everyday.txt`: frequent words of three of four corpora (Wikipedia, research abstracts, health
+pages, Linux manuals) or fifty manuals; months, weekdays, parts of documents, programming words,
+short verbs.
 """
 
 from importlib import resources

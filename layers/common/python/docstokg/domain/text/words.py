@@ -128,10 +128,7 @@ def fold(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Return NFKC, casefolded text without invisible characters; punctuation is kept.
-
-    Used to compare sentences.
-    """
+    """Return NFKC, casefolded text without invisible characters; punctuation is kept."""
     return compatible(visible(text)).casefold()
 
 
