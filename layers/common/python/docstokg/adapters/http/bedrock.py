@@ -113,6 +113,8 @@ class BedrockReranker(HttpReranker):
         return payload | ({"api_version": 2} if "cohere." in self.model else {})
 
 
+# InvokeModel needs a right per model and one VPC endpoint; the Rerank API needs a second endpoint
+# and a right to all models.
 def _address(url: str | None, model: str, signer: Signer) -> str:
     base = (url or f"https://bedrock-runtime.{signer.region}.amazonaws.com").rstrip("/")
     return f"{base}/model/{quote(model, safe='')}/invoke"

@@ -220,6 +220,8 @@ class Neo4jGraph:
         return rows
 
     def _probe(self) -> None:
+        # The first queries after a restart exceed a request's limit. As trials they would keep the
+        # circuit open.
         self._finished(PROBE_S)
         # An earlier check may hang on a connection from before the restart.
         if self._end_check is not None:
