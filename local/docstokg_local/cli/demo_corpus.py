@@ -58,7 +58,7 @@ class Annotation(NamedTuple):
         return int(match[1]) if match else 0
 
     def label(self, name: str) -> str:
-        """Return `name` with the share of patients and at most two papers."""
+        """Return the term `name`, then the share of patients and two papers, as far as known."""
         if match := _RATIO.fullmatch(self.frequency):
             name += f" in {match[1]} of {match[2]} patients"
         elif self.frequency:
@@ -86,7 +86,7 @@ class Ontology:
         return _closure(term, self.parents)
 
     def label(self, term: str) -> str:
-        """Return a term as `Seizure (HP:0001250)`."""
+        """Return the term with this id as `Seizure (HP:0001250)`; KeyError for an unknown id."""
         return f"{self.terms[term].name} ({term})"
 
     def listed(self, terms: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ class StepFunctionsWorkflow:
 
 
 def reply_of(output: str | bytes, whose: str) -> Reply:
-    """Parse the reply of an execution or invocation."""
+    """Parse JSON output of an execution or function, named `whose`; raise `WrongAnswer`."""
     try:
         return Reply.model_validate_json(output)
     except ValueError as exc:

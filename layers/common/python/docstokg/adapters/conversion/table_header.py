@@ -81,7 +81,7 @@ def column_names(rows: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Repeat a name over empty cells to its right that have names below."""
+    """Return header rows with a name repeated in empty cells to its right that have text below."""
     made = [list(row) for row in rows]
     for row, below in pairwise(made):
         for at in range(2, len(row)):

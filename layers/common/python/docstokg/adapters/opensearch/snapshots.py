@@ -112,9 +112,10 @@ class Snapshots:
             lease.release(more=moved)
 
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
-        """Restore a snapshot without deleted documents; return its new indices by alias.
+        """Restore a snapshot into new indices whose names end with `stamp`; return them by alias.
 
-        Waits for an unfinished snapshot.
+        Documents missing in the current register are deleted. Aliases do not move. Waits for an
+        unfinished snapshot; raises `Misconfigured` for one of another index.
         """
         held = self._complete(snapshot)["indices"]
         fresh = {}

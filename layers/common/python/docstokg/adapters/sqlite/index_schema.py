@@ -175,7 +175,10 @@ def notes_of(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
-    """Raise an error for another layout; return the file's size after its last load."""
+    """Return the bytes of the file `path` after its last load, 0 before one.
+
+    Raises `NotLoaded` without an index and `Misconfigured` for one of another version.
+    """
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
         raise NotLoaded(f"{path} holds no index: {HOW}")

@@ -193,7 +193,10 @@ def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[S
 
 
 def as_raw(chunk: StoredChunk, is_given: bool = False) -> RawChunk:
-    """Return a stored chunk's fields for naming; `is_given`: it has given mentions."""
+    """Return a stored chunk's fields for naming.
+
+    `is_given`: its mentions came with the chunk, so that no names are searched.
+    """
     return RawChunk(
         id=chunk.chunk_id,
         doc_id=chunk.doc_id,

@@ -346,7 +346,11 @@ class _Resolution:
 def write(
     task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
 ) -> Answer:
-    """Write the documents that begin in these shards, with their mentions."""
+    """Write the documents that begin in the task's shards, with their mentions.
+
+    Returns the numbers of chunks and of those written, 0 for a closed run. Raises `Locked` during
+    another load of the namespace, `LoadError` after one.
+    """
     run = task.run
     written = chunks = 0
     if is_closed(run, objects):
