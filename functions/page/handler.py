@@ -3,8 +3,8 @@
 import json
 import os
 from functools import cache
+from typing import Any
 
-from docstokg.contracts import Json
 from docstokg_functions.page.page import SignIn, reply
 
 
@@ -14,6 +14,6 @@ def _sign_in() -> SignIn | None:
     return SignIn(**json.loads(text)) if text else None
 
 
-def handler(event: Json, context: object) -> Json:
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Return the reply to the gateway's event of one GET."""
     return reply(event["resource"], event["requestContext"]["path"], _sign_in())

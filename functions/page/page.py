@@ -5,9 +5,7 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
-
-from docstokg.contracts import Json
+from typing import Any, NamedTuple
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -99,7 +97,7 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
     }
 
 
-def reply(resource: str, address: str, sign_in: SignIn | None = None) -> Json:
+def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
     """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
 
     `resource`: the gateway's path. `address`: the browser's path with the stage. Redirects the page
@@ -116,7 +114,7 @@ def reply(resource: str, address: str, sign_in: SignIn | None = None) -> Json:
     return {"statusCode": 200, "headers": file.headers, "body": file.body.decode("utf-8")}
 
 
-def _nothing_here() -> Json:
+def _nothing_here() -> dict[str, Any]:
     problem = {
         "type": "about:blank",
         "title": "Not Found",
