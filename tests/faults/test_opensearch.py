@@ -198,12 +198,16 @@ def test_a_red_index_is_503_and_recovers(place: Place) -> None:
         bare(place.at.url, "PUT", f"/{chunks}/_settings", setting)
         bare(place.at.url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
 
+    def is_red() -> bool:
+        require("nowhere")
+        # A shard that is still starting is red too, and answers a moment later.
+        settled = f"/_cluster/health/{chunks}?wait_for_no_initializing_shards=true&timeout=9s"
+        return bool(json.loads(bare(place.at.url, "GET", settled))["status"] == "red")
+
     with client(place.settings, **place.models) as opened:
         warm(opened)
-        require("nowhere")
         try:
-            health = json.loads(bare(place.at.url, "GET", f"/_cluster/health/{chunks}"))
-            assert health["status"] == "red"
+            assert eventually(is_red)
             ask(opened, status=503)
         finally:
             require(None)
