@@ -169,18 +169,18 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
     }.items():
         client.create_secret(Name=name, SecretString=json.dumps(value))
     client.create_secret(Name="text", SecretString="hunter2")
-    settings = with_secrets(Settings(secrets="graph, model"))
+    settings = with_secrets(Settings(secrets="graph, model"), {})
     assert (settings.graph_user, settings.graph_password) == ("reader", "p")
     assert settings.llm_api_key == "k"
     # A provider whose secret was removed is lost, and no other.
-    assert with_secrets(Settings(secrets="absent, graph")).graph_user == "reader"
-    assert with_secrets(Settings(secrets="absent")) == Settings(secrets="absent")
+    assert with_secrets(Settings(secrets="absent, graph"), {}).graph_user == "reader"
+    assert with_secrets(Settings(secrets="absent"), {}) == Settings(secrets="absent")
     for name in ("foreign", "number", "text"):
         with pytest.raises(DocsToKGError) as caught:
-            with_secrets(Settings(secrets=name))
+            with_secrets(Settings(secrets=name), {})
         assert "hunter2" not in str(caught.value)
         assert caught.value.__cause__ is None or "hunter2" not in str(caught.value.__cause__)
-    assert read_secrets([], ["graph_password"]) == {}
+    assert read_secrets([], ["graph_password"], {}) == {}
 
 
 def test_a_rotated_secret_is_used_without_a_deploy(
@@ -203,6 +203,10 @@ def test_a_rotated_secret_is_used_without_a_deploy(
     assert entry({}, None)["password"] == "old", "not asked before each event"
     monkeypatch.setattr("docstokg.entry.SECRETS_TIME_S", 0.0)
     assert entry({}, None) == {"password": "new", "model": True}
+    client.put_secret_value(SecretId="graph", SecretString='{"graph_user": "me"}')
+    assert entry({}, None)["password"] is None, "a field that was taken out is forgotten"
+    client.put_secret_value(SecretId="graph", SecretString='{"graph_password": "new"}')
+    assert entry({}, None)["password"] == "new"
     # What cannot be read is no reason to forget what was.
     client.delete_secret(SecretId="graph", ForceDeleteWithoutRecovery=True)
     assert entry({}, None)["password"] == "new"

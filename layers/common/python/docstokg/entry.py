@@ -37,8 +37,9 @@ class Entry:
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
-        self._build = build
-        self._settings = with_secrets(settings)
+        self._build, self._bare = build, settings
+        self._secrets: dict[str, dict[str, str]] = {}
+        self._settings = with_secrets(settings, self._secrets)
         self._wiring = Wiring(self._settings)
         self._handler = build(self._wiring)
         self._read_at = time.monotonic()
@@ -96,7 +97,7 @@ class Entry:
     def _current(self, time_s: float | None = None) -> Settings:
         self._read_at = time.monotonic()
         try:
-            return with_secrets(self._settings, time_s)
+            return with_secrets(self._bare, self._secrets, time_s)
         except DocsToKGError as exc:
             self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
             return self._settings

@@ -624,17 +624,16 @@ def _telemetry(settings: Settings) -> Telemetry:
     return function_telemetry(settings.environment, level, reveal=reveal)
 
 
-def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; see adapters.aws.secrets.
-
-    `time_s`: seconds for each secret, if fewer than at a start.
-    """
+def with_secrets(
+    settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
+) -> Settings:
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; parameters as `read_secrets`."""
     if not settings.secrets:
         return settings
     from docstokg.adapters.aws.secrets import TIME_S, read_secrets
 
     ids = settings.secrets.replace(",", " ").split()
-    values = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)
+    values = read_secrets(ids, CREDENTIALS, known, time_s=time_s or TIME_S)
     return Settings.model_validate(settings.model_dump() | values)
 
 

@@ -12,16 +12,20 @@ TIME_S = 5.0
 TEXT_TIME_S = 1.0
 """Seconds inside a request."""
 
+type Known = dict[str, dict[str, str]]
+"""Settings by id of their secret."""
+
 _TEXTS = TypeAdapter(dict[str, str])
 
 
 def read_secrets(
-    ids: Iterable[str], allowed: Iterable[str], time_s: float = TIME_S
+    ids: Iterable[str], allowed: Iterable[str], known: Known, time_s: float = TIME_S
 ) -> dict[str, str]:
     """Return the settings in the named Secrets Manager secrets, merged in the given order.
 
-    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. A
-    missing or refused secret costs its settings only. `time_s`: seconds for each secret.
+    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. `known`:
+    what each secret held at the last reading, updated here; a missing or refused secret keeps it.
+    `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
@@ -31,6 +35,7 @@ def read_secrets(
             answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
         except Misconfigured as exc:
             Telemetry().log("WARNING", "secret_missing", secret=secret_id, **cause(exc))
+            merged |= known.get(secret_id, {})
             continue
         try:
             value = _TEXTS.validate_json(answer["SecretString"], strict=True)
@@ -39,6 +44,7 @@ def read_secrets(
             raise Misconfigured(f"secret {secret_id} is not a JSON object of settings") from None
         if foreign := sorted(set(value) - permitted):
             raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")
+        known[secret_id] = value
         merged |= value
     return merged
 
