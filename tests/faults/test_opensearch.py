@@ -190,28 +190,29 @@ def test_a_lost_facts_index_costs_only_the_facts(place: Place) -> None:
 
 
 def test_a_red_index_is_503_and_recovers(place: Place) -> None:
+    """A shard without a copy: OpenSearch starts one with a copy in spite of every rule."""
     (chunks,) = json.loads(bare(place.at.url, "GET", "/docstokg/_alias"))
+    mappings = json.loads(bare(place.at.url, "GET", f"/{chunks}/_mapping"))[chunks]["mappings"]
+    red = "docstokg-chunks-v3-red"
 
-    def require(node: str | None) -> None:
-        setting = {"index.routing.allocation.require._name": node}
-        bare(place.at.url, "POST", f"/{chunks}/_close")
-        bare(place.at.url, "PUT", f"/{chunks}/_settings", setting)
-        bare(place.at.url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
-
-    def is_red() -> bool:
-        require("nowhere")
-        # A shard that is still starting is red too, and answers a moment later.
-        settled = f"/_cluster/health/{chunks}?wait_for_no_initializing_shards=true&timeout=9s"
-        return bool(json.loads(bare(place.at.url, "GET", settled))["status"] == "red")
+    def replace(old: str, new: str) -> None:
+        moves = [{"remove": {"index": old, "alias": "docstokg"}}]
+        moves.append({"add": {"index": new, "alias": "docstokg"}})
+        bare(place.at.url, "POST", "/_aliases", {"actions": moves})
 
     with client(place.settings, **place.models) as opened:
         warm(opened)
+        nowhere = {"index.routing.allocation.require._name": "nowhere", "index.knn": True}
+        made = {"settings": nowhere, "mappings": mappings}
+        bare(place.at.url, "PUT", f"/{red}?wait_for_active_shards=0", made)
         try:
-            assert eventually(is_red)
+            replace(chunks, red)
+            health = json.loads(bare(place.at.url, "GET", f"/_cluster/health/{red}"))
+            assert health["status"] == "red"
             ask(opened, status=503)
+            replace(red, chunks)
         finally:
-            require(None)
-            bare(place.at.url, "GET", f"/_cluster/health/{chunks}?wait_for_status=yellow")
+            bare(place.at.url, "DELETE", f"/{red}")
         warm(opened)
 
 
