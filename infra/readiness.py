@@ -121,6 +121,12 @@ def cautions(environment: Environment) -> list[str]:
             f"{', '.join(names)}: the account's first call of each is made by a person who has "
             "aws-marketplace:Subscribe and ViewSubscriptions; no function has these"
         )
+    wanted = environment.settings.get("load_concurrency", environment.loads)
+    if wanted != environment.loads:
+        told.append(
+            f"load_concurrency {wanted} becomes {environment.loads}: each load needs two of the "
+            f"{environment.loading} tasks that load_tasks or function_quota leaves"
+        )
     return told
 
 

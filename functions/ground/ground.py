@@ -75,11 +75,7 @@ def ground(
     used if the first reranker fails.
     """
     plan = run.plan
-    ranking = (
-        expansion.ranking
-        if expansion is not None
-        else tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
-    )
+    ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
     if not ranking:
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
@@ -155,12 +151,16 @@ def ground(
     )
 
 
+def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
+    return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
+
+
 def _unique(
     plan: Plan, ranking: Sequence[Ranked], hydrated: Hydrated
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
     """Return the hydrated passages in order, without repeats and near-repeats.
 
-    The third item maps superseded to replacing uuids.
+    Of two repeats the superseded one is removed. The third item maps superseded to replacing uuids.
     """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]

@@ -64,11 +64,7 @@ def page_of(
     def first(count: int) -> str:
         return written(rest[:count], Position(start.leaf + count))
 
-    texts = (value for _, value in rest if isinstance(value, str))
-    if (
-        max_bytes is None
-        or sum(len(text.encode("utf-8", "replace")) for text in texts) <= max_bytes
-    ):
+    if max_bytes is None or _least_bytes(rest) <= max_bytes:
         whole = written(rest, None)
         if fits(whole):
             return Page(whole)
@@ -167,3 +163,7 @@ def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
         for place in range(1, len(keys) + 1)
         if place == len(keys) or keys[place] != keys[place - 1]
     ]
+
+
+def _least_bytes(rest: Sequence[Leaf]) -> int:
+    return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

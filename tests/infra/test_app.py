@@ -32,6 +32,8 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
     models = ("bedrock/eu.anthropic.claude-3-haiku-20240307-v1:0",)
     (told,) = cautions(replace(FILLED_IN, models=models))
     assert "aws-marketplace:Subscribe" in told
+    small = replace(FILLED_IN, load_tasks=6, settings={"load_concurrency": 5})
+    assert cautions(small)[0].startswith("load_concurrency 5 becomes 3: ")
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,7 @@ def drifts(
     def home(response: "RAGResponse", citation: "Citation") -> str:
         return namespace or citation.namespace or response.metadata.namespace
 
-    cited = {
-        name: ([one for one in response.citations if one.cited] or list(response.citations))
-        for name, response in responses.items()
-    }
+    cited = {name: _evidence(response) for name, response in responses.items()}
     wanted: dict[str, list[Citation]] = {}
     for name, rows in cited.items():
         for citation in rows:
@@ -96,15 +93,21 @@ def drifts(
                 citation.rank,
                 citation.doc_id,
                 *stored[home(response, citation)].state(
-                    citation,
-                    _quotes(response, citation),
-                    any(one.ranks[1] == citation.rank for one in response.conflicts),
+                    citation, _quotes(response, citation), _was_superseded(response, citation)
                 ),
             )
             for citation in cited[name]
         ]
         for name, response in responses.items()
     }
+
+
+def _evidence(response: "RAGResponse") -> list["Citation"]:
+    return [one for one in response.citations if one.cited] or list(response.citations)
+
+
+def _was_superseded(response: "RAGResponse", citation: "Citation") -> bool:
+    return any(one.ranks[1] == citation.rank for one in response.conflicts)
 
 
 def _quotes(response: "RAGResponse", citation: "Citation") -> list[str]:

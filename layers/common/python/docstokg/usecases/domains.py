@@ -57,7 +57,7 @@ class OntologyDomain:
         return (*seeds, *below[:MAX_SUBTYPES])
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Return None."""
+        """Return None: the documents of the slice are restrictive enough."""
         return None
 
     def notes(self, part: GraphSlice) -> Sequence[str]:

@@ -5,7 +5,7 @@ Repairs follow if the check of the whole answer differs.
 
 from collections.abc import Callable, Sequence
 
-from docstokg.contracts.response import RULES, Grounding, SentenceVerdict
+from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdict
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
 from docstokg.domain.text.sentences import sentence_spans
 
@@ -90,9 +90,7 @@ def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
                 text=answer[at:end],
                 start=at,
                 citations=one.citations if one is not None else (),
-                verdict=(one.verdict if one.decided_by in (None, RULES) else "unverified")
-                if one is not None
-                else None,
+                verdict=_by_rules(one) if one is not None else None,
             )
         )
         at = end
@@ -108,3 +106,7 @@ def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
         for place, one in enumerate(report.sentences if report is not None else ())
         if one.decided_by and one.decided_by != RULES
     )
+
+
+def _by_rules(one: SentenceVerdict) -> Verdict:
+    return one.verdict if one.decided_by in (None, RULES) else "unverified"

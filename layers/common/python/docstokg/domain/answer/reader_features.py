@@ -133,13 +133,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     made = []
     for place, block, unit, words, own in rows:
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
-        said = (
-            WORD.sub(
-                lambda match: "" if stem(normalise(match[0])) in rarity else match[0], unit.shown
-            )
-            if kinds
-            else ""
-        )
+        said = _without(unit.shown, rarity) if kinds else ""
         features = Features(
             cosine=_cosine(unit, block),
             words=share(own),
@@ -161,3 +155,7 @@ def _cosine(unit: Part, block: Block) -> float:
         if start < unit.end and unit.start < end
     ]
     return max(own, default=block.relevance / 20)
+
+
+def _without(text: str, asked: Mapping[str, float]) -> str:
+    return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)

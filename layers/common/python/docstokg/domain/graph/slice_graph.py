@@ -124,7 +124,7 @@ class SliceGraph:
         entries = [self.entities[name] for name in self.names[: len(self.entities)]]
         rare = [_rarity(entry.mentions) for entry in entries]
         headed = [
-            rarity * max(1.0, self.weights.about / math.sqrt(max(1, entry.heads)))
+            rarity * self._emphasis(entry.heads)
             for rarity, entry in zip(rare, entries, strict=True)
         ]
         self.related = {end for pair in self.relations for end in pair}
@@ -156,6 +156,9 @@ class SliceGraph:
         one_way = np.zeros(len(edges), dtype=np.bool_)
         one_way[size:] = [not self.followed(b, a) for a, b in pairs]
         return edges, one_way
+
+    def _emphasis(self, heads: int) -> float:
+        return max(1.0, self.weights.about / math.sqrt(max(1, heads)))
 
     def led_on(self, uuids: Collection[str]) -> float:
         """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""

@@ -206,11 +206,7 @@ def _proper(run: str) -> Iterator[str]:
 
 def better_surface(one: str, other: str) -> str:
     """Return the better spelling of a name, independent of argument order."""
-    return min(
-        one,
-        other,
-        key=lambda text: (text.isupper() and len(text) > 5, not _has_capitals(text), text),
-    )
+    return min(one, other, key=lambda text: (_is_in_capitals(text), not _has_capitals(text), text))
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
@@ -223,6 +219,10 @@ def better_kind(kinds: Iterable[str | None]) -> str | None:
     rest = sorted(known.difference(_KINDS, _OTHER_KINDS))
     others = [kind for kind in _OTHER_KINDS if kind in known]
     return next(iter([*rest, *([UNSURE] if len(found) > 1 else found), *others]), None)
+
+
+def _is_in_capitals(text: str) -> bool:
+    return text.isupper() and len(text) > 5
 
 
 def _has_capitals(text: str) -> bool:
