@@ -12,8 +12,8 @@ from docstokg.contracts.request import ExplainRequest, RAGRequest
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.verify import verify_response
-from tests.conftest import load_folder, write_corpus
-from tests.model_server import serving
+from tests.conftest import load_folder, opened, write_corpus
+from tests.model_server import ModelServer, serving
 
 TOWNS = ("Zell", "Brix", "Kalm", "Orvo", "Plin", "Quist", "Runn", "Stav")
 LONG = "The mill on the river was rebuilt after the flood and grinds rye for the whole valley. "
@@ -133,6 +133,18 @@ def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     return folder / "store.sqlite"
 
 
+@pytest.fixture(scope="module")
+def asked(
+    mills: Path, models: dict[str, Any], cache_dir: Path
+) -> Iterator[tuple[Any, ModelServer]]:
+    """A client over the mills, and the server of its language models."""
+    url = f"sqlite:///{mills}"
+    with serving() as server:
+        at = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
+        with opened(Settings(**at, llm_base_url=server.url), models) as client:
+            yield client, server
+
+
 def test_every_field_is_tried_here_or_where_it_says() -> None:
     named = set(fields(RAGRequest))
     assert named == CHANGES.keys() | ELSEWHERE.keys()
@@ -141,16 +153,15 @@ def test_every_field_is_tried_here_or_where_it_says() -> None:
 
 @pytest.mark.parametrize("path", CHANGES)
 def test_a_field_that_is_changed_changes_the_answer(
-    mills: Path, client_for: Any, path: str
+    asked: tuple[Any, ModelServer], path: str
 ) -> None:
-    more, value = CHANGES[path]
-    with serving() as server:
-        client = client_for(mills, llm_base_url=server.url)
-        usual = {**BASE, **more}
-        before = client.post("/v1/answer", json=usual).json()
-        sent = list(server.requests)
-        after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
-        others = server.requests[len(sent) :]
+    (client, server), (more, value) = asked, CHANGES[path]
+    server.requests.clear()
+    usual = {**BASE, **more}
+    before = client.post("/v1/answer", json=usual).json()
+    sent = list(server.requests)
+    after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
+    others = server.requests[len(sent) :]
     told = comparable(before) != comparable(after)
     assert told or [body for _, body in sent] != [body for _, body in others]
 

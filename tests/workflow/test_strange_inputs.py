@@ -16,6 +16,8 @@ from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.strange_inputs import INPUTS
 
+# Its store is loaded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("strange-inputs")
 BUILT_IN = {
     "synthesis": {"enabled": True, "model": "extractive"},
     "budget": {"max_tokens_gen": 300, "timeout_s": 20},
