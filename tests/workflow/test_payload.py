@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Caller
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
-from tests.conftest import load_folder, write_corpus
+from tests.builders import settings_at
+from tests.conftest import store_of
 from tests.envelopes import envelope
 
 # Its store is loaded once, not by each worker.
@@ -55,14 +55,10 @@ def workflow(
         }
         for n in range(7)
     ]
-    write_corpus(
-        folder / "c",
-        {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations},
-    )
-    load_folder(folder / "c", folder / "s.sqlite", cache_dir, embed=False)
-    url = f"sqlite:///{folder / 's.sqlite'}"
-    at = {"index_url": url, "graph_url": url, "cache_dir": str(folder)}
-    wiring = Wiring(Settings(**at, max_timeout_s=25), made=models)
+    rows = {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations}
+    store = store_of(folder, cache_dir, rows, embed=False)
+    at = settings_at(store, cache_dir=folder, max_timeout_s=25)
+    wiring = Wiring(at, made=models)
     yield LocalWorkflow(wiring)
     wiring.close()
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from docstokg.contracts.request import ExplainRequest, RAGRequest
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.verify import verify_response
-from tests.conftest import load_folder, opened, write_corpus
+from tests.builders import settings_at
+from tests.conftest import load_folder, opened, store_of, write_corpus
 from tests.model_server import ModelServer, serving
 
 TOWNS = ("Zell", "Brix", "Kalm", "Orvo", "Plin", "Quist", "Runn", "Stav")
@@ -126,11 +126,10 @@ def comparable(answer: dict[str, Any]) -> dict[str, Any]:
 def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     folder = tmp_path_factory.mktemp("mills")
     rows = {"chunks.jsonl": PAGES, "entities.jsonl": MILLS, "relations.jsonl": SENDS}
-    write_corpus(folder / "corpus", rows)
-    load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
-    write_corpus(folder / "more", {"chunks.jsonl": MORE})
-    load_folder(folder / "more", folder / "store.sqlite", cache_dir, namespace="more")
-    return folder / "store.sqlite"
+    more = write_corpus(folder / "more", {"chunks.jsonl": MORE})
+    store = store_of(folder, cache_dir, rows)
+    load_folder(more, store, cache_dir, namespace="more")
+    return store
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +137,9 @@ def asked(
     mills: Path, models: dict[str, Any], cache_dir: Path
 ) -> Iterator[tuple[Any, ModelServer]]:
     """A client over the mills, and the server of its language models."""
-    url = f"sqlite:///{mills}"
     with serving() as server:
-        at = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
-        with opened(Settings(**at, llm_base_url=server.url), models) as client:
+        settings = settings_at(mills, cache_dir=cache_dir, llm_base_url=server.url)
+        with opened(settings, models) as client:
             yield client, server
 
 
@@ -289,7 +287,7 @@ def test_several_namespaces_are_one_question(mills: Path, client_for: Any) -> No
     found = {(c["namespace"], c["chunk_id"]): c for c in answer["citations"]}
     assert {"more", "default"} == {namespace for namespace, _ in found}
     assert found["more", "c1"]["full_text"] == MORE[0]["text"]
-    wiring = Wiring(Settings(index_url=f"sqlite:///{mills}"))
+    wiring = Wiring(settings_at(mills))
     assert verify_response(answer, None, lambda: wiring) == ([], len(found))
     answer["metadata"]["namespaces"] = []
     assert verify_response(answer, None, lambda: wiring)[0]
