@@ -92,10 +92,11 @@ class RankedGraph(NamedTuple):
 def expand(
     run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY
 ) -> Expansion:
-    """Return the order of citation, with the evidence of every chunk in the graph.
+    """Return the order of citation: selected chunks reordered, graph chunks added, with evidence.
 
-    Without time, links or a working graph the order is `selected`, with the reason in
-    `graph_gain.skipped` and `degraded`. A later failure keeps earlier results.
+    If disabled, or without time, links or a working graph, it is `selected`, with the reason in
+    `graph_gain.skipped`. Lack of time and failures are also in `degraded`; later ones keep earlier
+    results.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
     expansion = (
@@ -282,7 +283,6 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the caller's maximum, else 2 for two entities that lead on."""
     leading = ranking.leading.keys() | (ranking.shares.keys() & ranking.graph.related)
     hops = plan.expansion.max_hops or (2 if len(leading) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
@@ -377,7 +377,7 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 
 
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return the walk's order of chunks, or the retrieval order without a signal.
+    """Return the walk's order of chunks; without a signal, the selected chunks first.
 
     Signals: a matched fact, a seed, a named entity that is listed or has a chunk about it, or
     enough opened chunks that mention another chunk's subject.
@@ -409,7 +409,6 @@ def _as_searched(
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Return the added chunks, at most one per selected rank."""
     selected = set(retrieval.selected)
     if not selected:
         return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])

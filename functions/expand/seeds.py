@@ -43,7 +43,7 @@ class Seeds(NamedTuple):
         ]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
-        """Return the chunks of seeds, each with its share of the seed."""
+        """Return each seed chunk's share: 1 if seeded itself, plus 1/n per seeded group of n."""
         if not self.names:
             return {}
         chunks = {chunk.uuid for chunk in part.chunks}

@@ -63,7 +63,7 @@ def located(
     chunks: Sequence[StoredChunk],
     limit: int,
 ) -> list[Citation]:
-    """Add page boxes to the snippets, from the first rank, while they fit."""
+    """Add page boxes to the snippets, from the first rank, while they fit, and OCR confidences."""
     found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
     if not found:
         return list(citations)

@@ -71,8 +71,8 @@ def ground(
 ) -> Grounded:
     """Return citations by rank and the blocks for the model.
 
-    Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`:
-    used if the first reranker fails.
+    An empty result is a warning. Raise `NothingToCite` if all passages are lost, `Timeout` if the
+    deadline is over. `fallback`: used if the first reranker fails.
     """
     plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)

@@ -43,7 +43,7 @@ def replacements(
 def conflicts(
     citations: Sequence[Citation], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
 ) -> tuple[Conflict, ...]:
-    """Return the citations of superseded documents, each with its replacement."""
+    """Return the first MOST_LISTED citations of superseded documents, with cited replacements."""
     ranks = {citation.uuid: citation.rank for citation in citations}
     spans = {chunk.uuid: _span(chunk) for chunk in chunks}
     found = sorted(

@@ -26,7 +26,8 @@ def reply_within(
 
     Trimmed from the lowest rank, in this order: additions of verbosity full, `graph`, uncited
     snippets, uncited citations with their texts in `receipt`, then `receipt`. Adds the degraded
-    reason `payload_trimmed`. `sign` signs what is left.
+    reason `payload_trimmed`. `sign` signs what is left; if it raises `ValueError`, `receipt` is
+    None.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:

@@ -82,7 +82,10 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     workers: Executor,
     languages: LanguageFinder | None = None,
 ) -> Retrieval:
-    """Return `selected` and `pool`; a failed channel is a degraded reason."""
+    """Return `selected` and `pool`.
+
+    A failed channel is a degraded reason; if all fail, `failed` is set.
+    """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
         run.warnings.extend(restriction.warnings)

@@ -116,7 +116,8 @@ def walk_graph(
 ) -> WalkResult:
     """Walk layer by layer for at most `time_s` seconds.
 
-    A graph failure on the seeds is raised; a later one, or a timeout, ends the walk.
+    A failure of graph or index, or a timeout, is raised on the seeds and ends the walk later.
+    Without a working embedder, words score.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()

@@ -35,7 +35,10 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 
 
 def workers_for(sources: Sequence[Path]) -> int:
-    """Return the number of processes: one per core, limited by memory."""
+    """Return the number of processes: 1 for small loads, else one per core, limited by memory.
+
+    At most MOST_WORKERS.
+    """
     if not _has_bytes(sources, SMALL_LOAD_BYTES):
         return 1
     return max(1, min(os.cpu_count() or 1, MOST_WORKERS, _memory_bytes() // WORKER_BYTES))

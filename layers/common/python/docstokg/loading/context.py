@@ -24,7 +24,7 @@ class Progress(Protocol):
     """Receives the progress of a load."""
 
     def stage(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-        """Start a stage of `total` steps; call the result with each number of finished steps."""
+        """Start a stage of `total` steps (None: unknown); its function adds finished steps."""
 
 
 class NullProgress:

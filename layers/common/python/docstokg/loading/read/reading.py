@@ -55,10 +55,7 @@ def stage(
     dimension: int | None,
     registry: SourceRegistry | None = None,
 ) -> int | None:
-    """Stage one file's rows; return the vector dimension, set by the first vector.
-
-    `dimension`: the required dimension, or None.
-    """
+    """Stage one file's rows, or reject them; return the vector dimension, set by the first."""
     name = str(file.path)
     skipped: str | None = None
     for line, record in rows:

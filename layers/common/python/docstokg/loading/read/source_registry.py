@@ -61,9 +61,10 @@ class SourceRegistry:
         return self._roots[folder]
 
     def conflict(self, file: SourceFile, document: RawDocument) -> str | None:
-        """Return why a document cannot take its id: another folder's file has it with other text.
+        """Return why a document may not take its id, or None; raise `Postponed` before `settle`.
 
-        A document whose file sets its id replaces the stored one.
+        Another folder's file has it with other text, unless the document's file sets its id; a
+        posted one exists already or is invisible.
         """
         stored = self.stored.get(document.doc_id)
         if file.posted is not None:

@@ -178,7 +178,6 @@ def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
 
 
 def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
-    """Return the endpoints of remaining relations, whose names are in no text."""
     ends: set[str] = set()
     for relation in context.stores.graph_writer.stored_relations(context.namespace):
         is_read = relation.type == SAME_AS and relation.evidence_uuid is not None

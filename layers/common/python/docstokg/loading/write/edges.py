@@ -22,7 +22,7 @@ Gone = frozenset[str]
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Replace names by ids and chunk ids by uuids; reject statements without evidence."""
+    """Replace names by ids and chunk ids by uuids; reject statements with unloaded evidence."""
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
@@ -84,7 +84,7 @@ def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str |
 
 
 def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
-    """Return the first sentence that contains both ends of a triple, ignoring case."""
+    """Return the first sentence that contains both ends of a triple, ignoring case, or None."""
     ends = (subject.casefold(), object_.casefold())
     if not all(end in text.casefold() for end in ends):
         return None
