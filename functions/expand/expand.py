@@ -59,8 +59,8 @@ MAX_SEEDS = 20
 class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `names`: in the question.
-    `misspelt`: entity of a misspelt name.
+    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `misspelt`: entity of a
+    misspelt name.
     """
 
     until_s: float
@@ -75,9 +75,8 @@ class Exploration:
 class RankedGraph(NamedTuple):
     """The slice, ranked by one walk.
 
-    `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk
-    may start; `seed_shares`: chunks of given seeds. `start`: restart vector. `scores`: probability
-    of every node.
+    `shares`: entities named in the question; `leading`: those at which the walk may start;
+    `seed_shares`: chunks of given seeds. `scores`: probability of every node.
     """
 
     graph: SliceGraph
@@ -203,10 +202,7 @@ def _types(part: GraphSlice) -> set[str]:
 def _as_misspelt(
     run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
 ) -> bool:
-    """Match the only name within one letter of the question's words, with a warning.
-
-    `absent`: words that no passage contains.
-    """
+    """Match the only name within one letter of the question's words, with a warning."""
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
     seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
@@ -379,8 +375,7 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """Return the walk's order of chunks; without a signal, the selected chunks first.
 
-    Signals: a matched fact, a seed, a named entity that is listed or has a chunk about it, or
-    enough opened chunks that mention another chunk's subject.
+    Signals: a matched fact, a seed, a leading entity, or enough linked chunks.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)

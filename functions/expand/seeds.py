@@ -12,8 +12,8 @@ from docstokg.domain.text.words import fold
 class Seeds(NamedTuple):
     """Given seeds in all possible meanings.
 
-    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`, also for bare ids that
-    are no entity's. `keys`: alias keys of names.
+    `groups`: `doc:ID` and `topic:NAME`, also for bare ids that are no entity's. `keys`: alias keys
+    of names.
     """
 
     names: tuple[str, ...]

@@ -31,7 +31,6 @@ def fitted(
     """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
 
     Citations without a block shrink from the lowest rank, then are removed, then blocks shrink.
-    A citation with a block is kept.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)

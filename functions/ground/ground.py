@@ -158,9 +158,9 @@ def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
 def _unique(
     plan: Plan, ranking: Sequence[Ranked], hydrated: Hydrated
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
-    """Return the hydrated passages in order, without repeats and near-repeats.
+    """Return the passages in order without repeats, and replacing uuids by superseded ones.
 
-    Of two repeats the superseded one is removed. The third item maps superseded to replacing uuids.
+    Of two repeats the superseded one is removed.
     """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
@@ -230,10 +230,7 @@ def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> l
 def _reranked(
     run: Run, chunks: Sequence[StoredChunk], rerankers: Sequence[Reranker]
 ) -> tuple[str | None, list[int]]:
-    """Rerank by the first cross-encoder that succeeds, then by MMR on its scaled scores.
-
-    Return the reranker's name, or None, and indices of `chunks`.
-    """
+    """Rerank by the first cross-encoder that works, then by MMR on its scaled scores."""
     same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
     scores, name = None, None
     for reranker in rerankers if chunks else ():

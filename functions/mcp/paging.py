@@ -111,7 +111,7 @@ def _cut(
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
-    """Yield the leaves in document order: scalars and empty containers."""
+    """Yield the leaves below the root in document order: scalars and empty containers."""
     if isinstance(value, dict) and value:
         for key, below in value.items():
             yield from leaves(below, (*path, key))

@@ -95,7 +95,7 @@ def wiring_of(
 ) -> "Wiring":
     """Return the wiring; `aloud` prints a default store and missing model files.
 
-    `log`: log errors even if DOCSTOKG_LOG_LEVEL is not set.
+    `log`: log errors without DOCSTOKG_LOG_LEVEL, too.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring

@@ -63,7 +63,7 @@ class Measured(NamedTuple):
 
 
 def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
-    """Read `claims*.jsonl` of a folder (SPEC 6.3); `set` defaults to the folder's name.
+    """Read `claims*.jsonl` of a folder; `set` defaults to the folder's name.
 
     Raises `LoadError` for an invalid line, a claim without a label, and a folder without claims.
     """

@@ -327,8 +327,8 @@ def gone_documents(
 class LoadPlan:
     """The names of a load, computed before it writes a chunk.
 
-    `aliases`: all entries of the linker. `changed_keys`, `changed_heads`, `everything`: see
-    `ChangedNames`. `gone`: ids of documents to remove.
+    `changed_keys`, `changed_heads`, `everything`: see `ChangedNames`. `gone`: ids of documents to
+    remove.
     """
 
     resolver: EntityResolver
@@ -345,8 +345,8 @@ class LoadPlan:
 def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
     """Open the load, compute its names, and write lists, ontologies and changed entities.
 
-    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents that
-    are removed at the end.
+    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents to
+    remove at the end.
     """
     stores, namespace = context.stores, context.namespace
     graph = stores.graph_writer

@@ -114,8 +114,7 @@ class SourceRegistry:
     def settle(self) -> list[str]:
         """Detect moved folders after all files were read; return notes about them.
 
-        A moved folder has more than half of a stored folder's documents unchanged, and fewer
-        changed ones.
+        Over half of a moved folder's stored documents are unchanged.
         """
         self.postponed, said = None, []
         sizes = Counter(record.root for record in self.stored.values())

@@ -236,7 +236,7 @@ class Staging:
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
     def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
-        """Add JSON values of one kind for a later task, in order."""
+        """Add JSON values of one kind for a later task, in order; once per kind."""
         numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 

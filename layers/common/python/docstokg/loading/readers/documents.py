@@ -304,7 +304,7 @@ def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
 
 
 def slugify(heading: str) -> str:
-    """Return the anchor that Markdown renderers make: lower case, hyphens for spaces."""
+    """Return Markdown renderers' anchor: lower case, no punctuation, hyphens for spaces."""
     characters = (
         character
         for character in compatible(heading, "NFC").lower()

@@ -35,8 +35,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
 def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
-    Yields after each batch the total number of relations written, as text; `after`: the yielded
-    value to resume from.
+    Yields the total number written, as text, after each batch; `after`: resume from it.
     """
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
