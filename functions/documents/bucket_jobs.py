@@ -35,7 +35,10 @@ class BucketJobs:
         self._store, self._runs, self._bucket = store, runs, bucket
 
     def add(self, order: JobOrder) -> bool:
-        """Store the documents and start the run; return False if its namespace has MAX_QUEUED."""
+        """Store the documents and start the run.
+
+        Return False, without either, if the namespace has MAX_QUEUED unfinished runs.
+        """
         if self._full(order.namespace):
             return False
         if order.documents:

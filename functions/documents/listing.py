@@ -86,8 +86,8 @@ def states(
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
-    Without namespaces whose documents are all hidden from the caller. The number of jobs is None if
-    the queue cannot be read.
+    Without namespaces whose documents are all hidden. The number of jobs is None if the queue
+    cannot be read.
     """
     jobs: Mapping[str, int] | None
     try:

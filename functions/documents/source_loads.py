@@ -34,7 +34,7 @@ class SourceLoads:
                 self._postpone(namespace, function)
 
     def load(self, event: Mapping[str, Any], function: str) -> dict[str, Any]:
-        """Start the load of a namespace, or postpone it while another one runs.
+        """Start the load of a namespace, or postpone it while another runs.
 
         Returns `run_id`, or `postponed`.
         """

@@ -202,7 +202,7 @@ def _types(part: GraphSlice) -> set[str]:
 def _as_misspelt(
     run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
 ) -> bool:
-    """Match the only name within one letter of the question's words, with a warning."""
+    """Match the only name within one letter of the question's words."""
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
     seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())

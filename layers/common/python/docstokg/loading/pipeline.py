@@ -70,8 +70,8 @@ def load(
 ) -> LoadReport:
     """Load files, folders and posted documents into both stores; invalid ones are rejected.
 
-    Raises `LoadError` for a missing or unreadable source or nothing to load, `Timeout` or `Locked`
-    during another load.
+    Raises `LoadError` for an unreadable source or nothing to load, `Timeout` or `Locked` during
+    another load.
     """
     started = time.monotonic()
     paths = [source for source in sources if isinstance(source, Path)]

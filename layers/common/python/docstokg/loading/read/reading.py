@@ -55,7 +55,10 @@ def stage(
     dimension: int | None,
     registry: SourceRegistry | None = None,
 ) -> int | None:
-    """Stage one file's rows, or reject them; return the vector dimension, set by the first."""
+    """Stage a file's rows or rejects; return the vector dimension, set by the first vector.
+
+    `dimension`: the required dimension, or None.
+    """
     name = str(file.path)
     skipped: str | None = None
     for line, record in rows:

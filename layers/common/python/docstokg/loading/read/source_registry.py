@@ -64,7 +64,7 @@ class SourceRegistry:
         """Return why a document may not take its id, or None; raise `Postponed` before `settle`.
 
         Another folder's file has it with other text, unless the document's file sets its id; a
-        posted one exists already or is invisible.
+        posted one exists without `replace`, or is invisible.
         """
         stored = self.stored.get(document.doc_id)
         if file.posted is not None:
