@@ -202,7 +202,6 @@ def _types(part: GraphSlice) -> set[str]:
 def _as_misspelt(
     run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
 ) -> bool:
-    """Match the only name within one letter of the question's words."""
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
     seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
@@ -332,7 +331,7 @@ def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
 def leads(graph: SliceGraph, entity: str) -> bool:
     """Return whether the walk may start at an entity of the question.
 
-    False for names without a chunk about them.
+    False for unlisted names without a chunk about them.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
@@ -368,7 +367,7 @@ def _used(explored: Exploration) -> GraphUse:
 
 
 def stated(retrieval: Retrieval) -> list[FactRef]:
-    """Return the best matching facts that a chunk states."""
+    """Return the first FACTS matching facts that a chunk states."""
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 

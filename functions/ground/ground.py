@@ -158,7 +158,6 @@ def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
 def _unique(
     plan: Plan, ranking: Sequence[Ranked], hydrated: Hydrated
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
-    """Return the passages in order without repeats, and replacing uuids by superseded ones."""
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
     replaced_by = replacements(chunks, partial(_home, plan))

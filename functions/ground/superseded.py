@@ -58,7 +58,7 @@ def conflicts(
 
 
 def marked(blocks: Sequence[Block], replaced_by: Mapping[str, str]) -> list[Block]:
-    """Set `superseded_by` in the blocks whose replacement is also given to the model."""
+    """Set `superseded_by` (a rank) in the blocks whose replacement is also given to the model."""
     ranks = {block.uuid: block.rank for block in blocks}
     return [
         block.model_copy(update={"superseded_by": ranks.get(replaced_by.get(block.uuid, ""))})

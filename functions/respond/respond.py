@@ -357,7 +357,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Return the reasons why an answer lacks support, for metrics and the log."""
+    """Return the reasons why an answer lacks support (for metrics and log), [] without one."""
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":
             return []

@@ -64,7 +64,7 @@ def _memory_bytes() -> int:
 
 @contextmanager
 def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
-    """Yield a load's ports; `workers` processes read, encode and find names."""
+    """Yield a load's ports; `workers` processes (if over 1) read, encode and find names."""
     if workers <= 1:
         yield stores_of(wiring, embed)
         return

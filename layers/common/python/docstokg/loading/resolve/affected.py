@@ -134,7 +134,7 @@ def stage_affected(
 
 
 def affected_entities(context: Context, changes: Changes, every: Set[str] | None) -> set[str]:
-    """Return the entities whose names or statements this load adds, changes or removes.
+    """Return the unlisted entities whose names or statements this load adds, changes or removes.
 
     `every`: see `stage_affected`.
     """
