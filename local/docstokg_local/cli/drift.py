@@ -128,8 +128,6 @@ def _words(text: str) -> str:
 
 
 class _Stored:
-    """A namespace as it is stored now."""
-
     def __init__(
         self, writer: "IndexWriter", namespace: str, citations: Sequence["Citation"]
     ) -> None:
@@ -160,7 +158,6 @@ class _Stored:
     def state(
         self, citation: "Citation", quotes: Sequence[str], was_superseded: bool
     ) -> tuple[str, str]:
-        """Return the kind of change, and the document that has or supersedes the text now."""
         doc_id = citation.doc_id
         text = self._texts.get(doc_id)
         if text is None or not all(quote in text for quote in quotes):
