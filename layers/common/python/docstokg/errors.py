@@ -74,10 +74,7 @@ class LoadError(Permanent):
 
 
 def cause(error: DocsToKGError) -> dict[str, str]:
-    """Return the log fields for the cause of a failure.
-
-    Of a vendor's error only the type.
-    """
+    """Return the log fields `kind`, `error` and, if chained, `cause`: only the vendor's type."""
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:
         fields["cause"] = type(error.__cause__).__name__

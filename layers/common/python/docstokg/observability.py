@@ -131,7 +131,7 @@ class Telemetry:
             self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
-        """Write one JSON line, redacted."""
+        """Write one JSON line, redacted, unless its level is too low."""
         if LEVELS.index(level) < self._threshold:
             return
         head = {"level": level, "event": event, "time_ms": int(time.time() * 1000)}
@@ -139,7 +139,10 @@ class Telemetry:
 
     @contextmanager
     def span(self, name: str, **fields: object) -> Iterator[None]:
-        """Time one step or external call: metric and trace always, a line at DEBUG."""
+        """Time one step or external call: metric and trace always, a line at DEBUG.
+
+        An exception is passed to `on_error` and raised.
+        """
         started = time.perf_counter()
         outcome = "ok"
         try:

@@ -101,13 +101,13 @@ class IndexWriter(Protocol):
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to its stored fingerprint (see `put`)."""
+        """Map those uuids that are stored to their fingerprints (see `put`)."""
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
 
     def put_document(self, change: DocumentChange) -> int:
-        """Update a stored document; return the number of removed chunks.
+        """Update a stored document; return the number of removed chunks, without replaced ones.
 
         No call of `SearchIndex.get` returns both old and new text of it.
         """
@@ -116,7 +116,7 @@ class IndexWriter(Protocol):
         """Write facts, replacing by id, all or none."""
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """Return the chunk uuids of one document."""
+        """Return the chunk uuids of one document, sorted; () if unknown."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
@@ -211,7 +211,7 @@ class ObjectStore(Protocol):
         """Return an object; raise KeyError if it is missing."""
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object."""
+        """Write an object, replacing by key."""
 
     def delete(self, key: str) -> None:
         """Remove an object; a missing one is ignored."""
@@ -237,7 +237,7 @@ class LoadRuns(Protocol):
         """Call a function with `event` after `after_s` seconds, instead of the last such `name`."""
 
     def stop(self, name: str) -> None:
-        """Stop an unfinished run."""
+        """Stop a run; an ended one is unchanged."""
 
     def find(self, name: str) -> LoadRun | None:
         """Return the state of a run; None if it is unknown or expired."""
@@ -322,7 +322,8 @@ class GraphWriter(Protocol):
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and relations, then unsupported entities.
 
-        Without `tidy`, unsupported entities may stay until `close_load`.
+        Return the number of chunks. None: all of the namespace, and every entity. Without `tidy`,
+        unsupported entities may stay until `close_load`.
         """
 
     def close_load(self, namespace: str = "") -> None:
@@ -392,7 +393,7 @@ class EncoderChoice(Protocol):
 
 
 def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
-    """Return the encoder of the stored vectors: this one, one that it provides, or None."""
+    """Return the encoder of `model` (None: any): this one, one that it provides, or None."""
     if embedder is None or model in (None, embedder.model):
         return embedder
     return embedder.of(model) if isinstance(embedder, EncoderChoice) and model else None
@@ -527,7 +528,7 @@ class ResponseCache(Protocol):
         """Return (request hash, body), or None if the key is unknown or expired."""
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body for `ttl_s` seconds; `request_hash` identifies its request."""
+        """Store a body for `ttl_s` seconds, replacing by key; `request_hash`: of its request."""
 
 
 class TraceSink(Protocol):

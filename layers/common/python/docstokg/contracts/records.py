@@ -210,7 +210,7 @@ class IndexInfo(Contract):
         ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
-        """Return embedding model and dimension of a namespace."""
+        """Return embedding model and dimension of a namespace, by default of the index."""
         return self.spaces.get(namespace, (self.embedding_model, self.dimension))
 
     def model_of(self, namespace: str) -> str | None:

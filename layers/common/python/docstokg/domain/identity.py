@@ -28,7 +28,7 @@ def entity_id(name: str) -> str:
 
 
 def is_own_id(identity: str) -> bool:
-    """Return whether an id was made by `entity_id`."""
+    """Return whether an id has the prefix `ent:` of `entity_id`."""
     return identity.startswith(_OWN)
 
 
@@ -49,13 +49,13 @@ def prefix_of(identity: str) -> str:
 
 
 def namespaced(namespace: str, name: str) -> str:
-    """Return a key for stores that keep all namespaces in one key space."""
+    """Return `namespace/name`, a key for stores with one key space."""
     return f"{namespace}/{name}"
 
 
 @lru_cache(maxsize=4096)
 def chunk_key(uuid: str) -> int:
-    """Return the integer key of a chunk: the first 63 bits of its uuid."""
+    """Return the integer key of a chunk: the first 63 bits of its uuid, else of a hash."""
     try:
         if _UUID.fullmatch(uuid):  # ten times faster than the UUID class
             return int(uuid[:8] + uuid[9:13] + uuid[14:18], 16) >> 1
@@ -65,12 +65,15 @@ def chunk_key(uuid: str) -> int:
 
 
 def entity_key(namespace: str, entity: str) -> int:
-    """Return the integer key of an entity."""
+    """Return the integer key of an entity: 63 bits of a hash of both."""
     return _hash("e", namespace, entity)
 
 
 def relation_row(item: RelationRecord) -> dict[str, object]:
-    """Return the columns of a relation; `key` hashes its ends, type and evidence."""
+    """Return the columns of a relation; ends are `entity_key`s, `key` hashes them, type, evidence.
+
+    `properties` is JSON.
+    """
     space, kind = item.namespace, item.type
     return {
         "key": _hash("r", space, item.source, kind, item.target, item.evidence_uuid or ""),

@@ -45,7 +45,7 @@ class LiveReply:
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: Json, result: Json) -> None:
-        """Send the citations after the state Ground."""
+        """Send the citations after the state Ground; ignore other states."""
         if state != "Ground":
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)

@@ -107,7 +107,7 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
 
 
 def strip_markers(text: str) -> str:
-    """Return `text` without citation markers."""
+    """Return `text` without the markers of `find_markers` and the spaces before them."""
     pieces: list[str] = []
     at = 0
     for marker in find_markers(text):

@@ -61,9 +61,9 @@ def indexed_words(text: str, by: Analysis) -> str:
 
 
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
-    """Return the search terms of a question for these languages and English.
+    """Return at most 64 search terms of a question for these languages and English.
 
-    Only stop words of its likeliest language are removed.
+    Stop words of its likeliest language are removed, from the English terms also English ones.
     """
     spoken = [ENGLISH, *others]
     counts = [

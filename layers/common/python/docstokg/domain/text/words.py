@@ -107,7 +107,10 @@ def stem(word: str) -> str:
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield a word, or each pair of adjacent characters of scripts without spaces."""
+    """Yield the runs of a word; those of scripts without spaces as pairs of adjacent characters.
+
+    A lone character is yielded as it is. Korean counts as such a script.
+    """
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
@@ -122,7 +125,7 @@ def english_share(words: Sequence[str]) -> float:
 
 
 def fold(text: str) -> str:
-    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; else trimmed text."""
+    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; if empty, trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 
