@@ -1,4 +1,4 @@
-"""Lambda handlers that renew their credentials and connections."""
+"""Lambda handlers."""
 
 import gc
 import math

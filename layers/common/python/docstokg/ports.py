@@ -116,7 +116,7 @@ class IndexWriter(Protocol):
         """Write facts, replacing by id, all or none."""
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """Return the chunk uuids of one document, sorted; () if unknown."""
+        """Return the chunk uuids of one document, sorted."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
@@ -152,7 +152,7 @@ class DocumentRegister(Protocol):
         """Return the records of those `doc_ids` that are stored, without texts, in any order."""
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the extracted text of a document, or None."""
+        """Return the converted text of a document; None if it is unknown or a text file."""
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
         """Return the original file of a document; None if it is not stored."""
@@ -237,7 +237,7 @@ class LoadRuns(Protocol):
         """Call a function with `event` after `after_s` seconds, instead of the last such `name`."""
 
     def stop(self, name: str) -> None:
-        """Stop a run; an ended one is unchanged."""
+        """Stop an unfinished run."""
 
     def find(self, name: str) -> LoadRun | None:
         """Return the state of a run; None if it is unknown or expired."""
@@ -293,7 +293,7 @@ class GraphWriter(Protocol):
         """
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
-        """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
+        """Yield (folded key, entity id, is the preferred name), sorted; ids are current."""
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -308,7 +308,7 @@ class GraphWriter(Protocol):
         """
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks that are evidence for relations to the ends of these relations."""
+        """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """Return the entities mentioned by most chunks, in descending order, then by id."""
@@ -320,10 +320,10 @@ class GraphWriter(Protocol):
         """Record the name recogniser of a namespace."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and relations, then unsupported entities.
+        """Remove chunks (None: all, and every entity) with their mentions and relations.
 
-        Return the number of chunks. None: all of the namespace, and every entity. Without `tidy`,
-        unsupported entities may stay until `close_load`.
+        Then remove unsupported entities, without `tidy` perhaps only in `close_load`. Return the
+        number of chunks.
         """
 
     def close_load(self, namespace: str = "") -> None:

@@ -74,7 +74,7 @@ class Wiring:
 
     @once
     def search_index(self) -> ports.SearchIndex:
-        """Return the index at `index_url`; raise `Misconfigured` for an unknown scheme."""
+        """Return the index at `index_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index import SqliteIndex
 
@@ -85,7 +85,7 @@ class Wiring:
 
     @once
     def index_writer(self) -> ports.IndexWriter:
-        """Return the loading side of the index; errors as `search_index`."""
+        """Return the loading side of the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
@@ -96,7 +96,7 @@ class Wiring:
 
     @once
     def register(self) -> ports.DocumentRegister:
-        """Return the register of documents, stored with the index; errors as `search_index`."""
+        """Return the register of documents, stored with the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.documents import SqliteRegister
 
@@ -117,7 +117,7 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
+        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError`, `Timeout`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -145,7 +145,7 @@ class Wiring:
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
-        """Return the graph at `graph_url`; raise `Misconfigured` for an unknown scheme."""
+        """Return the graph at `graph_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph import SqliteGraph
 
@@ -165,7 +165,7 @@ class Wiring:
 
     @once
     def graph_writer(self) -> ports.GraphWriter:
-        """Return the loading side of the graph; errors as `knowledge_graph`."""
+        """Return the loading side of the graph."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 
@@ -186,7 +186,7 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Return the configured embedder, cached on disk; None if it is off or not installed.
+        """Return the configured embedder, cached on disk; None if off or not installed.
 
         Raise `Misconfigured` for an unknown local model.
         """
@@ -253,10 +253,7 @@ class Wiring:
                         analysis_of(code)
 
     def multilingual(self) -> Callable[[], ports.Embedder] | None:
-        """Return the factory of the multilingual encoder; None if another encoder is configured.
-
-        It raises `Misconfigured` if the encoder is not installed.
-        """
+        """Return the factory of the multilingual encoder; None if another encoder is configured."""
         if self.settings.embed_provider != "local" or self.settings.embed_model:
             return None
         from docstokg.adapters import multilingual
@@ -283,7 +280,7 @@ class Wiring:
 
     @once
     def names(self) -> ports.NameFinder | None:
-        """Return the name recogniser for loads; None if rules are set or spaCy is missing."""
+        """Return the name recogniser for loads; None if off or not installed: rules are used."""
         if self.settings.names == "rule":
             return None
         from docstokg.adapters import spacy_names
@@ -471,7 +468,7 @@ class Wiring:
 
     @once
     def trace_store(self) -> ports.TraceStore:
-        """Return the store of recorded traces; errors as `knowledge_graph`."""
+        """Return the store of recorded traces."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.traces import SqliteTraces
 
@@ -564,7 +561,7 @@ class Wiring:
 
     @once
     def token_verifier(self) -> ports.TokenVerifier:
-        """Return the bearer-token verifier; raise `Misconfigured` if a setting is missing."""
+        """Return the bearer-token verifier; raise `Misconfigured` without its settings."""
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
             raise Misconfigured(
@@ -633,7 +630,10 @@ def _telemetry(settings: Settings) -> Telemetry:
 def with_secrets(
     settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; parameters as `read_secrets`."""
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
+
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    """
     if not settings.secrets:
         return settings
     from docstokg.adapters.aws.secrets import TIME_S, read_secrets

@@ -28,9 +28,9 @@ def nested_json_bytes(text: str) -> int:
 def smaller[Item](
     items: list[Item], over: int, size: Callable[[Item], int], change: Callable[[Item], Item | None]
 ) -> int:
-    """Shrink or drop (None) items in place, from the last, until `over` bytes are saved.
+    """Shrink or drop (None) items in place, from the last, to save `over` bytes; return the rest.
 
-    Return the bytes still over; 0 or less if all are saved.
+    The rest is at most 0 if enough was saved.
     """
     for place in range(len(items) - 1, -1, -1):
         if over > 0:

@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785), the form of a value that a signature covers."""
+"""Canonical JSON (RFC 8785), for signatures."""
 
 import json
 import math

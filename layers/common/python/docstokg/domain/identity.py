@@ -23,7 +23,7 @@ def chunk_uuid(namespace: str, chunk_id: str) -> str:
 
 
 def entity_id(name: str) -> str:
-    """Return the id of an entity without CURIE: `ent:` and 16 hex digits of its name's SHA-256."""
+    """Return an id without CURIE: `ent:` and 16 hex digits of the SHA-256 of the folded name."""
     return _OWN + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -55,7 +55,7 @@ def namespaced(namespace: str, name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def chunk_key(uuid: str) -> int:
-    """Return the integer key of a chunk: the first 63 bits of its uuid, else of a hash."""
+    """Return the integer key of a chunk: the first 63 bits of its uuid, else a hash."""
     try:
         if _UUID.fullmatch(uuid):  # ten times faster than the UUID class
             return int(uuid[:8] + uuid[9:13] + uuid[14:18], 16) >> 1
@@ -65,15 +65,12 @@ def chunk_key(uuid: str) -> int:
 
 
 def entity_key(namespace: str, entity: str) -> int:
-    """Return the integer key of an entity: 63 bits of a hash of both."""
+    """Return the integer key of an entity, a hash of 63 bits."""
     return _hash("e", namespace, entity)
 
 
 def relation_row(item: RelationRecord) -> dict[str, object]:
-    """Return the columns of a relation; ends are `entity_key`s, `key` hashes them, type, evidence.
-
-    `properties` is JSON.
-    """
+    """Return the columns of a relation, with `entity_key`s; `key` hashes ends, type, evidence."""
     space, kind = item.namespace, item.type
     return {
         "key": _hash("r", space, item.source, kind, item.target, item.evidence_uuid or ""),

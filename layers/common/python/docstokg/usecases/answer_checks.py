@@ -1,4 +1,4 @@
-"""Check of generated text, complete or partial."""
+"""Check of generated text."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -47,10 +47,7 @@ def checks_of(
 def check_generated(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
-    """Check a complete or partial answer; warnings are added to the run.
-
-    Unsafe content of a model is removed; the answer is then not grounded.
-    """
+    """Check a complete or partial answer; remove unsafe content, add warnings to the run."""
     comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
     blocks = grounded.blocks[: synthesis.block_count]
     answer, is_altered = synthesis.answer, False

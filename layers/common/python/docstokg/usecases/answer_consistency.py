@@ -1,4 +1,4 @@
-"""Comparison of a generated answer with the subject domains."""
+"""Comparison of an answer with subject domains."""
 
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.contracts.response import RULES, SentenceVerdict

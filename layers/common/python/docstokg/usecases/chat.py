@@ -82,7 +82,7 @@ class Conversation:
         return turns
 
     def body(self, models: tuple[str, ...]) -> Json:
-        """Return the RAGRequest as an unvalidated dict; a short question is padded with "?"."""
+        """Return the RAGRequest as a dict, not validated."""
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS

@@ -1,4 +1,4 @@
-"""Check of a draft against the ontology in the graph."""
+"""Check of a draft against the graph."""
 
 import time
 from collections import defaultdict
@@ -27,10 +27,7 @@ _MOST_LEVELS = 16
 def check_consistency(
     draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
 ) -> Consistency:
-    """Return the contradictions of a draft (its first 200 ids) to the graph.
-
-    Raise `Timeout` after `timeout_s`; errors of the graph pass through.
-    """
+    """Return the contradictions of a draft (its first 200 ids) to the graph, or raise `Timeout`."""
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)

@@ -1,4 +1,4 @@
-"""Cosines of texts, within a time limit."""
+"""Cosines of texts."""
 
 import base64
 import math
@@ -38,7 +38,7 @@ class Comparison:
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
         """Add a vector (base64 of float32) of an earlier step, if its dimension fits.
 
-        `model`: its encoder, used from now on.
+        `model`: its encoder, used here.
         """
         self._embedder = encoder_of(self._embedder, model) or self._embedder
         if vector is None or self._embedder is None:
@@ -48,7 +48,10 @@ class Comparison:
             self._vectors[text[:_MOST_CHARACTERS]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
-        """Return the cosine of query and answer without markers; None as `cosines`, or if blank."""
+        """Return the cosine of a query and an answer without its markers.
+
+        None for a blank query, or as `cosines`.
+        """
         if not query.strip():
             return None
         values = self.cosines(query, [strip_markers(answer).strip() or answer])

@@ -1,4 +1,4 @@
-"""Validation of untrusted request bodies against the contract."""
+"""Validation of untrusted request bodies."""
 
 import base64
 import binascii

@@ -45,7 +45,7 @@ class LiveReply:
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: Json, result: Json) -> None:
-        """Send the citations after the state Ground; ignore other states."""
+        """Send the citations after the state Ground."""
         if state != "Ground":
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)

@@ -14,7 +14,7 @@ CODES_TOLD = 5
 
 
 def caller_hash(caller: str) -> str:
-    """Return 16 hex digits of SHA-256 of a caller's name, for logs and the shared table."""
+    """Return 16 hex digits of the SHA-256 of a caller's name."""
     return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""State of a running step: scope, remaining time, degraded reasons."""
+"""State of a running step."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Text segmentation of answers and passages: sentences, items, rows, code."""
+"""Text segmentation: sentences, items, rows, code."""
 
 import re
 import textwrap

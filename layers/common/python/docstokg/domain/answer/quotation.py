@@ -1,4 +1,4 @@
-"""Detection of quotations of a passage in an answer."""
+"""Detection of quotations in an answer."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Normalisation of model replies: form only."""
+"""Normalisation of model replies."""
 
 import json
 import re
@@ -117,7 +117,7 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
     """Remove unsafe content; return the text and whether anything was removed.
 
     Unsafe: invisible characters, and images, links, addresses and HTML (outside code) that no cited
-    passage contains. Words of links and needed joiners stay.
+    passage contains. Words of links stay.
     """
     held = "\n".join(passages)
     plain = text

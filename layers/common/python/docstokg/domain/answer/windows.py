@@ -1,4 +1,4 @@
-"""Windows: whole sentences, as input of a verifier."""
+"""Windows of sentences for a verifier."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Triple extraction with a language model: prompt, and validation of its reply."""
+"""Triple extraction with a language model: prompt and reply."""
 
 import json
 import re

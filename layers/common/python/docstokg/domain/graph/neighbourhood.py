@@ -1,4 +1,4 @@
-"""Node selection for a size-limited slice of the graph, equal for all stores.
+"""Node selection for a slice of the graph, equal for all stores.
 
 adapters/neo4j/cypher.py repeats its numbers.
 """

@@ -1,4 +1,4 @@
-"""Most probable walks from seeds to entities."""
+"""Most probable walks."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Name folding: one rule for all uses."""
+"""Name folding."""
 
 import re
 import unicodedata
@@ -143,7 +143,7 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """Return the n-grams (n <= 8) of a question that can be an alias, longest first, at most 4,000.
+    """Return the n-grams of a question that can be an alias, longest first, at most 4,000.
 
     Single stop words count only in capitals ("ALL" is a leukaemia).
     """

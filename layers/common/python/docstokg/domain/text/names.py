@@ -1,4 +1,4 @@
-"""Rules for names in titles, headings and text."""
+"""Rules for names."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Query terms of a question, and their weights."""
+"""Query terms and their weights."""
 
 import math
 import re

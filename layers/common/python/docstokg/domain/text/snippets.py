@@ -41,7 +41,7 @@ def coverage(stems: frozenset[str], text: str) -> float:
 
 
 def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) -> tuple[int, int]:
-    """Return the text[start:end] of at most `limit` code points that best fits; (0, 0) if blank.
+    """Return the best range text[start:end] of at most `limit` code points; (0, 0) if blank.
 
     `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
     question words, then their occurrences, then place. A longer sentence is cut at word borders

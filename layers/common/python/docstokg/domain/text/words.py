@@ -1,4 +1,4 @@
-"""Text analyser: words, stop words, stemmers, normal forms."""
+"""Words, stop words, stemmers, normal forms."""
 
 import re
 import threading
@@ -107,10 +107,7 @@ def stem(word: str) -> str:
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield the runs of a word; those of scripts without spaces as pairs of adjacent characters.
-
-    A lone character is yielded as it is. Korean counts as such a script.
-    """
+    """Yield the runs of a word; those of scripts without spaces, and Korean, as adjacent pairs."""
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
