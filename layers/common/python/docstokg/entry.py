@@ -116,7 +116,7 @@ class Entry:
 def entry_point(
     build: Callable[[Wiring], Handler], module: dict[str, Any]
 ) -> Callable[[str], Handler]:
-    """Return a module's `__getattr__`: creates `handler` on first access, not on import.
+    """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
 
     Other names raise AttributeError.
     """

@@ -260,18 +260,18 @@ class KnowledgeGraph(Protocol):
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Return entities by id, sorted by id; unknown ones are omitted."""
+        """Return entities by id, sorted by id; unknown and hidden ones are omitted."""
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map each known id to its preferred name followed by its synonyms."""
+        """Map each visible id to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map ids to the stored vectors of their names; ids without a vector are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the contents of the graph."""
+        """Return the counts of the graph after the last finished load."""
 
 
 class GraphWriter(Protocol):
@@ -293,7 +293,10 @@ class GraphWriter(Protocol):
         """
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
-        """Yield (folded key, entity id, is the preferred name), sorted; ids are current."""
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        Names of obsolete entities lead to their replacement.
+        """
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""

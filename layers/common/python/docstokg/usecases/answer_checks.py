@@ -35,7 +35,7 @@ def checks_of(
     domains: Sequence[str],
     verifier: Verifier | None = None,
 ) -> Checks:
-    """Return the checks of this process; raise `Misconfigured` if one of `domains` is missing."""
+    """Return the checks of this process; raise `Misconfigured` if a domain is not installed."""
     domain = domain_of(domains)
     return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),

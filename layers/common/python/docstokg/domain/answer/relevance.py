@@ -1,4 +1,4 @@
-"""Relevance of a citation to the question, in [0, 1], comparable across channels.
+"""Relevance of a citation to the question, in [0, 1].
 
 A monotone table over cosine(question, chunk) or, without a vector, over the share of the question's
 content words found. Fitted by `benchmarks/fit_abstention.py`.

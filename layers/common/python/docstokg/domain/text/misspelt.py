@@ -1,4 +1,4 @@
-"""Spelling correction of names by one letter."""
+"""Spelling correction of names."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase

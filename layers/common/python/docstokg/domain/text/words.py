@@ -107,7 +107,7 @@ def stem(word: str) -> str:
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield the runs of a word; those of scripts without spaces, and Korean, as adjacent pairs."""
+    """Yield the runs of a word; those of scripts without spaces, and Korean, as character pairs."""
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
