@@ -36,7 +36,7 @@ class Caller(Contract):
         return self.may_read(namespace) and bool({"*", namespace} & set(self.load))
 
     def sees(self, acl: Iterable[str]) -> bool:
-        """Return whether an item with this access list (empty: all) is visible in granted namespaces."""
+        """Return whether items with this access list (empty: public) are visible, if granted."""
         acl_groups = set(acl)
         return not acl_groups or "*" in self.groups or not acl_groups.isdisjoint(self.groups)
 

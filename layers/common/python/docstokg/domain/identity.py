@@ -1,4 +1,4 @@
-"""Identifiers of chunks, entities and relations."""
+"""Identifiers."""
 
 import hashlib
 import json
