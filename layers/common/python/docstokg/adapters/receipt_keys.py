@@ -1,4 +1,4 @@
-"""Ed25519 keys of receipts, as PEM files or as a published key set (RFC 8037)."""
+"""Ed25519 keys of receipts: PEM files or key sets (RFC 8037)."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 
 
 class ReceiptKeys:
-    """A signing key, if any, with further public keys, such as those of earlier keys."""
+    """A signing key, if any, with further public keys."""
 
     def __init__(
         self, private: Ed25519PrivateKey | None, others: Iterable[Ed25519PublicKey] = ()
