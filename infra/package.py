@@ -1,4 +1,4 @@
-"""Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
+"""Build each function's zip folder from its lock, without Docker.
 
 CDK deploys `build/aarch64`; tests run `build/host`.
 """
@@ -106,7 +106,10 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build missing or stale parts of `target`."""
+    """Build missing or stale parts of `target`.
+
+    Raise SystemExit under another Python than Lambda's.
+    """
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)

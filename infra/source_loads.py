@@ -1,4 +1,4 @@
-"""Loads after changes of the bucket: S3 events, their queue, and the schedules of their loads."""
+"""Loads by schedules and after changes of the bucket."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
