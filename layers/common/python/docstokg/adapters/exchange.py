@@ -52,7 +52,7 @@ def host_of(url: str) -> str:
 
 
 def refusal(whom: str, status: int) -> DocsToKGError:
-    """Return `QuotaExceeded` (429), `Misconfigured` (4xx) or `Unavailable` for a status but 200."""
+    """Return `QuotaExceeded` (429), `Misconfigured` (other 4xx) or `Unavailable` for a status."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return QuotaExceeded(f"{whom} refused because of too many calls (429)")
     if not 400 <= status < 500:

@@ -77,7 +77,10 @@ class ReceiptKeys:
         return base64.b64encode(self._private.sign(data)).decode()
 
     def is_signed(self, key_id: str, data: bytes, signature: str) -> bool:
-        """Return whether the known key `key_id` made this signature, in canonical base64."""
+        """Return whether key `key_id` made this signature, in canonical base64.
+
+        KeyError if unknown.
+        """
         try:
             raw = base64.b64decode(signature, validate=True)
             self.public[key_id].verify(raw, data)

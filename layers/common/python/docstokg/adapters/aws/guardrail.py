@@ -28,7 +28,7 @@ class BedrockGuardrail(Warmed):
         self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return an opinion per pair, None for a claim above `LONGEST`.
+        """Return an opinion per pair, None for a claim above `LONGEST` characters.
 
         Raise `WrongAnswer` without a score.
         """

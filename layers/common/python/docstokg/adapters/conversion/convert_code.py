@@ -47,7 +47,7 @@ _SETTINGS = re.compile(
 def convert_code(raw: bytes) -> tuple[Outline, ...]:
     """Return one outline of functions and classes, with line anchors.
 
-    Raise `LoadError` if generated.
+    Raise `LoadError` for generated code (long lines).
     """
     text, encoding = _read(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
@@ -68,7 +68,10 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline with the `[sections]` as headings; raise `LoadError` if generated."""
+    """Return one outline with the `[sections]` as headings.
+
+    Raise `LoadError` for a generated file (long lines).
+    """
     text, encoding = _read(raw)
     blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
     return (Outline(text, blocks, encoding=encoding),)

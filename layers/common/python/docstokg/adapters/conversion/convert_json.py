@@ -43,7 +43,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
-    """Read objects with `text`, else values by key path.
+    """Return an outline per object with `text`, else one of values by key path.
 
     Raise `LoadError` for invalid JSON or no text.
     """

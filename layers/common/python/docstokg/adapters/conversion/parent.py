@@ -52,7 +52,8 @@ class ChildConverter:
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
         """Read one file.
 
-        Raise `LoadError` with the reason, `Timeout` after `wall_s`, else `Unavailable`.
+        Raise `LoadError` with the reason, `Timeout` after `wall_s`, `Unavailable` if the process
+        ends.
         """
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:

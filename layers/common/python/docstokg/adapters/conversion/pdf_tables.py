@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
-    """Find the page's tables; `words` are in file order."""
+    """Find the page's tables, by drawn lines or alignment; `words` are in file order."""
     tables: list[Table] = []
     left = set(range(len(words)))
     for rules in _together(level, upright):

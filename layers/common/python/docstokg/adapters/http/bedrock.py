@@ -41,7 +41,7 @@ class _Cohere(BaseModel):
 
 
 class BedrockEmbedder(HttpEmbedder):
-    """An `Embedder`: Titan Embed Text v2, one text per call, or Cohere Embed v3 and v4."""
+    """An `Embedder`: Titan Embed Text v2, or Cohere Embed v3 and v4."""
 
     def __init__(
         self, *, base_urls: Sequence[str], model: str | None, dimension: int | None

@@ -78,7 +78,7 @@ class HttpEmbedder:
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text.
 
-        Without a limit (loading) each batch is tried four times.
+        Without a limit (loading) each batch is tried up to four times.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []

@@ -182,7 +182,7 @@ class Server:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Event loop that closes the socket of a timed-out connection, which the driver leaves open."""
+    """Closes the socket of a timed-out connection, which the driver leaves open."""
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         try:

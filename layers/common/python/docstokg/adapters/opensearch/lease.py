@@ -114,7 +114,7 @@ class Lease:
             )
 
     def release(self, more: bool = False) -> None:
-        """Release the lease of the last user; if it cannot be deleted, it expires.
+        """Release the lease after its last user; if it cannot be deleted, it expires.
 
         `more`: let it expire, for tasks of the same run.
         """

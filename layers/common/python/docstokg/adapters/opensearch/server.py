@@ -164,7 +164,10 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
 
 
 def error_text(error: Json) -> str:
-    """Return "TYPE: REASON" of an error object, cut at 200 characters; "None" for a missing one."""
+    """Return "TYPE: REASON" of an error object, the reason cut at 200 characters.
+
+    A missing one is "None".
+    """
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 

@@ -203,7 +203,7 @@ class SqliteIndexWriter:
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace the vectors of all chunks of a namespace in one transaction."""
+        """Replace all vectors of a namespace in one transaction, and finish the load."""
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:

@@ -91,7 +91,7 @@ class SqliteJobs:
         return JobOrder.model_validate_json(row[1]), int(row[2])
 
     def put_back(self, job_id: str) -> None:
-        """Queue a running job again; another one is unchanged."""
+        """Queue a running job again; others are unchanged."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'queued', changed = ?, "
@@ -101,7 +101,7 @@ class SqliteJobs:
             )
 
     def wait(self, job_id: str) -> None:
-        """Let other namespaces go first; the running job's turn counts as no attempt."""
+        """Prefer other namespaces next; the running job's turn counts as no attempt."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET attempts = attempts - 1, changed = ? "

@@ -104,9 +104,9 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Return each item's value; missing ones are computed once and stored.
+        """`read` returns None for an unusable entry.
 
-        `read` returns None for an unusable entry. Values computed before a `Timeout` are kept.
+        Values computed before a `Timeout` are kept.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
