@@ -1,4 +1,4 @@
-"""Measure a deployment in a real account: `make account-check URL=... ENV=...`."""
+"""Measure a deployment: `make account-check URL=... ENV=...`."""
 
 import sys
 import time

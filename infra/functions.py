@@ -96,9 +96,9 @@ class Function(Construct):
         acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
-        """Allow calling `others`, by name, at their aliases.
+        """Allow calling `others` at their aliases.
 
-        List them in `DOCSTOKG_ROUTE_FUNCTIONS`.
+        `DOCSTOKG_ROUTE_FUNCTIONS` lists them as `NAME=ARN`.
         """
         arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))

@@ -212,10 +212,7 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove symbols and debug sections of shared libraries: all bytes after the last segment.
-
-    Source: ELF-64, `elf(5)`.
-    """
+    """Remove all bytes after the last segment of shared libraries (ELF-64, `elf(5)`)."""
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
         if library[:6] != b"\x7fELF\x02\x01":

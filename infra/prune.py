@@ -1,6 +1,6 @@
 """Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
 
-Kept are those of the last state machine versions, with traffic, or with an alias.
+Kept: those of the last state machine versions, with traffic or an alias.
 """
 
 import re

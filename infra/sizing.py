@@ -81,7 +81,7 @@ def gib_per_node(index: Index) -> float:
 def fits(index: Index, rate: float) -> bool:
     """Return whether the nodes answer `rate` questions per second from memory.
 
-    KeyError for unknown types.
+    Raise KeyError for unknown instance types.
     """
     cached = chunks_per_node(index) * RESIDENT_BYTES / GIB
     in_memory = cached <= MEMORY_GIB[index.instance_type] / 2

@@ -260,7 +260,7 @@ def minted(url: str, variables: Mapping[str, str]) -> str:
 
 
 def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
-    """Return a deployment with a caller's token, else this shell's credentials if `env`.
+    """Return a deployment with a caller's token, else this shell's credentials if `env`, else none.
 
     Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint for client credentials.
     """

@@ -29,7 +29,7 @@ ONE_STACK = "Rule, queue and function are in this stack, so in one account and r
 def load_sources(
     stack: Stack, intake: Intake, ingestion: Ingestion, documents: Function, dead: sqs.Queue
 ) -> None:
-    """Let the documents function load `sources/NAMESPACE/` by schedules and after S3 events."""
+    """Make the documents function load `sources/NAMESPACE/` by schedules and after S3 events."""
     for namespace, when in stack.target.sync.items():
         event = {"job": JOB, "namespace": namespace}
         said = f"Load sources/{namespace}/ and remove its deleted documents"
