@@ -88,7 +88,7 @@ class Client:
     def answer(
         self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """Call `POST /v1/answer`; `fields` of RAGRequest are ignored if `query` is one.
+        """Call `POST /v1/answer`; `fields` of RAGRequest override those of `query`.
 
         Raise ValidationError, ProblemError, Timeout, Unavailable or WrongAnswer, as all methods do.
         """
@@ -273,9 +273,10 @@ def _target(route: Route, parameters: Mapping[str, str]) -> str:
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
+    given: dict[str, Any] = {"query": query}
     if isinstance(query, BaseModel):
-        return _body(query)
-    return _body(contract.model_validate({"query": query, **fields}))
+        contract, given = type(query), query.model_dump(exclude_unset=True)
+    return _body(contract.model_validate(given | fields))
 
 
 def _body(request: BaseModel) -> dict[str, Any]:
