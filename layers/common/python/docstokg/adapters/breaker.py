@@ -1,4 +1,4 @@
-"""Thread-safe circuit breaker of one dependency."""
+"""Thread-safe circuit breaker."""
 
 import threading
 import time

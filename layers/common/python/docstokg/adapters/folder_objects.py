@@ -1,4 +1,4 @@
-"""Object store in a folder."""
+"""Folder object store."""
 
 import hashlib
 import heapq
@@ -59,7 +59,7 @@ class FolderObjects:
             Path(name).unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
-        """Remove an object if it exists; its folders stay."""
+        """Remove an object if it exists; its folders stay; raise KeyError for an invalid key."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:

@@ -1,4 +1,4 @@
-"""Language model as a verifier."""
+"""Language model verifier."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Language models of all providers."""
+"""Language models."""
 
 import json
 import time

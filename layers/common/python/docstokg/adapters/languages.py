@@ -1,4 +1,4 @@
-"""Stemmers, stop words and language identification."""
+"""Stemmers, stop words, language identification."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property
@@ -38,7 +38,7 @@ class Recogniser:
         _ = self._model
 
     def language(self, text: str) -> str:
-        """Return the ISO 639-1 code; "" for English, and for short or mixed texts."""
+        """Return the ISO 639-1 code; "" for English, for short ASCII and for uncertain texts."""
         words = [word.casefold() for word in WORD.findall(text)]
         if sum(map(len, words)) < LEAST_LETTERS and text.isascii():
             return ""

@@ -1,4 +1,4 @@
-"""Language models through litellm."""
+"""Models through litellm."""
 
 import os
 import time

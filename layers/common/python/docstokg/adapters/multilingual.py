@@ -1,4 +1,4 @@
-"""Multilingual dense vectors: Google's multilingual sentence encoder 3."""
+"""Google's multilingual sentence encoder 3."""
 
 import importlib.util
 import time
@@ -23,7 +23,7 @@ LONGEST = 2000
 
 
 def may_cross(configured: str) -> bool:
-    """Return whether the configured encoder, or one of a namespace, may be multilingual."""
+    """Return whether the encoder is multilingual by name, or a multilingual one is installed."""
     return reads_many(configured) or MultilingualEncoder.installed()
 
 

@@ -1,4 +1,4 @@
-"""Spans for an OpenTelemetry collector (OTLP over HTTP).
+"""OpenTelemetry spans (OTLP over HTTP).
 
 Attributes follow its semantic conventions (GenAI); no question or passage is exported.
 """
@@ -70,7 +70,10 @@ class OpenTelemetry:
             yield
 
     def note(self, fields: Mapping[str, object]) -> None:
-        """Add known fields to the current span; a status from 500 marks it failed."""
+        """Add known fields to the current span; a status from 500 marks it failed.
+
+        `route`, only with `method`, renames it.
+        """
         span, status = trace.get_current_span(), fields.get("status")
         span.set_attributes(_attributes(fields))
         if "route" in fields:

@@ -1,4 +1,4 @@
-"""Calls of Lambda functions."""
+"""Lambda calls."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of, reply_of
@@ -7,7 +7,7 @@ from docstokg.errors import Timeout, Unavailable
 
 
 class LambdaRouteFunction:
-    """The Workflow port on a synchronous invocation."""
+    """A `Workflow` by synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
         self._arn, self._timeout_s = arn, timeout_s
@@ -20,7 +20,10 @@ class LambdaRouteFunction:
 
 
 def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> bytes:
-    """Invoke a function once and return its payload; raise `Timeout` or `Unavailable`."""
+    """Invoke a function once and return its payload; raise `Timeout` or `Unavailable`.
+
+    Also errors as `AwsService.call`.
+    """
     answer, payload = service.call(
         lambda client: _read(client.invoke(FunctionName=arn, Payload=event)), timeout_s
     )

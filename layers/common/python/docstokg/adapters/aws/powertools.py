@@ -1,4 +1,4 @@
-"""Metrics and logs of Lambda functions."""
+"""Lambda metrics and logs."""
 
 import itertools
 import logging

@@ -1,4 +1,4 @@
-"""Texts from Secrets Manager."""
+"""Secrets Manager."""
 
 from collections.abc import Iterable
 

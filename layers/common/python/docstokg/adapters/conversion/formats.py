@@ -1,4 +1,4 @@
-"""Converter of each format."""
+"""Converters by format."""
 
 import contextlib
 import importlib

@@ -1,4 +1,4 @@
-"""Limited reading of zip files and XML."""
+"""Limited zip and XML readers."""
 
 import io
 import posixpath
@@ -52,7 +52,7 @@ class Package:
             raise LoadError(f"not a valid {self.kind}: {broken}") from broken
 
     def optional(self, name: str) -> Element:
-        """Parse a part, or return an empty element if it is missing."""
+        """Parse a part, or return an empty element if missing; raise `LoadError` if not XML."""
         return self.tree(name) if name in self.names else Element("none")
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:

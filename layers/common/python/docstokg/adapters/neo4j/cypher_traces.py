@@ -1,4 +1,4 @@
-"""Cypher templates for retrieval traces."""
+"""Cypher templates for traces."""
 
 from docstokg.adapters.neo4j.cypher import Template
 

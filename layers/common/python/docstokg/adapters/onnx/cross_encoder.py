@@ -1,4 +1,4 @@
-"""ONNX cross-encoder with its tokenizer."""
+"""ONNX cross-encoder."""
 
 from collections.abc import Sequence
 from functools import cached_property

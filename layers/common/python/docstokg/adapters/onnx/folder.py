@@ -1,4 +1,4 @@
-"""Sentence encoders in folders."""
+"""Encoders in folders."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Word pieces of both local encoders."""
+"""Word pieces."""
 
 import importlib.util
 from functools import cached_property
@@ -53,7 +53,7 @@ def cassette_model() -> Path:
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     """Open a BERT tokenizer truncating at `max_tokens` pieces, two special.
 
-    Raise `Misconfigured` if it is missing.
+    Raise `Misconfigured` if it or `tokenizers` is missing.
     """
     try:
         from tokenizers import Tokenizer

@@ -1,4 +1,4 @@
-"""Leases of loads."""
+"""Load leases."""
 
 import functools
 import os

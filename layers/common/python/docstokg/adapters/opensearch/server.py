@@ -1,4 +1,4 @@
-"""Client of one OpenSearch address."""
+"""OpenSearch client."""
 
 import contextlib
 import gzip
@@ -132,7 +132,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 def documents_there(answer: Json) -> list[Json]:
     """Return the stored documents of an `_mget`, each with its `_source`.
 
-    Raises `Unavailable` if a shard failed.
+    Raises `Unavailable` if a shard failed, `WrongAnswer` for an unknown shape.
     """
     there: list[Json] = []
     with schema_checked("_mget"):

@@ -1,4 +1,4 @@
-"""Snapshots and copies of indices."""
+"""OpenSearch snapshots and copies."""
 
 import calendar
 import functools
@@ -50,7 +50,8 @@ class Snapshots:
     def take(self, snapshot: str) -> None:
         """Write all indices into a new snapshot and wait.
 
-        Raise `Misconfigured` during a load, `Unavailable` if the snapshot fails.
+        Raise `Misconfigured` for an invalid name or during a load, `Unavailable` if the snapshot
+        fails.
         """
         self._begin(snapshot)
         self._complete(snapshot)
@@ -58,8 +59,9 @@ class Snapshots:
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
         """Start today's snapshot if missing and delete expired daily ones.
 
-        Returns `begun`, `removed` and `age_days`. Nothing starts while a load is open. `now`: epoch
-        seconds; `days`: snapshots to keep.
+        Returns `begun` (name or ""), `removed` (names) and `age_days` of the newest (`days`
+        without). Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to
+        keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -83,7 +85,8 @@ class Snapshots:
         """Restore a snapshot into new indices, and point the aliases at them.
 
         Documents missing in the current register are deleted first. Returns the names of the new
-        indices; the old are removed. Raises `Timeout` while a load or a resize runs.
+        indices; the old are removed. Raises `Timeout` while a load or a resize runs, else errors as
+        `bring_back`.
         """
         with self._exclusive() as move:
             fresh = self.bring_back(snapshot, _stamp())
@@ -116,7 +119,8 @@ class Snapshots:
         """Restore a snapshot into new indices whose names end with `stamp`; return them by alias.
 
         Documents missing in the current register are deleted. Aliases do not move. Waits for an
-        unfinished snapshot; raises `Misconfigured` for one of another index.
+        unfinished snapshot; raises `Unavailable` if it failed, `Misconfigured` for one of another
+        index.
         """
         held = self._complete(snapshot)["indices"]
         fresh = {}
@@ -207,9 +211,9 @@ class Snapshots:
                     self._call("DELETE", f"/{index}")
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Restore a snapshot next to the current indices and remove it.
+        """Restore a snapshot next to the current indices, compare, and remove the copy.
 
-        Return current and restored digest.
+        Return current and restored digest; raise errors as `bring_back`.
         """
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
@@ -219,7 +223,7 @@ class Snapshots:
                 self._call("DELETE", f"/{index}")
 
     def digest(self, indices: Mapping[str, str]) -> str:
-        """Return a digest of three indices, by alias: ids and sources in the order of the ids."""
+        """Return a SHA-256 hex digest of ids and sources in order; `indices`: index by alias."""
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):

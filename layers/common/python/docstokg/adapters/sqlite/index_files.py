@@ -286,7 +286,7 @@ def dense_section(size: int, dimension: int) -> str:
 
 
 def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    """Write the vectors of all chunks in row order, a matrix for each dimension."""
+    """Write chunk vectors in order of namespace and uuid, a matrix for each dimension."""
     sizes = db.execute("SELECT DISTINCT length(vector) / 4 FROM index_vectors").fetchall()
     for size in {dimension, *(row[0] for row in sizes)}:
         tail = (
@@ -307,7 +307,7 @@ def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
     """Convert rows of (tokens, weights) to postings ordered by namespace, token and row.
 
     `keys`: sorted namespace << 32 | token; `starts`: start of each key's postings, and end of the
-    last; a posting is row and weight.
+    last; `rows`, `weights`: the postings; `ids`, `acl`: of the rows.
     """
     tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
     ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")

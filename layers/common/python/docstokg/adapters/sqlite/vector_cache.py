@@ -1,4 +1,4 @@
-"""Cache of encoder output."""
+"""Encoder cache."""
 
 import hashlib
 import json
@@ -146,11 +146,11 @@ class CachedEmbedder(_Cached[Embedder]):
         return self.inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one cached or computed vector per text."""
+        """Return one vector per text, cached if possible; raise `Timeout`."""
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per question, cached separately if encoded differently."""
+        """Embed questions like `embed`, cached separately if encoded differently."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
@@ -159,7 +159,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return value if len(value) == 4 * self.dimension else None
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and the packed vectors of its spans; both are cached."""
+        """Return per text its vector and the packed vectors of its spans, cached if possible."""
         size = 4 * self.dimension
 
         def compute(rows: list[tuple[str, Spans]], _: float | None) -> list[bytes]:
@@ -175,11 +175,11 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
     """A `SparseEncoder` with a cache."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the cached or computed weights by token of each passage."""
+        """Return each passage's weights by token, cached if possible; raise `Timeout`."""
         return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the weights by token of a question, cached apart from passages."""
+        """Return a question's weights by token, cached apart from passages; raise `Timeout`."""
 
         def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
             return [self.inner.encode_query(texts[0], left_s)]
