@@ -1,4 +1,4 @@
-"""Retriever that calls `POST /v1/search` of a DocsToKG RAG service."""
+"""Retriever on `POST /v1/search`."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -108,8 +108,7 @@ def read_within[Answer](
     """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Messages never
-    contain the request.
+    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression).
     """
     until = time.monotonic() + timeout_s
     opened: list[urllib3.BaseHTTPResponse] = []

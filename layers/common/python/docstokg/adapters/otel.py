@@ -47,7 +47,6 @@ class OpenTelemetry:
     """
 
     def __init__(self, version: str, environ: Mapping[str, str]) -> None:
-        """`version`: of the service."""
         named = "OTEL_SERVICE_NAME" in environ or "service.name=" in environ.get(
             "OTEL_RESOURCE_ATTRIBUTES", ""
         )

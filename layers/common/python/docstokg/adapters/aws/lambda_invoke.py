@@ -20,9 +20,9 @@ class LambdaRouteFunction:
 
 
 def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> bytes:
-    """Invoke a function once and return its payload; raise `Timeout` or `Unavailable`.
+    """Invoke a function once and return its payload.
 
-    Also errors as `AwsService.call`.
+    Raise `Timeout`, `Unavailable`, or errors as `AwsService.call`.
     """
     answer, payload = service.call(
         lambda client: _read(client.invoke(FunctionName=arn, Payload=event)), timeout_s

@@ -25,7 +25,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 
 
 class EmfSink:
-    """The MetricSink of Lambda; `environment` is a dimension of every metric.
+    """A `MetricSink`; `environment` is a dimension of every metric.
 
     Other labels are properties. Counters with a dimension are also counted without it.
     """

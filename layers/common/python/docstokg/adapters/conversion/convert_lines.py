@@ -71,11 +71,11 @@ class TextMaker:
     def table(
         self, rows: Iterable[Sequence[Cell]], may_name: bool = True, above: Sequence[str] = ()
     ) -> list[str]:
-        """Write a document table, one self-contained line per row; return its column names.
+        """Write a table, one self-contained line per row; return its column names.
 
         A line reads `Model: City; Weight: 21 kg.`, or `Weight: 21 kg.` for two columns without
         names. `may_name`: an unmarked first row may name the columns. `above`: column names of the
-        continued table; its repeated header is dropped.
+        continued table, whose repeated header is dropped.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0

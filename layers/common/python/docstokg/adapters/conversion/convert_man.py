@@ -27,8 +27,8 @@ _BARE = frozenset(_BARE_NAMES.split())
 def convert(raw: bytes) -> tuple[Outline, ...]:
     """Return one outline of sections, options with descriptions, and code.
 
-    A file without troff commands is plain text; a mere reference to another page, or binary data,
-    raises `LoadError`.
+    Without troff commands it is plain text. Raises `LoadError` for a mere reference to another
+    page, and for binary data.
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):

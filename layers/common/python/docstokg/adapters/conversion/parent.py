@@ -32,7 +32,7 @@ class ChildConverter:
     """A `Converter` whose process runs from the first use until `close()`.
 
     `cpu_s`, `wall_s`: limits of a conversion in seconds. `scanned`: maximum scanned pages read per
-    file, each in its own conversion.
+    file.
     """
 
     def __init__(

@@ -34,10 +34,7 @@ class Cell:
 
 
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return the number of header rows at the top, at most `MOST_HEADS`.
-
-    `rows` have a cell per column.
-    """
+    """Return the number of header rows at the top, at most `MOST_HEADS`."""
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
         marked += 1

@@ -84,11 +84,10 @@ class Neo4jGraph:
         self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
-        """Check every plan and run each query until it is fast, at process start.
+        """Return the verdict on each plan, after running each query until it is fast.
 
-        Without a schema the result is empty. After `timeout_s` raise `Timeout`; the check continues
-        in the background. If the graph is down, raise `Unavailable`; the committed list admits
-        queries.
+        Empty without a schema. Raise `Timeout` after `timeout_s`, while the check continues, and
+        `Unavailable` if the graph is down.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -172,7 +171,7 @@ class Neo4jGraph:
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
-        """Close connections and loop."""
+        """Close connections."""
         self._breaker.close()
         self._server.close()
 
@@ -308,7 +307,7 @@ class Neo4jGraph:
 
 
 def committed_digests() -> frozenset[str]:
-    """Return the hashes of the admitted texts, as committed."""
+    """Return the hashes of the admitted texts."""
     text = resources.files(__package__).joinpath("admitted.json")
     return frozenset(json.loads(text.read_text("utf-8")).values())
 

@@ -45,7 +45,7 @@ class Neo4jTraces:
         return int(counted["expired"])
 
     def close(self) -> None:
-        """Close connections and loop."""
+        """Close connections."""
         self._server.close()
 
     def _run(

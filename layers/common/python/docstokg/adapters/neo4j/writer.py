@@ -221,7 +221,7 @@ class Neo4jGraphWriter:
             after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
-        """Close connections and loop."""
+        """Close connections."""
         self._server.close()
 
     def _tidy(self, namespace: str) -> None:

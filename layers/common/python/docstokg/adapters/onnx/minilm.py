@@ -41,7 +41,7 @@ MAX_TOKENS = 256
 
 
 class OnnxMiniLm:
-    """An `Embedder`; `warm()` or first use loads the model.
+    """An `Embedder`.
 
     `model_path`, `tokenizer_path`: other files than the packaged ones.
     """
@@ -68,7 +68,7 @@ class OnnxMiniLm:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether its packages are installed, without imports."""
+        """Return whether its packages are installed."""
         return have(*PACKAGES) and has_vocabulary()
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
@@ -91,7 +91,7 @@ class OnnxMiniLm:
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, encoding each text once.
+        """Return per text its vector and its spans' packed vectors.
 
         A span's vector is the mean of its pieces' last hidden states. Spans beyond the first 256
         pieces are embedded separately. Raise `Unavailable` if the model fails.

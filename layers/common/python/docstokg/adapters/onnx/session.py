@@ -21,9 +21,9 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 
 def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
-    """Open a model; raise `Misconfigured`, with the remedy, if it is invalid.
+    """Open a model; raise `Misconfigured`, with the remedy, if invalid or without onnxruntime.
 
-    Also if onnxruntime is missing. `weights`: folder of the file with the model's constants.
+    `weights`: folder of the file with the model's constants.
     """
     try:
         import onnxruntime

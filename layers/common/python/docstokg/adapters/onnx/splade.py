@@ -46,7 +46,7 @@ Floats = NDArray[np.float32]
 
 
 class OnnxSplade:
-    """A `SparseEncoder`; `warm()` or first use loads the weights.
+    """A `SparseEncoder`.
 
     `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
@@ -61,7 +61,7 @@ class OnnxSplade:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether its packages are installed, without imports."""
+        """Return whether its packages are installed."""
         return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:

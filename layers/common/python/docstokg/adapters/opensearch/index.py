@@ -299,10 +299,7 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Return at most `MAX_TOKENS` (token, weight) pairs of positive weight, heaviest first.
-
-        Weights are times `rarity`, if counted.
-        """
+        """Return at most `MAX_TOKENS` tokens of positive weight, times any `rarity`, best first."""
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {

@@ -102,7 +102,7 @@ class Lease:
         return time.monotonic() - seen[name][1] < LEASE_S and not _is_gone(holder)
 
     def check(self) -> None:
-        """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
+        """Raise `Unavailable` if the lease was held and is lost."""
         if self._stamp is None:
             return
         if time.monotonic() - self._renewed >= LEASE_S - CALL_S:

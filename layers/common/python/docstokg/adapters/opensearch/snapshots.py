@@ -82,11 +82,10 @@ class Snapshots:
         return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
 
     def restore(self, snapshot: str) -> tuple[str, ...]:
-        """Restore a snapshot into new indices, and point the aliases at them.
+        """Restore a snapshot into new indices, move the aliases to them, and remove the old ones.
 
-        Documents missing in the current register are deleted first. Returns the names of the new
-        indices; the old are removed. Raises `Timeout` while a load or a resize runs, else errors as
-        `bring_back`.
+        Documents missing in the current register are deleted first. Returns the new names. Raises
+        `Timeout` while a load or resize runs, else errors as `bring_back`.
         """
         with self._exclusive() as move:
             fresh = self.bring_back(snapshot, _stamp())
@@ -118,9 +117,9 @@ class Snapshots:
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
         """Restore a snapshot into new indices whose names end with `stamp`; return them by alias.
 
-        Documents missing in the current register are deleted. Aliases do not move. Waits for an
-        unfinished snapshot; raises `Unavailable` if it failed, `Misconfigured` for one of another
-        index.
+        Aliases do not move. Documents missing in the current register are deleted. Waits for an
+        unfinished snapshot; raises `Unavailable` for a failed one, `Misconfigured` for another
+        index's.
         """
         held = self._complete(snapshot)["indices"]
         fresh = {}
@@ -153,7 +152,7 @@ class Snapshots:
         """Apply the configured shards and replicas; return the names of new indices.
 
         An index with another number of shards is copied while it answers questions; loads wait.
-        Aliases move together at the end; the next resize removes copies of an unfinished one.
+        Aliases move together at the end. Raises `Misconfigured` after an unfinished load.
         """
         ensure_register(self._server, f"/{self._register}")
         with self._exclusive() as move:
@@ -211,7 +210,7 @@ class Snapshots:
                     self._call("DELETE", f"/{index}")
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Restore a snapshot next to the current indices, compare, and remove the copy.
+        """Restore a snapshot next to the current indices and remove the copy.
 
         Return current and restored digest; raise errors as `bring_back`.
         """

@@ -182,10 +182,9 @@ class OpenSearchWriter:
         )
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; all its chunks get the same generation.
+        """Change a stored document; its chunks get one generation, its own if it only gains chunks.
 
-        A document that only gains chunks keeps its own. Returns the number of removed chunks,
-        without replaced ones; raises errors as `put`.
+        Returns the number of removed chunks, without replaced ones; raises errors as `put`.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)

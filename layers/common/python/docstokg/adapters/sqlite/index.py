@@ -62,7 +62,7 @@ Mask = NDArray[np.bool_]
 
 
 class SqliteIndex:
-    """A `SearchIndex` over one file; channels run in parallel and fail independently."""
+    """A `SearchIndex` over one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -76,9 +76,8 @@ class SqliteIndex:
     ) -> tuple[ChannelResult, ...]:
         """Return a result per query, in order; a failing channel is reported in its result.
 
-        Raise `Timeout` or `Unavailable` only if the index cannot be opened. Scores: bm25 of the
-        words; dot product of the sparse weights with the query weights times each token's rarity in
-        the namespace; cosine of the vectors.
+        Raise `Timeout` or `Unavailable` only if the index cannot be opened. Scores: bm25; dot
+        product of sparse and query weights times token rarity in the namespace; cosine.
         """
         if not queries:
             return ()

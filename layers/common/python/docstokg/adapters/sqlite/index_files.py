@@ -1,7 +1,4 @@
-"""Memory-mapped arrays next to the index file, derived from its rows.
-
-A load writes them into `<path>.d/<generation>/`, then stores that name in the index.
-"""
+"""Memory-mapped arrays in `<path>.d/<generation>/`; the index stores the generation."""
 
 import fcntl
 import json
@@ -113,7 +110,7 @@ class Section:
     def unchanged(self) -> bool:
         """Return whether the files are still those that were checked.
 
-        Call it first: reading a truncated mapped file would crash the process.
+        Reading a truncated mapped file would crash the process.
         """
         try:
             return all(_signature(self.folder / name) == sign for name, sign in self.seen.items())

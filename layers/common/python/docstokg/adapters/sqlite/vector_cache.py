@@ -104,10 +104,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """`read` returns None for an unusable entry.
-
-        Values computed before a `Timeout` are kept.
-        """
+        """`read` returns None for an unusable entry."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
