@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 
 class SearchError(RuntimeError):
-    """The service refused the search or failed; the message has its status and its reply."""
+    """The service refused or failed; the message has its status and reply."""
 
 
 class DocsToKGRetriever(BaseRetriever):

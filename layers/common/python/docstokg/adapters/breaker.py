@@ -1,4 +1,4 @@
-"""Thread-safe circuit breaker."""
+"""Circuit breaker."""
 
 import threading
 import time

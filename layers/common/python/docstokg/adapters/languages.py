@@ -1,4 +1,4 @@
-"""Stemmers, stop words, language identification."""
+"""Language analysis."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property
@@ -31,7 +31,7 @@ SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
 
 
 class Recogniser:
-    """A `LanguageFinder`; the model is loaded on first use."""
+    """A `LanguageFinder`."""
 
     def warm(self) -> None:
         """Load the model (1 s)."""

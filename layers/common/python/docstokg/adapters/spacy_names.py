@@ -40,7 +40,7 @@ RULES = 7
 
 
 class SpacyNames:
-    """A `NameFinder` for texts in English; the pipeline is loaded by the first call."""
+    """A `NameFinder` for texts in English."""
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
         self._languages = languages
@@ -53,7 +53,7 @@ class SpacyNames:
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return each text's names, each once, without code and addresses.
 
-        None in other languages.
+        () in other languages.
         """
         if (languages := self._languages) is not None:
             texts = ["" if languages.language(text) else text for text in texts]

@@ -1,4 +1,4 @@
-"""AWS clients with deadlines."""
+"""AWS clients."""
 
 from collections.abc import Callable
 from functools import cached_property

@@ -77,7 +77,7 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Read a message's headers and text, attachments as names.
+    """Return one outline of a message's headers and text, attachments as names.
 
     Raise `LoadError` for other files.
     """

@@ -1,4 +1,4 @@
-"""Limited zip and XML readers."""
+"""Zip and XML."""
 
 import io
 import posixpath
@@ -56,7 +56,7 @@ class Package:
         return self.tree(name) if name in self.names else Element("none")
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:
-        """Map internal links of an Office part: id -> (type, part name)."""
+        """Map internal links of an Office part, if any: id -> (type, part name)."""
         folder, name = posixpath.split(part)
         return {
             link.get("Id", ""): (

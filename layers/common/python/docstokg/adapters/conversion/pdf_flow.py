@@ -76,7 +76,7 @@ def _begins(above: Sequence[Line], line: Line) -> bool:
 
 
 class Furniture:
-    """Lines repeated at the same place, equal but for one number that counts the pages."""
+    """Lines at the same place that are equal, or but for one number that counts the pages."""
 
     def __init__(self, pages: Collection[PageParts]) -> None:
         places: dict[Mark, list[int]] = defaultdict(list)

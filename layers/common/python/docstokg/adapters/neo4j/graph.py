@@ -151,7 +151,10 @@ class Neo4jGraph:
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms."""
+        """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms.
+
+        Raise errors as `slice`.
+        """
         return {
             row["id"]: tuple(dict.fromkeys([row["name"], *row["synonyms"]]))
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
@@ -159,7 +162,10 @@ class Neo4jGraph:
 
     @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any."""
+        """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any.
+
+        Raise errors as `slice`.
+        """
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 

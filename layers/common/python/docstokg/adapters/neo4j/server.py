@@ -53,7 +53,7 @@ class Connection(TypedDict):
 
 
 class Server:
-    """One Neo4j address: the async driver on one background loop."""
+    """One Neo4j address, on one background loop."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")
@@ -196,7 +196,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:
-    """Return whether the server ended a transaction because of a deadlock."""
+    """Return whether a deadlock ended the transaction."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 

@@ -34,7 +34,7 @@ LOAD_TIMEOUT_S = 120.0
 
 
 class Neo4jGraphWriter:
-    """The loading side; every batch is one idempotent transaction."""
+    """A `GraphWriter`; each batch is one idempotent transaction."""
 
     def __init__(self, **connection: Unpack[Connection]) -> None:
         self._server = Server(**connection)

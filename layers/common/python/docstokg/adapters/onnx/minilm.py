@@ -76,7 +76,7 @@ class OnnxMiniLm:
         return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
 
     def warm(self) -> None:
-        """Load the model (0.1 s); raise `Misconfigured` with the missing package."""
+        """Load the model; raise `Misconfigured` with the missing package."""
         _ = self._quick or self._opened
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:

@@ -65,7 +65,7 @@ class OnnxSplade:
         return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:
-        """Load the weights (17 MB); raise `Misconfigured` with the missing package."""
+        """Load the weights; raise `Misconfigured` with the missing package."""
         _ = self._opened
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:

@@ -48,7 +48,7 @@ class Card(Contract):
 
 
 class OnnxVerifier:
-    """A `Verifier` in this process; files are read by `warm` or at the first call."""
+    """A `Verifier` in this process."""
 
     def __init__(self, folder: Path, threshold: float) -> None:
         self.name, self._folder, self._default = f"onnx:{folder.name}", folder, threshold

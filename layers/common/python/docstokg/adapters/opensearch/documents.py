@@ -31,7 +31,7 @@ _MAPPINGS: Json = {
 
 
 class OpenSearchRegister:
-    """A `DocumentRegister` in the index `NAME-documents`, created with the first document."""
+    """A `DocumentRegister` in the index `NAME-documents`."""
 
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"

@@ -299,7 +299,10 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Return at most `MAX_TOKENS` tokens of positive weight, times any `rarity`, best first."""
+        """Return at most `MAX_TOKENS` tokens of positive weight, heaviest first.
+
+        Weights are multiplied by `rarity` if tokens were counted.
+        """
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {

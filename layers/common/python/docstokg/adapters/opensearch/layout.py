@@ -53,7 +53,7 @@ def index_behind(mapping: Json) -> str:
 
 
 def template() -> Json:
-    """Return settings and mappings of both indices, and the mapping of a vector field."""
+    """Return settings and mappings of both indices and a vector field."""
     text = resources.files(__package__).joinpath(f"index.v{TEMPLATE_VERSION}.json")
     loaded: Json = json.loads(text.read_text("utf-8"))
     return loaded

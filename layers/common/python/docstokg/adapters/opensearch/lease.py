@@ -32,8 +32,7 @@ type Seen = dict[str, tuple[Stamp, float]]
 class Lease:
     """A document of the register that its holder rewrites regularly.
 
-    A process takes one that is unchanged for LEASE_S, or whose local holder is dead. Tasks of a run
-    share one.
+    Unchanged for LEASE_S, or of a dead local process, it is free. Tasks of a run share one.
     """
 
     def __init__(

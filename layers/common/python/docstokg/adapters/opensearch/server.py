@@ -132,7 +132,7 @@ def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
 def documents_there(answer: Json) -> list[Json]:
     """Return the stored documents of an `_mget`, each with its `_source`.
 
-    Raises `Unavailable` if a shard failed, `WrongAnswer` for an unknown shape.
+    Raises `Unavailable` if a shard failed.
     """
     there: list[Json] = []
     with schema_checked("_mget"):

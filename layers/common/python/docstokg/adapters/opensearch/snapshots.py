@@ -1,4 +1,4 @@
-"""OpenSearch snapshots and copies."""
+"""OpenSearch snapshots."""
 
 import calendar
 import functools

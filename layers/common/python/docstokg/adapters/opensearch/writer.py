@@ -53,7 +53,7 @@ REMARKED = 100
 
 
 class OpenSearchWriter:
-    """The write side; chunks are searchable after `close_load`."""
+    """An `IndexWriter`; chunks are searchable after `close_load`."""
 
     def __init__(
         self,

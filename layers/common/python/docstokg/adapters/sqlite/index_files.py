@@ -36,10 +36,7 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lets one process at a time load into a namespace of an index file.
-
-    Released when the process is killed. Threads of one process are not excluded.
-    """
+    """Lock of a namespace of an index file against other processes; released when killed."""
 
     def __init__(self, path: Path, namespace: str) -> None:
         self._path, self._namespace = path, namespace
@@ -203,7 +200,7 @@ class GenerationWriter:
         return np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=shape)
 
     def finish(self) -> str:
-        """Write the manifest, sync everything to disk, and return the generation's name."""
+        """Write the manifest, sync to disk, return the generation's name."""
         for section in self._sections.values():
             for file, about in section["files"].items():
                 path = self.folder / file

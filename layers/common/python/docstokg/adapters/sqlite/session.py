@@ -124,7 +124,7 @@ def opened(path: Path, wait_s: float) -> Closing:
 
 @contextmanager
 def immediate(connection: Closing) -> Iterator[sqlite3.Connection]:
-    """Run the block as one transaction, rolled back on errors; then perhaps pause for others."""
+    """Run the block as one transaction, rolled back on errors; pause now and then for others."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
