@@ -1,4 +1,4 @@
-"""Limited HTTP requests."""
+"""HTTP requests."""
 
 import ssl
 import time

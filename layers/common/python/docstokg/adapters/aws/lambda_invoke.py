@@ -14,7 +14,10 @@ class LambdaRouteFunction:
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
     def run(self, envelope: Envelope) -> Reply:
-        """Invoke the function once and return the reply; raise errors as `invoked`."""
+        """Invoke the function once and return the reply.
+
+        Raise errors as `invoked`, or `WrongAnswer`.
+        """
         event = envelope.model_dump_json().encode()
         return reply_of(invoked(self._service, self._arn, event, self._timeout_s), "function")
 

@@ -1,4 +1,4 @@
-"""Stored model replies."""
+"""Model replies."""
 
 import json
 from collections.abc import Mapping, Sequence
