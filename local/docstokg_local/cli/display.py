@@ -279,7 +279,7 @@ def show_answer(response: Json, shown: int | None = None) -> None:
 
 
 def without_general(warnings: Sequence[str]) -> list[str]:
-    """Return the warnings without the general one on a failed model if its reason follows."""
+    """Return the warnings without the general one on a failed model, unless it is the last."""
     return [
         one
         for place, one in enumerate(warnings, 1)
@@ -341,7 +341,7 @@ def snippet_line(citation: Json) -> str:
 
 
 def path_line(citation: Json) -> str:
-    """Return the graph path to a citation, as `A -type-> B`, "" for none."""
+    """Return how the graph led to a citation: path (`A -type-> B`), mention or walk; "" if not."""
     evidence = citation.get("kg_evidence")
     if not evidence:
         return FOUND_BY_WALK if citation["kg_path"] else ""

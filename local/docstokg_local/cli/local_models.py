@@ -21,7 +21,7 @@ class LocalServer(NamedTuple):
 
 
 def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
-    """Return the model servers on the well-known ports, without docstokg servers."""
+    """Return the reachable model servers on `ports` (by name), without docstokg servers."""
     found = []
     for name, port in (PORTS if ports is None else ports).items():
         address = f"http://127.0.0.1:{port}/v1"

@@ -125,7 +125,7 @@ def text_file(path: Path) -> str:
 
 
 def json_file(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` if invalid."""
+    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` for others."""
     try:
         value = json.loads(text_file(path), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as broken:

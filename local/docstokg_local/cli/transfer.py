@@ -35,7 +35,10 @@ def is_export(sources: Sequence[Path]) -> bool:
 def read_export(
     wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
 ) -> bool:
-    """Load an export into its own or another namespace; return whether no line was rejected."""
+    """Load an export into its own or another namespace; return whether no line was rejected.
+
+    `only`: remove chunks not in it. Raises `LoadError` if it is no export.
+    """
     name = namespace or manifest_of(source).namespace
     stores = stores_of(wiring, embed=False)
     with RejectLog(rejects) as log:

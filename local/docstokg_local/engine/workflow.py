@@ -34,7 +34,7 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Return a handler that logs the places of a crash, not its message, and traces the step."""
+    """Return the handler, traced; it logs the places of a crash, not its message, and raises it."""
     step = name.removesuffix("Function").lower()
 
     def call(event: Json, context: object) -> Json:

@@ -91,7 +91,8 @@ def asked_of(
 ) -> Asked:
     """Read the fields of a body that is not validated yet; invalid ones get defaults.
 
-    `has_remote`: a remote model writes MCP answers unless a call names another one.
+    `timeout_s` is limited to 1 to `most_s`. `has_remote`: a remote model writes MCP answers unless
+    a call names another one.
     """
     try:
         message = json.loads(body)
@@ -196,7 +197,7 @@ def response(reply: Reply) -> Response:
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Return a problem in the route's format, which differs for OpenAI clients."""
+    """Return a problem, in OpenAI's format for its routes and unknown ones of /v1."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     path = request.scope["path"]
     is_unknown = code == NO_ROUTE and path.startswith("/v1/")

@@ -31,7 +31,7 @@ def is_own(name: str | None, listed: Collection[str]) -> bool:
 
 
 def host_of(value: str | None) -> str | None:
-    """Return the host in a Host header or an Origin, or None."""
+    """Return the host in a Host header or an Origin, in lower case; None if invalid."""
     if not value:
         return None
     try:

@@ -108,7 +108,10 @@ def load(
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
-    """Remove a document and data that only it supports; return its number of chunks (or 0)."""
+    """Remove a document and data that only it supports; return its number of chunks (or 0).
+
+    Raises `Timeout` during another load.
+    """
     return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 

@@ -128,7 +128,7 @@ class Staging:
         )
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (name, type or "", synonym or "") in arbitrary order."""
+        """Yield (name, type or "", synonym or "") as added."""
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
     def add_names(self, uuid: str, names: str) -> None:
@@ -213,7 +213,7 @@ class Staging:
         return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
-        """Return the shards that contain chunks of these documents."""
+        """Return the shards that contain chunks of these documents, sorted."""
         rows = self._rows(
             "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
             " ORDER BY 1",
@@ -241,7 +241,7 @@ class Staging:
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 
     def plan(self, kind: str) -> Iterator[Any]:
-        """Yield the values of one kind."""
+        """Yield the values of one kind in order."""
         rows = self._db.execute("SELECT row FROM plan WHERE kind = ? ORDER BY seq", (kind,))
         return (json.loads(row) for (row,) in rows)
 
@@ -289,7 +289,7 @@ class Staging:
             yield source, kind, target, evidence or None, json.loads(payload), fact
 
     def endpoints(self, uuid: str) -> list[str]:
-        """Return the entities of the edges that one chunk states."""
+        """Return the entities of the edges that one chunk states, sorted, each once."""
         rows = self._rows("SELECT source, target FROM edge WHERE evidence = ?", uuid)
         return sorted({end for row in rows for end in row})
 

@@ -73,7 +73,7 @@ class ChunkLine(Placed, Line):
 
 
 def read_chunk(line: Json) -> RawChunk:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(ChunkLine, line)
     mentions = None
     if seen.mentions is not None:

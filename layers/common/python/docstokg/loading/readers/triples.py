@@ -28,7 +28,7 @@ class TripleLine(Line):
 
 
 def read_triple(line: dict[str, Any]) -> RawRelation:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(TripleLine, line)
     return RawRelation(
         source=seen.subject,

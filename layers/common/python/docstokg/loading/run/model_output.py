@@ -51,7 +51,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 
 
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
-    """Fetch a shard with one kind of output; raise `KeyError` if either is missing."""
+    """Fetch a shard with one kind of output; `KeyError`: one is missing; `WrongAnswer`: broken."""
     rows = Shard.fetched(run, objects, shard)
     rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows

@@ -94,7 +94,7 @@ class Shard:
 
     @classmethod
     def fetched(cls, run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
-        """Fetch a shard; raise `KeyError` if it is missing."""
+        """Fetch a shard; raise `KeyError` if it is missing, `WrongAnswer` if broken."""
         return cls(objects.get(run.key("rows", name + ENDING)))
 
     def rows(self, position: int) -> Iterator[tuple[int, RawRecord | Rejected, Any]]:
@@ -137,7 +137,7 @@ def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
 
 
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
-    """Return the run's shards."""
+    """Return the run's shards, sorted."""
     prefix = run.key("rows")
     keys = (entry.key for entry in every_object(objects, prefix))
     return [shard_of(key) for key in keys if key.endswith(ENDING)]

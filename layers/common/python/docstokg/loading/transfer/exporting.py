@@ -60,7 +60,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
 
 def content_digest(stores: Stores, namespace: str) -> str:
-    """Return the hash of a namespace's content, independent of its name."""
+    """Return the digest of a namespace's name and content in both stores."""
     parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
     return parts[2]
 
