@@ -28,7 +28,7 @@ NOTE = 200
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Return kg_evidence, None without a path from the question, and the ids on the path."""
+    """Return kg_evidence, None if only the walk or no path led here, and the ids on the path."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()

@@ -321,7 +321,7 @@ def _max_bytes(limit: object) -> int | None:
 
 
 def asked(route: RouteName, body: Json, service: Service, caller: Caller, request_id: str) -> Reply:
-    """Return a route's reply to this body, also a problem if the route fails."""
+    """Return a route's reply or problem; raise KeyError for an unavailable route."""
     envelope = Envelope.of(route, request_id, caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
 

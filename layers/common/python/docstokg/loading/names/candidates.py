@@ -95,12 +95,12 @@ class Labels(NamedTuple):
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
     def heading(self, section: str | None) -> str | None:
-        """Return the name in a section label, None if many documents have it."""
+        """Return the name in a section label, None if missing or common to many documents."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
     def names(self, found: Iterable[ChunkName]) -> Iterator[NameRow]:
-        """Yield the names of a chunk that are not labels of document parts."""
+        """Yield a chunk's names, without common headings and found labels of document parts."""
         for surface, kind, other, place in found:
             labels = {HEADING: self.common, FOUND: self.parts}.get(place)
             if not labels or fold(surface) not in labels:
@@ -124,7 +124,7 @@ def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
 
 
 def installed_recogniser(context: Context) -> str:
-    """Return the name of the recogniser of this process."""
+    """Return the name of the recogniser of this process, RULE without one."""
     finder = context.stores.names
     return RULE if finder is None else finder.model
 
