@@ -1,4 +1,4 @@
-"""Detect overlap of training and test data."""
+"""Overlap of training and test data."""
 
 import json
 from collections.abc import Iterable, Iterator

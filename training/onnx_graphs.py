@@ -1,6 +1,6 @@
-"""Write the graphs of the two local encoders: `python -m training.onnx_graphs`.
+"""Write both local encoders' graphs: `python -m training.onnx_graphs`.
 
-They contain no weights: constants are ranges of an installed file, mapped into memory.
+Their constants are ranges of an installed file, mapped into memory.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Job queue over S3 and Step Functions."""
+"""Jobs over S3 and Step Functions."""
 
 import base64
 import json

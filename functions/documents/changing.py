@@ -1,4 +1,4 @@
-"""Requests to load or remove documents."""
+"""Loads and removals of documents."""
 
 import json
 from collections import Counter

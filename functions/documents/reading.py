@@ -1,4 +1,4 @@
-"""Passages with the text before and after."""
+"""Passages with surrounding text."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Loads of `sources/NAMESPACE/`, a quiet period after its objects changed, or by a schedule."""
+"""Loads of `sources/NAMESPACE/` after changes or by schedule."""
 
 import json
 import re

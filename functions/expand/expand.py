@@ -1,4 +1,4 @@
-"""Graph expansion of retrieved chunks: reordering, additions, evidence."""
+"""Graph expansion: order, additions, evidence."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Trimming of citations and blocks to the state limit."""
+"""Trimming to the state limit."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Grounding: hydrate, remove repeats, trim, and cite."""
+"""Grounding: hydrate, deduplicate, trim, cite."""
 
 import base64
 import time

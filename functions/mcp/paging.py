@@ -1,4 +1,4 @@
-"""Paging of results, without repetition or loss."""
+"""Paging of results."""
 
 import json
 from bisect import bisect_left

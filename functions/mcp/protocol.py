@@ -1,7 +1,6 @@
-"""Model Context Protocol without sessions, one message at a time.
+"""Model Context Protocol without sessions.
 
-Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others begin with
-`initialize`.
+Requests with a version in `params._meta` (2026-07-28 on) need no `initialize`.
 """
 
 import base64

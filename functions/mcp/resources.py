@@ -1,4 +1,4 @@
-"""Documents and passages as MCP resources, read by the document routes."""
+"""Documents and passages as MCP resources."""
 
 import json
 from collections.abc import Callable

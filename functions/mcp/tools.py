@@ -1,4 +1,4 @@
-"""MCP tools: each one calls a route of the HTTP API."""
+"""MCP tools over HTTP routes."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Response: checks, diagnostics, limits, logging, caching, tracing."""
+"""Response: checks, diagnostics, limits, records."""
 
 import hashlib
 import time

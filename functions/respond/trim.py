@@ -1,4 +1,4 @@
-"""Trimming of the reply to the payload limit."""
+"""Trimming to the payload limit."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Conversion of API Gateway events to envelopes."""
+"""API Gateway events as envelopes."""
 
 import base64
 import json

@@ -1,6 +1,6 @@
-"""Client of the Lambda Runtime API with response streaming.
+"""Lambda Runtime API client with response streaming.
 
-See the AWS guide "Using the Lambda runtime API for custom runtimes".
+See AWS "Using the Lambda runtime API for custom runtimes".
 """
 
 import base64

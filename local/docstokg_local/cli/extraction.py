@@ -1,4 +1,4 @@
-"""`load --extract`: the model and the prompt."""
+"""`load --extract`: model and prompt."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Model servers on this machine; only `GET /v1/models` is requested."""
+"""Model servers on this machine (`GET /v1/models`)."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Download of an encoder's file, pinned by hash."""
+"""Encoder file download, pinned by hash."""
 
 from http import HTTPStatus
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Options of most commands: stores, namespace, JSON files."""
+"""Common options and JSON files."""
 
 import json
 import os

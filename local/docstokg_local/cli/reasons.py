@@ -1,4 +1,4 @@
-"""Degraded reasons and verdicts as sentences with remedies."""
+"""Reasons and verdicts in words."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

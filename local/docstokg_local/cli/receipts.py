@@ -1,4 +1,4 @@
-"""Signed receipts: keys, and proof of a response without the store."""
+"""Signed receipts: keys and offline proof."""
 
 import os
 from collections.abc import Callable, Iterable

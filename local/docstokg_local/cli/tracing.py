@@ -1,4 +1,4 @@
-"""`docstokg trace REQUEST_ID`: the log lines of one request, or its stored retrieval trace."""
+"""`docstokg trace`: log lines or stored trace."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Export and import of a namespace."""
+"""Namespace export and import."""
 
 import zipfile
 from collections.abc import Sequence

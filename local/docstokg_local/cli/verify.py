@@ -1,4 +1,4 @@
-"""Check of a response against its sources."""
+"""Check of responses against sources."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

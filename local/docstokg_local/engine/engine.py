@@ -1,4 +1,4 @@
-"""Execute a state machine locally, with AWS's limits and timeouts.
+"""Local state machine with AWS's limits.
 
 See docs/decisions/0002-local-engine.md.
 """

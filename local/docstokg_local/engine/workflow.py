@@ -1,4 +1,4 @@
-"""Local `Workflow` over the handlers that Lambda loads."""
+"""Local `Workflow` over Lambda's handlers."""
 
 import math
 import traceback

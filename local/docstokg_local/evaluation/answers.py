@@ -1,4 +1,4 @@
-"""`docstokg eval --answers`: compare answers with human-written ones."""
+"""`docstokg eval --answers`."""
 
 import re
 import statistics

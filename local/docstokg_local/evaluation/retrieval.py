@@ -1,4 +1,4 @@
-"""`docstokg eval`: measure retrieval as clients use it."""
+"""`docstokg eval`: retrieval."""
 
 import math
 import subprocess

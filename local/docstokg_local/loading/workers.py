@@ -1,4 +1,4 @@
-"""`docstokg load --workers N`: N processes read, encode and find names."""
+"""Processes of `docstokg load --workers`."""
 
 import os
 import signal

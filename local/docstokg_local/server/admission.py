@@ -1,4 +1,4 @@
-"""Admission control: a request that would wait too long is refused before any work."""
+"""Admission control before any work."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""HTTP exchange: requests before validation, and replies."""
+"""HTTP requests before validation; replies."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Protection of a server without keys from pages of other sites, also by DNS rebinding."""
+"""Protection of keyless servers against other sites and DNS rebinding."""
 
 import ipaddress
 from collections.abc import Collection

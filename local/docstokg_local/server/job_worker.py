@@ -1,4 +1,4 @@
-"""Background process that loads posted documents, round-robin by namespace.
+"""Background loader of posted documents, round-robin by namespace.
 
 After a kill, the next one continues its job.
 """

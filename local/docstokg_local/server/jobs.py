@@ -1,4 +1,4 @@
-"""Start of the process that loads posted documents."""
+"""Start of the background loader."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Events of an answer, in each client's format."""
+"""Answer events in client formats."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Local MCP, by HTTP or pipe."""
+"""Local MCP."""
 
 import json
 import sys

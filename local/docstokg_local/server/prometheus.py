@@ -1,4 +1,4 @@
-"""Metrics in memory, as Prometheus text."""
+"""In-memory metrics as Prometheus text."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A load: read, check, name, link, encode and write; repeatable after any interruption."""
+"""A load, repeatable after any interruption."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set

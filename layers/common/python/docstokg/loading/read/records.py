@@ -1,4 +1,4 @@
-"""Conversion to store records, and detection of changes."""
+"""Store records and fingerprints."""
 
 import hashlib
 import json

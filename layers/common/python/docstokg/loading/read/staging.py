@@ -1,4 +1,4 @@
-"""Staging area of a load, on disk."""
+"""On-disk staging area."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""`chunks*.jsonl` and `passages*.jsonl`: passages of source documents."""
+"""`chunks*.jsonl` and `passages*.jsonl`."""
 
 from typing import Annotated, Self
 

@@ -1,4 +1,4 @@
-"""`entities*.jsonl`: a list of entities with ids."""
+"""`entities*.jsonl`: entities with ids."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""`*.txt`: paragraphs, manual pages and lists by indentation."""
+"""`*.txt`: structure from indentation."""
 
 import re
 from dataclasses import dataclass, field

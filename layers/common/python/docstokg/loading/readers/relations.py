@@ -1,4 +1,4 @@
-"""`relations*.jsonl`: typed, directed edges with optional evidence."""
+"""`relations*.jsonl`: typed, directed edges."""
 
 from typing import Annotated, Any, Self
 

@@ -1,4 +1,4 @@
-"""`triples*.jsonl`: triples from open information extraction."""
+"""`triples*.jsonl`: open information extraction."""
 
 from typing import Annotated, Any, Self
 

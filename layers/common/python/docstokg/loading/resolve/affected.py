@@ -1,4 +1,4 @@
-"""Entities that a load recomputes; see docs/decisions/graph-of-names.md."""
+"""Recomputed entities; see docs/decisions/graph-of-names.md."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Jobs of posted documents: load or remove them."""
+"""Jobs of posted documents."""
 
 import base64
 from collections.abc import Mapping

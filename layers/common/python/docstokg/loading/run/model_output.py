@@ -1,4 +1,4 @@
-"""Model output of a run, one object per shard."""
+"""A run's model output, per shard."""
 
 import base64
 import json

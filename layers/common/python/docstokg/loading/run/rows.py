@@ -1,4 +1,4 @@
-"""Shards of rows of a run."""
+"""Row shards of a run."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The objects of a run as source files."""
+"""A run's objects as source files."""
 
 import json
 from collections.abc import Mapping

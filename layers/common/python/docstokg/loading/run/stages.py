@@ -1,4 +1,4 @@
-"""The six stages of a load from a bucket; each can be repeated, in any number of processes.
+"""The six repeatable stages of a bucket load.
 
 See docs/decisions/cloud-ingestion.md.
 """

@@ -1,4 +1,4 @@
-"""Export a namespace as a zip file of JSON lines, including computed data.
+"""Namespace export: zip of JSON lines.
 
 References are chunk ids; folders, runs and times are excluded.
 """

@@ -1,4 +1,4 @@
-"""Re-encoding of a namespace without its sources."""
+"""Re-encoding without sources."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Writing of chunks with vectors and mentions."""
+"""Writing of chunks and mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
