@@ -29,7 +29,7 @@ STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and executions; job and execution share their name."""
+    """A `JobQueue` over a bucket and executions of the same names."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket

@@ -18,7 +18,7 @@ MOST_REMOVED = 10
 
 
 class SourceLoads:
-    """At most one such load per namespace; changes during a load lead to another one after it."""
+    """At most one such load per namespace; changes during one cause another."""
 
     def __init__(self, runs: LoadRuns, bucket: str, telemetry: Telemetry) -> None:
         self._runs, self._bucket, self._telemetry = runs, bucket, telemetry

@@ -82,7 +82,7 @@ JSON_TYPE = {"Content-Type": "application/json"}
 
 
 class Refused(Exception):
-    """A message that is answered with a JSON-RPC error."""
+    """A message answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)

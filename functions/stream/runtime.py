@@ -25,7 +25,7 @@ STREAMED = {
 
 
 class Exchange:
-    """One event and its reply; passed to the handler as its context."""
+    """An event and its reply; the handler's context."""
 
     def __init__(self, address: str, request_id: str) -> None:
         self._connection = HTTPConnection(address)

@@ -63,7 +63,7 @@ LINE_EVERY_S = 10.0
 
 
 class SafeConsole(Console):
-    """A console that styles output but makes control characters in texts visible."""
+    """A console that makes control characters visible."""
 
     def on_broken_pipe(self) -> None:
         """Raise `BrokenPipeError`, which the command treats as success."""
@@ -124,7 +124,7 @@ SHOWN_S = 0.5
 
 
 class TerminalProgress:
-    """Progress on standard error: bars on a terminal, else a line every ten seconds."""
+    """Progress on standard error: bars on a terminal, else lines."""
 
     def __init__(self) -> None:
         self._console = notes()

@@ -36,7 +36,7 @@ class Overloaded(Exception):
 
 
 class TooLate(Exception):
-    """The work started in time but did not finish in time."""
+    """The work did not finish in time."""
 
 
 class ClientGone(Exception):
@@ -44,7 +44,7 @@ class ClientGone(Exception):
 
 
 class Admission:
-    """Runs at most `slots` tasks of one kind in threads; others are queued or refused."""
+    """Runs at most `slots` tasks at once in threads; queues or refuses others."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots

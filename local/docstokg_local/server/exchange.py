@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 class RequestIds:
-    """Assigns every request its time of arrival, and an id for its answer and log lines."""
+    """Assigns every request its arrival time and an id."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -51,7 +51,7 @@ HEALTHCHECK_S = 30
 
 
 class Server(uvicorn.Server):
-    """Announces the address after the port is open."""
+    """Announces its address once open."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port, then print its address."""
@@ -117,7 +117,7 @@ class Connection(H11Protocol):
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor; announces the address when all workers answer."""
+    """uvicorn's supervisor; announces the address."""
 
     def init_processes(self) -> None:
         """Start the workers and wait until each accepts, fails, or a signal arrives."""
@@ -215,7 +215,7 @@ def announce(listener: socket.socket) -> None:
 
 
 class SharedPort(socket.socket):
-    """A bound port for which every worker opens its own socket."""
+    """A port that every worker binds itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         host, port = self.getsockname()[:2]

@@ -31,7 +31,7 @@ UNREAD = (
 
 
 class Unread(Unavailable):
-    """The recogniser of this namespace is not installed here."""
+    """This namespace's recogniser is not installed here."""
 
 
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:

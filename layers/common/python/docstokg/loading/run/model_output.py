@@ -70,7 +70,7 @@ def encoding_of(value: Sequence[Any]) -> Encoding:
 
 
 class AbsentNames:
-    """A missing recogniser; its output for this run is recorded."""
+    """A missing recogniser whose output is recorded."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -43,7 +43,7 @@ def shard_name(items: Sequence[IngestObject]) -> str:
 
 
 class ShardWriter:
-    """Writes rows into shards, one shard in memory at a time."""
+    """Writes shards of rows, one at a time."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore, name: str) -> None:
         self._run, self._objects, self._name = run, objects, name
