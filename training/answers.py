@@ -68,7 +68,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def says(row: Mapping[str, Any], text: str) -> bool:
-    """Return whether a text contains the written answer; a `whole` one is a sentence."""
+    """Return whether a text contains the written answer, or of a `whole` one WHOLE of its words."""
     if row.get("whole"):
         return held([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])

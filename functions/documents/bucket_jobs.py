@@ -72,7 +72,7 @@ class BucketJobs:
         return _job(job_id, run, state, self._report(job_id) if run.ended else {})
 
     def cancel(self, job_id: str) -> None:
-        """Stop the run and release its lease."""
+        """Stop the run; release its lease if it has one."""
         self._runs.stop(job_id)
         run = self._runs.find(job_id)
         with suppress(KeyError, ValueError):

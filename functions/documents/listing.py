@@ -29,7 +29,7 @@ WRITTEN = ("utf-8", "surrogatepass")
 def list_documents(
     envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, begin: Begin, key: bytes
 ) -> Reply:
-    """Return a DocumentPage as a reply, or a problem: 400, 403.
+    """Return a DocumentPage of visible ones by id as a reply, or a problem: 400, 403.
 
     `key` signs cursors; a forged or foreign cursor is a 400.
     """

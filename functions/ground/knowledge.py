@@ -202,7 +202,10 @@ def stating(expansion: Expansion | None) -> set[str]:
 def gained(
     plan: Plan, retrieval: Retrieval, expansion: Expansion | None, citations: Sequence[Citation]
 ) -> tuple[KgStats, GraphGain]:
-    """Return the graph statistics of the citations; `added`: those that no channel found."""
+    """Return the graph statistics of the citations; `added`: those that no channel found.
+
+    Without expansion: none, and `skipped` is `failed` or `disabled`.
+    """
     if expansion is None:
         skipped = "failed" if plan.expansion.enabled else "disabled"
         without = retrieval.selected[: plan.top_k]

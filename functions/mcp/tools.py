@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
 
 
 def passage_of(arguments: Json) -> Json:
-    """Return the passage route's request for the arguments of fetch."""
+    """Return the passage route's request for fetch's `id`: NAMESPACE/UUID or UUID."""
     namespace, _, uuid = str(arguments["id"]).rpartition("/")
     return {"uuid": uuid, **({"namespace": namespace} if namespace else {})}
 
@@ -231,7 +231,10 @@ TOOLS = (
 
 
 def with_answer(arguments: Json, model: str | None) -> Json:
-    """Return the arguments with synthesis by `model` by default; invalid ones are unchanged."""
+    """Return the arguments with synthesis, by default by `model`.
+
+    Unchanged if invalid, disabled or without any model.
+    """
     synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
         return arguments

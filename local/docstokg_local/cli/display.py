@@ -250,7 +250,7 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
 def show_answer(response: Json, shown: int | None = None) -> None:
     """Print a response: citations with places and graph paths, then the answer.
 
-    `shown`: maximum number of citations; cited ones have priority.
+    `shown`: maximum number of citations (None: all); cited ones have priority.
     """
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
@@ -335,7 +335,7 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: Json) -> str:
-    """Return a citation's snippet on one line, cut if it is long."""
+    """Return a citation's snippet on one line of at most SNIPPET_SHOWN characters."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 

@@ -95,7 +95,7 @@ def wiring_of(
 ) -> "Wiring":
     """Return the wiring; `aloud` prints a default store and missing model files.
 
-    `log`: log errors without DOCSTOKG_LOG_LEVEL, too.
+    `log`: log errors without DOCSTOKG_LOG_LEVEL, too. Raises `Misconfigured` for invalid settings.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring

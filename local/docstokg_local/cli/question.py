@@ -42,7 +42,7 @@ def ask(workflow: Workflow, request: Json, route: RouteName = "answer") -> Outco
 
 
 def envelope_of(request: Json, route: RouteName) -> Envelope:
-    """Return the envelope of a request, as the HTTP server makes it."""
+    """Return the envelope of a request, with a new id and all rights."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Envelope.of(route, str(ULID()), EVERYBODY, body)
 

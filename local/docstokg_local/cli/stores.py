@@ -17,7 +17,7 @@ FILE = "store.sqlite"
 
 
 def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
-    """Return the settings of the environment and the options.
+    """Return the settings of environment and options; raise `Misconfigured` if invalid.
 
     A single sqlite URL applies to index and graph. Otherwise `default_store` replaces a missing
     one; `name_store` prints it.
@@ -52,7 +52,7 @@ def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder where this system keeps a user's data."""
+    """Return XDG_DATA_HOME, else the folder where this system keeps a user's data."""
     if chosen := environment.get("XDG_DATA_HOME"):
         return Path(chosen)
     if sys.platform == "darwin":

@@ -15,7 +15,7 @@ from docstokg_local.loading.stores import stores_of
 
 
 def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
-    """Write a namespace to a file and print its counts and size; `LoadError` if not writable."""
+    """Write a namespace to a file, print counts and size; `LoadError` if empty or not writable."""
     try:
         counts = export(stores_of(wiring, embed=False), namespace, target)
     except OSError as broken:

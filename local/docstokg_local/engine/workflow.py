@@ -34,7 +34,10 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Return the handler, traced; it logs the places of a crash, not its message, and raises it."""
+    """Return the handler, traced; it logs the places of unexpected errors, and raises all.
+
+    Their messages are not logged.
+    """
     step = name.removesuffix("Function").lower()
 
     def call(event: Json, context: object) -> Json:

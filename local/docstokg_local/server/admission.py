@@ -63,7 +63,8 @@ class Admission:
     ) -> Answer:
         """Run `work` in a thread before `ends` (of `time.monotonic`).
 
-        `hang_up` returns when the client disconnects. Raises `Overloaded`, `TooLate`, `ClientGone`.
+        `hang_up` returns when the client disconnects. Raises `Overloaded` (not started), `TooLate`
+        (not finished), `ClientGone`.
         """
         wait_s, latest_start = self._admit(caller, ends)
         future = self._pool.submit(copy_context().run, self._timed, work, latest_start)

@@ -155,7 +155,8 @@ def refuse_foreign_page(
 ) -> None:
     """Raise `Refused` (403) for another site's page, needed only without keys.
 
-    `listed`: host names of this server. `origins`: of allowed pages; "*" allows all.
+    Loopback pages and requests without Origin pass. `listed`: host names of this server. `origins`:
+    of allowed pages; "*" allows all.
     """
     origin = request.headers.get("origin")
     if origin is None or origin in origins or "*" in origins:

@@ -120,7 +120,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
 
 
 def main(source: IO[bytes] | None = None) -> None:
-    """Read the settings from standard input and work at low priority."""
+    """Read the settings from `source` (default: standard input) and work at low priority."""
     settings = Settings.model_validate_json((source or sys.stdin.buffer).read())
     os.nice(NICENESS)
     if sys.platform == "linux":  # elsewhere the limit differs or has no effect

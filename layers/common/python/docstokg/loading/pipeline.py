@@ -316,7 +316,8 @@ def gone_documents(
 ) -> list[str]:
     """Return the deleted documents of these folders; none if consent to many is refused.
 
-    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files.
+    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files, which needs
+    consent too.
     """
     gone = registry.gone(roots, options.prefix, context.staging, rejected)
     mine = registry.of_roots(roots)

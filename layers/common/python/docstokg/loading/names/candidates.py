@@ -49,7 +49,7 @@ class NamesRecord(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "NamesRecord":
-        """Parse the output of `text`; "" has no digest."""
+        """Parse the output of `text`; "" is an empty record."""
         digest, names = json.loads(text) if text else ("", ())
         return cls(digest, [ChunkName(*name) for name in names])
 
@@ -130,7 +130,7 @@ def installed_recogniser(context: Context) -> str:
 
 
 def recogniser_of(context: Context) -> str:
-    """Return the load's recogniser: the stored one if it loads no chunk."""
+    """Return the load's recogniser: the stored one if it loads no chunk, else the installed one."""
     stored = context.stores.graph_writer.recogniser(context.namespace)
     if stored and not context.staging.count("chunk"):
         return stored
@@ -152,7 +152,7 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
-    """Return each chunk's names, which depend only on chunk and `finder`."""
+    """Return each chunk's distinct names, which depend only on chunk and `finder`."""
     found = found_names(finder, batch)
     return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 

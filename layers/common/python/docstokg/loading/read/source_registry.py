@@ -201,7 +201,7 @@ def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
 
 
 def many(gone: Sequence[str], stored: int) -> bool:
-    """Return whether over 20 % of the documents are missing."""
+    """Return whether `gone` are over 20 % of `stored` documents."""
     return len(gone) * 5 > stored
 
 

@@ -132,7 +132,7 @@ class Staging:
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
     def add_names(self, uuid: str, names: str) -> None:
-        """Stage the names of a chunk as the graph stores them."""
+        """Stage or replace the names of a chunk as the graph stores them."""
         self._db.execute("INSERT OR REPLACE INTO chunk_names VALUES (?, ?)", (uuid, names))
 
     def names_of(self, uuid: str) -> str:
@@ -231,7 +231,7 @@ class Staging:
         return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
-        """Drop the texts and vectors of all chunks or of these documents."""
+        """Drop the texts and vectors of all chunks (None) or of these documents."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 

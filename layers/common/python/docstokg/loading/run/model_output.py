@@ -43,7 +43,7 @@ def put_output(
 
 
 def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
-    """Return the models that have read a shard."""
+    """Return the models that have read a shard, {} if none has."""
     models: Models = {}
     for entry in objects.list(run.key("models", f"{shard}-")):
         models |= json.loads(objects.get(entry.key))

@@ -53,7 +53,7 @@ class ShardWriter:
         self.shards: list[str] = []
 
     def add(self, inner: str, etag: str, rows: Iterable[Row]) -> int:
-        """Write an object's rows; return the number of its chunks."""
+        """Collect an object's rows and write full shards; return the number of its chunks."""
         number = begin = chunks = 0
         begin = len(self._lines)
         for line, record in rows:
@@ -110,7 +110,7 @@ class Shard:
 
 
 def row_of(line: str) -> Row:
-    """Parse a line of a shard."""
+    """Parse a line of a shard: line number, and record or reject."""
     number, record = adapter(ROW).validate_json(line)
     return number, Rejected(record) if isinstance(record, str) else record
 

@@ -91,7 +91,7 @@ Answer = dict[str, Any]
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
     """Write the rows of objects into shards, with reasons for unreadable ones.
 
-    Returns the numbers of chunks and rejected objects. A task without items, here and in the other
+    Returns numbers: `chunks` and `rejected` objects. A task without items, here and in the other
     stages, works on all of its run.
     """
     run = task.run
@@ -149,7 +149,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Encode the chunks of shards; return their number."""
+    """Encode the chunks of shards; return `chunks`: their number."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -164,7 +164,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Find the names in the chunks of shards; return the number of chunks."""
+    """Find the names in the chunks of shards; return `chunks`: their number."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 
