@@ -10,8 +10,8 @@ Each FOLDER has `given.jsonl` (training.passages). Fits
 4. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
    where either it or the choice is; `pair_right`: the preferred pairs being right.
 
-(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` if a question
-or a paragraph is in a test set (`--kept`).
+(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` for overlap
+with a test set (`--kept`).
 """
 
 import argparse

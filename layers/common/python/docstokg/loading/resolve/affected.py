@@ -31,7 +31,7 @@ UNREAD = (
 
 
 class Unread(Unavailable):
-    """This namespace's recogniser is not installed here."""
+    """The namespace's recogniser is not installed here."""
 
 
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:

@@ -26,7 +26,7 @@ UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
-    """Write a namespace to `target` atomically; return the number of lines per part.
+    """Write or replace `target` atomically with a namespace; return the number of lines per part.
 
     Raises `LoadError` if it is empty, or if a load into it did not finish.
     """
