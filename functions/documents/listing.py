@@ -68,7 +68,7 @@ def list_namespaces(
     queue: JobQueue,
     telemetry: Telemetry,
 ) -> Reply:
-    """Return a NamespaceList as a reply, also before the first load."""
+    """Return a NamespaceList as a reply, also before the first load; see `states`."""
     try:
         info = index.info(time_budget.NAMESPACE_S)
     except NotLoaded:

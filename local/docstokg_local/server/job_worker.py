@@ -46,7 +46,7 @@ RETRY_S = 5.0
 def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     """Process jobs until IDLE_S without jobs, or none are left and `keep_running` is false.
 
-    One process per queue works; another returns after TAKE_S.
+    One process per queue works; another returns after TAKE_S. Errors end or repeat the job.
     """
     wiring = Wiring(settings, Telemetry(level=settings.log_level))
     wiring.override("converter", ChildConverter(CONVERSION_CPU_S, SCANNED_PAGES))
