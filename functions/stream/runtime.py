@@ -35,7 +35,7 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
 
     def send(self, text: str | None) -> bool:
-        """Send a part of the body (None: nothing), headers first; False if nobody listens."""
+        """Send a part of the body (None: nothing), headers first; False if disconnected."""
         try:
             if text and not self.is_begun:
                 self._begin()
