@@ -57,7 +57,7 @@ def _citations(response: Body) -> list[Body]:
 
 
 def show_check(text: str, status: int, body: Body) -> None:
-    """Print one line per sentence and per issue, then the verdict on the whole."""
+    """Print a problem, or a line per sentence and per issue, then the verdict on the whole."""
     if status != 200:
         show_problem(body)
         return

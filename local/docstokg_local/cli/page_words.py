@@ -1,4 +1,4 @@
-"""Writes functions/page/static/words.js: the page's reason texts and media types."""
+"""Writes functions/page/static/words.js."""
 
 import json
 import sys
