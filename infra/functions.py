@@ -1,4 +1,4 @@
-"""The Lambda functions."""
+"""Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -134,7 +134,7 @@ CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("G
 
 
 class Functions(Construct):
-    """All functions, in `by_name`."""
+    """All functions."""
 
     def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
         super().__init__(stack, "Functions")

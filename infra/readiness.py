@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment."""
+"""Obstacles to a deployment."""
 
 import re
 from collections.abc import Iterator, Mapping

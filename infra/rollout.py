@@ -1,7 +1,4 @@
-"""Deploy an environment and test its new version: `make rollout ENV=prod`.
-
-A failing smoke test cancels the update and restores the traffic.
-"""
+"""Deploy and test an environment: `make rollout ENV=prod`."""
 
 import subprocess
 import sys

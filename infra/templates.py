@@ -43,7 +43,10 @@ def edge(namespaces: tuple[str, ...], origin: str) -> str:
 def request_workflow(
     route: str, target: str, caller_vtl: str, parameters: tuple[str, ...] = ()
 ) -> str:
-    """Return VTL for StartSyncExecution on `target` (alias ARN)."""
+    """Return VTL for StartSyncExecution on `target` (alias ARN).
+
+    `parameters`: see `request_function`.
+    """
     parts = {"BODY": _body(parameters, MAX_BYTES), "TARGET": target, "CALLER": caller_vtl}
     return _fill(_read("request_workflow"), ROUTE=route, **parts)
 
@@ -78,7 +81,10 @@ def response(name: str, route: str = "") -> str:
 
 
 def response_unrouted(status: int, code: str, detail: str, *, chat: bool = False) -> str:
-    """Return the template for an unknown path or method; `chat`: in OpenAI's error format."""
+    """Return the template for an unknown path or method; `chat`: in OpenAI's error format.
+
+    Raise ValueError for an unknown status.
+    """
     title, problem = HTTPStatus(status).phrase, _problem(chat)
     return _fill(
         _read("response_unrouted"),
@@ -102,7 +108,10 @@ def static_json(document: object) -> str:
 
 
 def gateway_problem(status: int, code: str, detail: str) -> str:
-    """Return the body of a gateway response; only $context is substituted, without VTL."""
+    """Return the body of a gateway response; only $context is substituted, without VTL.
+
+    Raise ValueError for an unknown status.
+    """
     return (
         f'{{"type":"about:blank","title":"{HTTPStatus(status).phrase}","status":{status},"code":"{code}",'
         f'"detail":"{detail}","request_id":"$context.requestId","errors":[]}}'

@@ -83,7 +83,7 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: no connection is open between calls."""
+        """Do nothing."""
 
     def answer(
         self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any

@@ -1,4 +1,4 @@
-"""Errors, each `Retryable` or `Permanent`."""
+"""Errors, retryable or permanent."""
 
 
 class DocsToKGError(Exception):

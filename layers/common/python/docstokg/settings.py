@@ -1,4 +1,4 @@
-"""Settings, read once from a mapping such as `os.environ`."""
+"""Settings."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Dependency injection: creates adapters for ports."""
+"""Dependency injection."""
 
 import functools
 import hashlib
@@ -117,7 +117,10 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError`, `Timeout`."""
+        """Return a page (from 1) of a PDF as PNG, drawn in a child process.
+
+        Raise `LoadError`, `Timeout`, or `Unavailable` if the process ends.
+        """
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))

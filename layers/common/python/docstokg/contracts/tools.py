@@ -1,4 +1,4 @@
-"""Paging arguments and compact results of the MCP tools."""
+"""Arguments and results of MCP tools."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -219,7 +219,7 @@ class _Page(Contract):
 def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
-    Tools accept the other fields too.
+    Tools accept the other fields too. Raise KeyError for an unknown one.
     """
     whole = _schema(request)
     fields = {name: whole["properties"][name] for name in shown}

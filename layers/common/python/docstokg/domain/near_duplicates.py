@@ -1,4 +1,4 @@
-"""Removal of near-duplicate chunks."""
+"""Near-duplicate removal."""
 
 from collections.abc import Sequence
 from itertools import compress

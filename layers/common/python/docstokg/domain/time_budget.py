@@ -1,4 +1,4 @@
-"""Time limits: one table for validate, the steps and infra.
+"""Time limits.
 
 They fire in this order: a call's share of the deadline, its client, the function, the state (whole
 seconds; infra adds a cold start), the execution, the route.
@@ -99,7 +99,10 @@ NETS: Final[dict[str, Timeouts]] = {
 
 
 def net(name: str) -> Timeouts:
-    """Return the timeouts of a function; by default one second less than the route."""
+    """Return the timeouts of a function or state.
+
+    By default no state's, and one second less than the route.
+    """
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
 
 

@@ -1,4 +1,4 @@
-"""Visibility and filtering of chunks."""
+"""Visibility and filters."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ MAX_FACET_CHARACTERS = 256
 def facet(key: str, value: object) -> str:
     """Return a filterable value as `key=json`; equal values have equal facets (1 is 1.0, not true).
 
-    Long values are hashed.
+    Over 256 characters: `key#` and a hash.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)

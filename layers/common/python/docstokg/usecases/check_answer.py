@@ -1,4 +1,4 @@
-"""Check of an answer against its passages."""
+"""Check of an answer."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

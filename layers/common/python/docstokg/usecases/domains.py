@@ -1,4 +1,4 @@
-"""Subject domains: plug-ins for the graph."""
+"""Subject domains."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points

@@ -82,8 +82,9 @@ class Call:
     def chosen_namespace(self, caller: Caller, index: SearchIndex) -> str | Failure:
         """Return the namespace of a request that names none, or a 400 that lists the possible ones.
 
-        `default` if the caller may read it and it has chunks, else the only such namespace. If the
-        index cannot be read, every granted one counts.
+        The only granted one; else `default` if readable and filled; else the only readable and
+        filled one; if none is, `default` if readable, else the first granted. If the index cannot
+        be read, all granted ones count as filled.
         """
         if caller.sole_namespace:
             return caller.sole_namespace
@@ -155,7 +156,10 @@ class Run(Call):
 
     @classmethod
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
-        """Create the step of an event; without a scope it uses the caller's permissions."""
+        """Create the step of an event; without a scope it uses the caller's permissions.
+
+        Raise KeyError without a plan.
+        """
         plan = Plan.model_validate(event["plan"])
         seen = {"namespace": plan.namespace, "others": plan.others, "groups": plan.groups}
         scope = Scope.model_validate(event.get("scope") or seen)

@@ -1,4 +1,4 @@
-"""Streaming events of remote steps, passed through the shared response store."""
+"""Events of remote steps."""
 
 import json
 import time
@@ -29,12 +29,12 @@ class EventWriter:
         self._begun, self._next, self._is_writing = 0, 0.0, True
 
     def found(self, event: Json, grounded: Json) -> None:
-        """Write input and output of the step `ground`; log a failure."""
+        """Write plan, scope and output of the step `ground`; log a failure."""
         asked = {name: event[name] for name in ("plan", "scope")}
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 
     def written(self, text: str) -> bool:
-        """Write the text generated so far if a new sentence has begun; always return True."""
+        """Write the text so far if a new sentence has begun, every 0.2 s at most; return True."""
         if self._is_writing and time.monotonic() >= self._next:
             begun = len(sentence_spans(text))
             if begun > 1 and begun != self._begun:

@@ -1,4 +1,4 @@
-"""Streaming of an answer by checked sentences; repairs follow if the final check differs."""
+"""Streaming by checked sentences."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Detection of quotations in an answer."""
+"""Detection of quotations."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Answers from two linked sentences of two documents."""
+"""Answers from two linked sentences."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -57,7 +57,10 @@ def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
 def signs_of(
     found: Sequence[Candidate], scores: Sequence[float], places: Sequence[int], bridge: float
 ) -> dict[str, float]:
-    """Return the features of candidates quoted together; `bridge`: rarity of their shared name."""
+    """Return the features of candidates quoted together; `bridge`: rarity of their shared name.
+
+    Raise ValueError without candidates or places.
+    """
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
     for one in found:

@@ -1,4 +1,4 @@
-"""Rule-based rewriting of follow-up questions, for English."""
+"""Rewriting of follow-up questions by rules."""
 
 import re
 from collections.abc import Sequence

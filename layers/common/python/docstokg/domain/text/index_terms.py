@@ -1,4 +1,4 @@
-"""Index terms for languages other than English."""
+"""Index terms besides English."""
 
 import re
 import unicodedata
