@@ -72,7 +72,10 @@ def main(  # noqa: PLR0913 - options of a command
     token: Annotated[str, typer.Option(envvar="SMOKE_TOKEN")] = "",
     key: Annotated[str, typer.Option(envvar="SMOKE_KEY")] = "",
 ) -> None:
-    """Ask QUESTIONS, one every EACH_S seconds, then print starts and restores as Markdown."""
+    """Ask QUESTIONS, one every EACH_S seconds, then print starts and restores as Markdown.
+
+    SystemExit without log groups.
+    """
     import boto3
 
     region, since = environment(env).region, time.time()

@@ -29,7 +29,8 @@ CLI = "CDK_OUTDIR"
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    Templates of sources cannot be deployed.
+    Templates of sources cannot be deployed. Raise ValueError or `Misconfigured` for invalid
+    settings.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)

@@ -84,7 +84,10 @@ def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
 
 
 def main(name: str, yes: bool = False) -> None:
-    """Delete an environment; without --yes its name has to be typed again."""
+    """Delete an environment; without --yes its name has to be typed again.
+
+    SystemExit for another name and for a protected environment.
+    """
     import boto3
 
     target = environment(name)

@@ -96,7 +96,8 @@ def main(
 ) -> None:
     """Shift PERCENT of the traffic of an environment to its newest version.
 
-    Then watch the alarms for some minutes, and roll back if one fires.
+    Then watch the alarms for some minutes, and roll back if one fires. SystemExit if refused or
+    rolled back.
     """
     import boto3
 

@@ -44,7 +44,7 @@ def write(assembly: Path, out: Path) -> list[str]:
 
 
 def main(name: str) -> None:
-    """Write the templates and zips of an environment to `build/template/ENV`."""
+    """Write the templates and zips of an environment to `build/template/ENV`; see `deployable`."""
     target = deployable(name)
     with tempfile.TemporaryDirectory() as folder:
         build(target, out=Path(folder), bundles=BUNDLES).synth()

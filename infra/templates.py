@@ -75,6 +75,7 @@ def response(name: str, route: str = "") -> str:
 
     `workflow`: of StartSyncExecution, which is HTTP 200 also if the execution failed. `function`: a
     function's {statusCode, body, headers?}, or its error. `refused`: the service refused the call.
+    Others raise FileNotFoundError.
     """
     problem = _problem(route in CHAT_ROUTES)
     return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=problem)

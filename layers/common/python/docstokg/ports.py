@@ -389,7 +389,7 @@ def embed_questions(
 
 @runtime_checkable
 class EncoderChoice(Protocol):
-    """An embedder that provides others, for namespaces loaded with one of them."""
+    """An embedder that provides others."""
 
     def of(self, model: str) -> Embedder | None:
         """Return the encoder of a vector space, None if it is not installed."""
@@ -525,7 +525,7 @@ class ReplyStore(Protocol):
 
 
 class ResponseCache(Protocol):
-    """Complete response bodies by scope key, with a time to live."""
+    """Response bodies by scope key."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body), or None if the key is unknown or expired."""

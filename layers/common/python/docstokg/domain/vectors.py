@@ -61,7 +61,7 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of equal length at 4 bits per component, two per byte."""
+    """Join float32 unit vectors of equal length at 4 bits per component, two per byte; or b""."""
     if not vectors:
         return b""
     rows = np.stack([unpack(vector) for vector in vectors])

@@ -50,7 +50,7 @@ _TEXTS = ("text", "input_text", "output_text")
 
 
 class Conversation:
-    """Question, history and style of a chat request, with their positions in it."""
+    """Question, history and style of a chat request."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request

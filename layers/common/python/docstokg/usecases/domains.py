@@ -39,7 +39,7 @@ class SubjectDomain(Protocol):
 
 
 class OntologyDomain:
-    """Ontologies: seeds include subtypes; ids, labels and relations are checked."""
+    """The built-in domain, for ontologies."""
 
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float

@@ -59,7 +59,7 @@ def is_visible(text: str) -> bool:
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Normalise a text in linear time.
+    """Normalise a text to `form` in linear time.
 
     A run of more than 30 signs (see Unicode's Stream-Safe Text Format) is normalised 30 at a time.
     """
