@@ -22,9 +22,9 @@ INGESTED_S = 60.0
 
 
 def ask(service: Service, namespace: str, count: int, each_s: float) -> list[float]:
-    """Ask QUESTION `count` times, at least `each_s` seconds apart; return the sorted durations.
+    """Ask QUESTION `count` times, at most one per `each_s`; return the seconds taken, sorted.
 
-    Seconds each. Raise `Wrong` without an answer of status 200.
+    Raise `Wrong` without an answer of status 200.
     """
     took = []
     for _ in range(count):

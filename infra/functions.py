@@ -29,7 +29,7 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):
-    """A function with its own role, log group, version and alias `live`."""
+    """A function with role, logs, version and alias `live`."""
 
     def __init__(
         self,

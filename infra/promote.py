@@ -19,10 +19,10 @@ Weights = list[dict[str, Any]]
 
 
 def weights(versions: Sequence[str], percent: int) -> Weights:
-    """Return routes: `percent` to the newest version, the rest to the previous one; none with 0.
+    """Return routes: `percent` to the newest version, the rest to the previous one.
 
-    `versions`: ARNs, newest first. Raises ValueError outside 0 to 100, without versions, and below
-    100 with only one.
+    Zero routes are omitted. `versions`: ARNs, newest first. Raises ValueError outside 0 to 100,
+    without versions, and below 100 with only one.
     """
     if not 0 <= percent <= 100:
         raise ValueError("PERCENT is 0..100")
@@ -46,7 +46,7 @@ def firing(name: str, cloudwatch: Any) -> list[str]:
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
-    """Shift `percent` of the alias to the newest version; return its routes.
+    """Shift `percent` of the traffic to the newest version; return the routes.
 
     Raise ValueError if an alarm fires or is missing (except for 0 per cent), for an unknown
     environment or machine, and as `weights`.

@@ -64,7 +64,7 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
 def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
     """Delete these versions, given as ARNs.
 
-    Before, raise ValueError if one of `versions` is no version of a function.
+    Raise ValueError, before any deletion, if one of `versions` is no version of a function.
     """
     for arn in versions:
         if not FUNCTION.fullmatch(arn):

@@ -289,7 +289,7 @@ def main(
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
     (IAM) if ENV names an environment of environments.toml. SHARE: per cent of the traffic that the
-    version under test has.
+    version under test has. SystemExit at a failure.
     """
     try:
         smoke(service_of(url, env, token, key), _say, share)

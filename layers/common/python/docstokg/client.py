@@ -113,7 +113,10 @@ class Client:
         return self._call("traverse", TraverseResponse, _body(request), timeout_s)
 
     def health(self, *, timeout_s: float | None = None) -> Health:
-        """Call `GET /v1/health`; an unhealthy service is not an error; errors as in `answer`."""
+        """Call `GET /v1/health`; an unhealthy service is not an error.
+
+        Raise Timeout, Unavailable or, also if refused, WrongAnswer.
+        """
         return self._call("health", Health, None, timeout_s)
 
     def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:

@@ -44,7 +44,7 @@ class SearchIndex(Protocol):
         """
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return chunks by uuid in one round trip; those hidden by `scope` are `missing`."""
+        """Return chunks by uuid in one round trip; unknown and hidden ones are `missing`."""
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
@@ -183,7 +183,7 @@ class JobQueue(Protocol):
         """Return the state of a job, or None if it is unknown."""
 
     def cancel(self, job_id: str) -> None:
-        """Cancel an unfinished job; documents loaded so far stay."""
+        """Cancel an unfinished job (ignore others); documents loaded so far stay."""
 
     def unfinished(self) -> Mapping[str, int]:
         """Return the number of queued and running jobs of each namespace that has any."""
@@ -268,7 +268,7 @@ class KnowledgeGraph(Protocol):
         """Map each visible id, as stored, to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map ids to the stored vectors of their names; ids without a vector are omitted."""
+        """Map visible ids to the stored vectors of their names; those without are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Return the counts of the graph after the last finished load."""
@@ -372,7 +372,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class QuestionReader(Protocol):
-    """An embedder that encodes questions differently from passages."""
+    """An embedder with a question mode."""
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per question, in the space of the passages."""

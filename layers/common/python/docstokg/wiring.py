@@ -586,7 +586,7 @@ class Wiring:
             return {name: self._made[name] for name in names if name in self._made}
 
     def warm(self, time_s: float = WARM_TIME_S) -> None:
-        """Load models and open connections in parallel; failed ones are retried on use.
+        """Load models and open connections in parallel; failures are logged, and retried on use.
 
         A hanging graph continues in the background after `time_s`.
         """
@@ -635,7 +635,8 @@ def with_secrets(
 ) -> Settings:
     """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
 
-    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret. Raise
+    `Misconfigured` for invalid secrets.
     """
     if not settings.secrets:
         return settings

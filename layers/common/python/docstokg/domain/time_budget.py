@@ -99,10 +99,7 @@ NETS: Final[dict[str, Timeouts]] = {
 
 
 def net(name: str) -> Timeouts:
-    """Return the timeouts of a function or state.
-
-    By default no state's, and one second less than the route.
-    """
+    """Return the timeouts of a function; default: no state, one second less than the route."""
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
 
 

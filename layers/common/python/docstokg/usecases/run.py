@@ -43,7 +43,7 @@ class Call:
     timings_ms: dict[str, float] = field(default_factory=dict)
 
     def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
-        """Return the seconds for one call: at most `cap_s`, leaving `reserve_s` for later steps."""
+        """Return the seconds for one call: 0 to `cap_s`, leaving `reserve_s` for later steps."""
         return max(0.0, min(cap_s, self.deadline_ms / 1000 - self.clock() - reserve_s))
 
     def took_ms(self) -> float:
@@ -52,7 +52,7 @@ class Call:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Record the duration of a block, even if it fails."""
+        """Record the milliseconds of a block, even if it fails."""
         started = time.perf_counter()
         try:
             yield
@@ -208,7 +208,7 @@ def beginning(telemetry: Telemetry, time_s: float) -> Begin:
 
 
 def graph_reason(error: DocsToKGError) -> DegradedReason:
-    """Return the degraded reason for a graph error."""
+    """Return `kg_timeout`, `kg_plan_rejected` or, for other errors, `kg_unavailable`."""
     if isinstance(error, Timeout):
         return "kg_timeout"
     return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"

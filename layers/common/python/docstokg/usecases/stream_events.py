@@ -17,7 +17,7 @@ GROUND, WRITTEN = "ground", "written"
 
 
 def event_key(request_id: str, what: str) -> str:
-    """Return the key of an event in the response store."""
+    """Return the response store's key of an event, `told:REQUEST_ID:WHAT`."""
     return f"told:{request_id}:{what}"
 
 

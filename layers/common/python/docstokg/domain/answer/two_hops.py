@@ -38,7 +38,8 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
 def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
     """Return the candidates that state the graph's path between two names of the question.
 
-    The best one for each edge, in the order of the path; None if an edge has no candidate.
+    The best one for each edge, in the order of the path; None without a path, or a candidate for an
+    edge.
     """
     steps = sorted({(*step, one.block.rank) for one in found for step in one.block.steps})
     quoted: dict[int, None] = {}

@@ -22,7 +22,7 @@ TIE = 0.001
 
 
 def counts(note: str | None) -> Counter[str]:
-    """Parse `LANGUAGE=PASSAGES ...` (default: 1); raise ValueError for invalid numbers."""
+    """Parse `LANGUAGE=PASSAGES ...` (default: 1; None: empty); ValueError for invalid numbers."""
     words = (word.partition("=") for word in (note or "").split())
     return Counter({code: int(count or 1) for code, _, count in words})
 
