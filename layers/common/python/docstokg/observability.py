@@ -121,7 +121,7 @@ class Telemetry:
         """Called with the exception that ended a span."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
-        """Add to a counter, or observe one value of a histogram."""
+        """Add to a counter, or observe one value of a histogram; nothing without a sink."""
         if self._sink is not None:
             self._sink.record(name, value, labels)
 

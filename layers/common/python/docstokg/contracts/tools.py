@@ -287,8 +287,8 @@ def _resolved(schema: Json, definitions: Json) -> Json:
 def lenient(value: Any, model: type[BaseModel]) -> Any:
     """Return arguments of a call as `model` reads them.
 
-    A number in a string becomes the number; a null becomes the default, unless null is a value of
-    the field. All else is unchanged.
+    A number in a string becomes the number; a null is omitted if its field has a default and
+    accepts no null. All else is unchanged.
     """
     schema = _schema(model)
     return _lenient(value, schema, schema.get("$defs", {}))

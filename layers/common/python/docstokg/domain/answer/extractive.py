@@ -213,7 +213,8 @@ def names_only(query: str, blocks: Sequence[Block]) -> bool:
 def cited(one: Candidate, others: Sequence[int] = ()) -> str:
     """Return a candidate with a marker before each final stop; code follows a line with markers.
 
-    `others`: ranks of further passages with the same statement.
+    A leading pronoun adds the previous sentence. `others`: ranks of further passages with the same
+    statement.
     """
     unit, marker = one.unit, f"[{one.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)

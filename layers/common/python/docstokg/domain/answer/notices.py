@@ -27,7 +27,7 @@ NO_EMBEDDER = (
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first `most` names joined by commas, each truncated, and the number of others."""
+    """Return the first `most` names, cut to 60 characters, and the number of others, joined."""
     shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join([*shown, *more])
