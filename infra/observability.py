@@ -281,7 +281,7 @@ class Observability(Construct):
 
 
 def share(bad: cloudwatch.Metric, of: cloudwatch.Metric) -> cloudwatch.MathExpression:
-    """Return a percentage metric; for fewer than FEW calls 0, or 100 from SEVERAL failures."""
+    """Return a percentage metric; for fewer than 20 calls 0, or 100 from 3 failures."""
     return cloudwatch.MathExpression(
         expression=f"IF(calls >= {FEW}, 100 * bad / calls, IF(bad >= {SEVERAL}, 100, 0))",
         using_metrics={"bad": bad, "calls": of},

@@ -124,7 +124,7 @@ def answers(service: Service, namespace: str, share: int = 100) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Wait until the namespace has no passages; raise `Wrong` after `WAIT_S`."""
+    """Wait until the namespace has no passages; raise `Wrong` after 120 s."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -173,7 +173,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set the alarm `test`; raise `Wrong` unless its action succeeds within `WAIT_S`."""
+    """Set the alarm `test`; raise `Wrong` unless its action succeeds within 120 s."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):

@@ -104,5 +104,5 @@ def net(name: str) -> Timeouts:
 
 
 def kept_for_verifier_s(left_s: float) -> float:
-    """Return the seconds for a verifier: its cap, or `VERIFY_LATE_S` if less than both is left."""
+    """Return the seconds for a verifier: 3 if at least 4 are left, else 1."""
     return VERIFY.cap_s if left_s >= VERIFY.cap_s + VERIFY_LATE_S else VERIFY_LATE_S

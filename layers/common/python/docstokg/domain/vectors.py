@@ -44,7 +44,7 @@ def quantised(vectors: Floats) -> NDArray[np.int8]:
 
 
 def matrix(compact: Sequence[bytes]) -> Floats:
-    """Stack compact vectors of equal length into unit rows, shape (n, dimension), or (0, 0)."""
+    """Stack compact vectors of equal length into unit rows: (n, dimension), or (0, 0) for none."""
     if not compact:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
@@ -61,7 +61,7 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of equal length at 4 bits per component, two per byte; or b""."""
+    """Join float32 unit vectors of equal length at 4 bits per component; b"" for none."""
     if not vectors:
         return b""
     rows = np.stack([unpack(vector) for vector in vectors])

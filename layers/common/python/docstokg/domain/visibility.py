@@ -25,9 +25,10 @@ def facet(key: str, value: object) -> str:
 def facets(
     fields: Mapping[str, object], topics: Iterable[str], metadata: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return the sorted facets of a chunk: FIELDS, each topic, each metadata scalar or element.
+    """Return the sorted facets of a chunk: `doc_id`, `document_name`, `section`, `topic`, metadata.
 
-    A metadata key named like a field or `topic` is ignored.
+    One per topic, metadata scalar, and element of a list. A metadata key named like a field or
+    `topic` is ignored.
     """
     strings = {facet(key, fields[key]) for key in FIELDS if fields.get(key) is not None}
     strings |= {facet("topic", topic) for topic in topics}

@@ -82,9 +82,9 @@ class Call:
     def chosen_namespace(self, caller: Caller, index: SearchIndex) -> str | Failure:
         """Return the namespace of a request that names none, or a 400 that lists the possible ones.
 
-        The only granted one; else `default` if readable and filled; else the only readable and
-        filled one; if none is, `default` if readable, else the first granted. If the index cannot
-        be read, all granted ones count as filled.
+        The only granted one; else `default` if readable and filled (has passages); else the only
+        readable and filled one; if none is, `default` if readable, else the first granted. If the
+        index cannot be read, all granted ones count as filled.
         """
         if caller.sole_namespace:
             return caller.sole_namespace
