@@ -49,7 +49,7 @@ _MISSING = {
 
 
 class Observability(Construct):
-    """Metrics of the service (EMF) and of the platform."""
+    """Metrics, alarms, dashboard."""
 
     def __init__(
         self,
@@ -281,7 +281,7 @@ class Observability(Construct):
 
 
 def share(bad: cloudwatch.Metric, of: cloudwatch.Metric) -> cloudwatch.MathExpression:
-    """Return a percentage metric: 0 for few calls, 100 if several of few fail."""
+    """Return a percentage metric; for fewer than 20 calls 0, or 100 from 3 failures."""
     return cloudwatch.MathExpression(
         expression=f"IF(calls >= {FEW}, 100 * bad / calls, IF(bad >= {SEVERAL}, 100, 0))",
         using_metrics={"bad": bad, "calls": of},

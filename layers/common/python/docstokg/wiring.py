@@ -1,4 +1,4 @@
-"""Dependency injection: creates adapters for ports."""
+"""Dependency injection."""
 
 import functools
 import hashlib
@@ -117,7 +117,10 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError`, `Timeout`."""
+        """Return a page (from 1) of a PDF as PNG, drawn in a child process.
+
+        Raise `LoadError`, `Timeout`, or `Unavailable` if the process ends.
+        """
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -583,7 +586,7 @@ class Wiring:
             return {name: self._made[name] for name in names if name in self._made}
 
     def warm(self, time_s: float = WARM_TIME_S) -> None:
-        """Load models and open connections in parallel; failed ones are retried on use.
+        """Load models and open connections in parallel; failures are logged, and retried on use.
 
         A hanging graph continues in the background after `time_s`.
         """
@@ -632,7 +635,8 @@ def with_secrets(
 ) -> Settings:
     """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
 
-    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret. Raise
+    `Misconfigured` for invalid secrets.
     """
     if not settings.secrets:
         return settings

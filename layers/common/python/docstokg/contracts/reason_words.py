@@ -1,4 +1,4 @@
-"""Texts of degraded reasons and verdict reasons."""
+"""Texts of reasons."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Queries and results of the search index."""
+"""Index queries and results."""
 
 from typing import Literal, NamedTuple
 

@@ -240,6 +240,6 @@ ROUTES = (
 
 
 def route_of(name: RouteName) -> Route:
-    """Return the route of this name."""
+    """Return the route of this name; raise ValueError if there is none."""
     (route,) = (route for route in ROUTES if route.name == name)
     return route

@@ -1,4 +1,4 @@
-"""Messages between the steps; texts are included only after the passages are selected.
+"""Messages between the steps.
 
 Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand -> Expansion
 -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
