@@ -4,7 +4,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.cloud_costs import custom_metrics
 from tests.infra.conftest import ENVIRONMENTS, Template
 
 HEAD = """# What the stacks hold
@@ -25,18 +24,12 @@ def page(templates: list[Template]) -> str:
     ]
     lines = ["| | " + " | ".join(one.name for one in templates) + " |"]
     lines.append("|---" * (len(templates) + 1) + "|")
-    metrics = [custom_metrics(list(one.resources.values())) for one in templates]
     totals = [f"{len(one.data)} + {len(one.run)}" for one in templates]
     lines.append("| **resources** (at most 500 a stack) | " + " | ".join(totals) + " |")
-    lines.append("| **custom metrics** that can be written | " + _row(metrics))
     for kind in sorted({name for one in kinds for part in one.values() for name in part}):
         cells = [f"{one['data'][kind]} + {one['run'][kind]}" for one in kinds]
         lines.append(f"| {kind.removeprefix('AWS::')} | " + " | ".join(cells) + " |")
     return HEAD + "\n".join(lines) + "\n"
-
-
-def _row(numbers: list[int]) -> str:
-    return " | ".join(map(str, numbers)) + " |"
 
 
 if __name__ == "__main__":
