@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docstokg.contracts.reason_words import VERDICT_REASONS
+from docstokg.contracts.check import VERDICT_REASONS
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step

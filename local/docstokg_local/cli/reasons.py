@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from docstokg.contracts.reason_words import REASONS
-from docstokg.contracts.response import RULES
+from docstokg.contracts.response import REASONS, RULES
 
 
 def summary(grounding: Mapping[str, Any]) -> str:

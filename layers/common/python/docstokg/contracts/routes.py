@@ -82,7 +82,7 @@ ROUTES = (
         "request changes that would have kept it. No answer is generated. 404 if the caller cannot "
         "read the passage.",
         request="request.ExplainRequest",
-        reply="response.ExplainResponse",
+        reply="retrieval.ExplainResponse",
     ),
     Route(
         name="chat",

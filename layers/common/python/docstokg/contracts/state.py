@@ -20,7 +20,6 @@ from docstokg.contracts.response import (
     Conflict,
     DegradedReason,
     EvidenceEdge,
-    ExplainResponse,
     Fusion,
     GraphGain,
     GraphUse,
@@ -31,6 +30,7 @@ from docstokg.contracts.response import (
     QueryUsedBy,
     Source,
 )
+from docstokg.contracts.retrieval import ExplainResponse
 from docstokg.contracts.routes import RouteName
 
 
