@@ -117,10 +117,7 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page (from 1) of a PDF as PNG, drawn in a child process.
-
-        Raise `LoadError`, `Timeout`, or `Unavailable` if the process ends.
-        """
+        """Return a PDF page (from 1) as PNG; raise `LoadError`, `Timeout` or `Unavailable`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -189,10 +186,7 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Return the configured embedder, cached on disk; None if off or not installed.
-
-        Raise `Misconfigured` for an unknown local model.
-        """
+        """Return the embedder, cached, or None; raise `Misconfigured` for an unknown model."""
         chosen, provider = self.settings, self.settings.embed_provider
         if provider == "none" or (provider == "jina" and not chosen.provider_jina_enabled):
             return None
@@ -531,10 +525,7 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Return the settings with current flags, or the last known ones if the agent fails.
-
-        Until its first response everything with a switch is off.
-        """
+        """Return the settings with current flags, else the last ones, else with all switches off."""
         if self.settings.appconfig is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
@@ -633,10 +624,9 @@ def _telemetry(settings: Settings) -> Telemetry:
 def with_secrets(
     settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; raise `Misconfigured` if invalid.
 
-    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret. Raise
-    `Misconfigured` for invalid secrets.
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
     """
     if not settings.secrets:
         return settings
