@@ -525,7 +525,7 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Return the settings with current flags, else the last ones, else with all switches off."""
+        """Return the settings with current flags, else the last ones, else with switches off."""
         if self.settings.appconfig is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
