@@ -1,4 +1,4 @@
-"""Settings of an environment, and their file."""
+"""Settings of environments."""
 
 import json
 import os

@@ -1,8 +1,7 @@
 """Byte formats of vectors.
 
-Float vectors are float32 little-endian unit vectors. Compact ones are int8, each component times
-127 and rounded: 384 bytes for MiniLM, cosine error < 0.01. Packed ones (sentences) have 4 bits per
-component: 192 bytes, cosine error about 0.005.
+Float vectors are float32 little-endian unit vectors. Compact ones are int8: cosine error < 0.01.
+Packed ones (sentences) have 4 bits per component: cosine error about 0.005.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ def is_unit(vector: bytes) -> bool:
 
 
 def quantise(vector: bytes) -> bytes:
-    """Return the compact int8 form of a float32 unit vector."""
+    """Return a float32 unit vector as int8: each component times 127, rounded."""
     return quantised(unpack(vector)).tobytes()
 
 
@@ -45,7 +44,7 @@ def quantised(vectors: Floats) -> NDArray[np.int8]:
 
 
 def matrix(compact: Sequence[bytes]) -> Floats:
-    """Stack compact vectors of equal length into unit rows, shape (n, dimension)."""
+    """Stack compact vectors of equal length into unit rows: (n, dimension), or (0, 0) for none."""
     if not compact:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
@@ -62,7 +61,7 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of equal length at 4 bits per component, two per byte."""
+    """Join float32 unit vectors of equal length at 4 bits per component; b"" for none."""
     if not vectors:
         return b""
     rows = np.stack([unpack(vector) for vector in vectors])
@@ -87,7 +86,10 @@ def embedded_apart(
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Embed texts and their spans separately; return (vector, `packed` spans) per text."""
+    """Embed texts and their spans separately; return (vector, `packed` spans) per text.
+
+    Raise ValueError if the numbers of `texts` and `parts` differ.
+    """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
     whole, own = embed(texts, None), iter(embed(pieces, None))
     return tuple(
