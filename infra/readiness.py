@@ -48,10 +48,7 @@ def obstacles(environment: Environment) -> list[str]:
 
 
 def contradictions(environment: Environment) -> list[str]:
-    """Return the settings that no deployment can satisfy together, with the setting to change.
-
-    Raise as `questions_per_second`.
-    """
+    """Return the settings that no deployment can satisfy together, with the setting to change."""
     return [*_traffic(environment), *_index(environment), *_times(environment)]
 
 

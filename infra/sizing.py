@@ -59,10 +59,7 @@ def cpu_ms(chunks: int) -> float:
 
 
 def questions_per_second(index: Index) -> float:
-    """Return the questions per second that keep a new domain's nodes 80 % busy.
-
-    Raise ValueError or IndexError for an unknown instance type.
-    """
+    """Return the questions per second that keep a new domain's nodes 80 % busy."""
     nodes = _nodes_in_use(index)
     burst = BURSTABLE.get(index.instance_type)
     size = index.instance_type.split(".")[1]

@@ -240,15 +240,17 @@ def sigv4(region: str) -> Sign:
 def minted(url: str, variables: Mapping[str, str]) -> str:
     """Return an access token by OAuth's client credentials (RFC 6749, 4.4).
 
-    Raise `Wrong` if refused, KeyError without SMOKE_CLIENT_ID or SMOKE_CLIENT_SECRET.
+    Raise `Wrong` if refused, or without SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET.
     """
     fields = {"grant_type": "client_credentials", "scope": variables.get("SMOKE_SCOPE", "")}
-    client = f"{variables['SMOKE_CLIENT_ID']}:{variables['SMOKE_CLIENT_SECRET']}"
+    parts = [variables.get(name, "") for name in ("SMOKE_CLIENT_ID", "SMOKE_CLIENT_SECRET")]
+    if not all(parts):
+        raise Wrong("SMOKE_TOKEN_URL also needs SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET")
     answer = urllib3.request(
         "POST",
         url,
         body=urllib.parse.urlencode({name: value for name, value in fields.items() if value}),
-        headers=urllib3.make_headers(basic_auth=client)
+        headers=urllib3.make_headers(basic_auth=":".join(parts))
         | {"Content-Type": "application/x-www-form-urlencoded"},
         timeout=LIMIT_S,
     )
