@@ -26,7 +26,7 @@ def written(query: str, tokens: int = 200, model: str = "extractive", **more: An
 def keyed(folder: Path, holders: dict[str, Any]) -> dict[str, str]:
     """Write a file of keys and return the settings that name it.
 
-    A holder lacks `sub`, all namespaces or all groups only if it states others.
+    A holder has its key as `sub`, all namespaces and all groups unless it states others.
     """
     usual = {"namespaces": ["*"], "groups": ["*"]}
     keys = {key: {"sub": key, **usual, **holder} for key, holder in holders.items()}
