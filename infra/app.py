@@ -22,8 +22,8 @@ from infra.specs import ROOT
 from infra.stack import RunStack
 
 BUNDLES = ROOT / "build" / "aarch64"
+# Variable in which the CDK command line passes its output folder.
 CLI = "CDK_OUTDIR"
-"""Variable in which the CDK command line passes its output folder."""
 
 
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:

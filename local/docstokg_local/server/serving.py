@@ -64,8 +64,8 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """uvicorn's connection with limits: connections, header size, unread bodies per address."""
 
+    # Requests by client address whose bodies have not arrived completely.
     unread: ClassVar[Counter[str]] = Counter()
-    """Requests by client address whose bodies have not arrived completely."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
+# Seconds for the first flags; the agent fetches them while the sandbox starts.
 FIRST_FLAGS_TIME_S = 0.5
-"""Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+# Seconds of processor time, and in all, to draw one page.
 DRAW_S, DRAW_WALL_S = 10, 20.0
-"""Seconds of processor time, and in all, to draw one page."""
 
+# Prefix of the keys of further encoders in the port cache.
 OTHER_ENCODER = "encoder "
-"""Prefix of the keys of further encoders in the port cache."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
