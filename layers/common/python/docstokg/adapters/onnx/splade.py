@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import batched
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,8 +122,7 @@ class _Loaded:
             by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
         for length, rows in sorted(by_length.items()):
             size = max(1, BATCH_PIECES // length)
-            for start in range(0, len(rows), size):
-                part = rows[start : start + size]
+            for part in batched(rows, size):
                 ids = np.zeros((len(part), length), dtype=np.int64)
                 mask = np.zeros((len(part), length), dtype=np.bool_)
                 for row, (_, pieces) in enumerate(part):
