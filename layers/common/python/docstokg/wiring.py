@@ -269,12 +269,10 @@ class Wiring:
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
-
-        if not OnnxSplade.installed():
-            return None
         from docstokg.adapters.sqlite.vector_cache import CachedSparseEncoder
 
-        return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
+        folder = self.cache_folder()
+        return CachedSparseEncoder(OnnxSplade(), folder) if OnnxSplade.installed() else None
 
     @once
     def names(self) -> ports.NameFinder | None:
@@ -529,11 +527,10 @@ class Wiring:
 
         Until its first response everything with a switch is off.
         """
-        if self.settings.appconfig is None:
+        if (path := self.settings.appconfig) is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 
-        path = self.settings.appconfig
         source = self._once("flags", lambda: AppConfigFlags(path))
         known_once = self._flagged is not self.settings
         try:

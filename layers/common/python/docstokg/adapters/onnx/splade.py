@@ -52,13 +52,10 @@ class OnnxSplade:
     `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
 
+    model = MODEL
+
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
-
-    @property
-    def model(self) -> str:
-        """Return the name of vocabulary and weights."""
-        return MODEL
 
     @staticmethod
     def installed() -> bool:
