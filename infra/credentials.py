@@ -1,4 +1,4 @@
-"""Secrets, filled by an operator."""
+"""Secrets."""
 
 from collections.abc import Mapping
 

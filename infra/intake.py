@@ -29,7 +29,7 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 
 
 class Intake(Construct):
-    """Private, versioned, TLS only, our key; reports expire after 90 days."""
+    """The bucket; reports expire after 90 days."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Intake")

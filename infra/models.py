@@ -1,4 +1,4 @@
-"""Language models: secrets and Bedrock rights."""
+"""Rights for language models."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ ANY_REGION = (
 
 
 def providers(environment: Environment) -> frozenset[str]:
-    """Return the providers of selectable and fallback models."""
+    """Return the providers of all models except `extractive`: listed, fallback, `llm:` verifier."""
     base_url = environment.settings.get("llm_base_url")
     access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
     return frozenset(access.route(model).provider for model in _remote(environment))
@@ -65,7 +65,7 @@ def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tu
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return (kind, rest) of the verifier setting `KIND:REST`, "" without."""
+    """Return (kind, rest) of the verifier setting `KIND:REST`; ("", "") without one."""
     kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
     return kind, rest
 

@@ -1,4 +1,4 @@
-"""Sizing of a search domain, from measured figures."""
+"""Sizing from measured figures."""
 
 from bisect import bisect_left
 from math import ceil
@@ -59,7 +59,7 @@ def cpu_ms(chunks: int) -> float:
 
 
 def questions_per_second(index: Index) -> float:
-    """Return the questions per second that keep a new domain's nodes busy to `BUSY`."""
+    """Return the questions per second that keep a new domain's nodes 80 % busy."""
     nodes = _nodes_in_use(index)
     burst = BURSTABLE.get(index.instance_type)
     size = index.instance_type.split(".")[1]

@@ -1,4 +1,4 @@
-"""Loads by schedules and after changes of the bucket."""
+"""Automatic loads."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events

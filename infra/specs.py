@@ -1,4 +1,4 @@
-"""Resources, rights and routes of each function."""
+"""Function specifications."""
 
 import re
 from dataclasses import dataclass
@@ -140,5 +140,5 @@ PACKAGED = (*FUNCTIONS, PAGE)
 
 
 def gateway_path(route: Route) -> str:
-    """Return a route's path in the gateway's syntax; ids may contain slashes."""
+    """Return a route's path in the gateway's syntax; `doc_id` and `model` may contain slashes."""
     return re.sub(r"\{(doc_id|model)\}", r"{\1+}", route.path)

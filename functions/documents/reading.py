@@ -1,4 +1,4 @@
-"""Passages with the text before and after."""
+"""Passages with surrounding text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ GAP = "\n\n"
 
 
 def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:
-    """Return a Passage as a reply, or a problem: 400, 403, 404, 503.
+    """Return a Passage as a reply, or a problem: 400, 403, 404, 413, 503.
 
     An invisible passage is a 404, an invisible neighbour is left out.
     """

@@ -1,4 +1,4 @@
-"""Loads of `sources/NAMESPACE/`, a quiet period after its objects changed, or by a schedule."""
+"""Loads of `sources/NAMESPACE/` after changes or by schedule."""
 
 import json
 import re
@@ -18,7 +18,7 @@ MOST_REMOVED = 10
 
 
 class SourceLoads:
-    """At most one such load per namespace; changes during a load lead to another one after it."""
+    """At most one such load per namespace; changes during one cause another."""
 
     def __init__(self, runs: LoadRuns, bucket: str, telemetry: Telemetry) -> None:
         self._runs, self._bucket, self._telemetry = runs, bucket, telemetry

@@ -1,4 +1,4 @@
-"""Settings, read once from a mapping such as `os.environ`."""
+"""Settings."""
 
 import hashlib
 import re
@@ -375,7 +375,7 @@ NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 
 def settings_digest(settings: Settings) -> str:
-    """Return the SHA-256 of the settings that may affect a response, without credentials."""
+    """Return the hex SHA-256 of the settings that may affect a response, without credentials."""
     without = {*SECRETS, "index_user", "graph_user", "process_dir"}
     return hashlib.sha256(settings.model_dump_json(exclude=without).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Dependency injection: creates adapters for ports."""
+"""Dependency injection."""
 
 import functools
 import hashlib
@@ -116,7 +116,7 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError`, `Timeout`."""
+        """Return a PDF page (from 1) as PNG; raise `LoadError`, `Timeout` or `Unavailable`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -185,10 +185,7 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Return the configured embedder, cached on disk; None if off or not installed.
-
-        Raise `Misconfigured` for an unknown local model.
-        """
+        """Return the embedder, cached, or None; raise `Misconfigured` for an unknown model."""
         chosen, provider = self.settings, self.settings.embed_provider
         if provider == "none" or (provider == "jina" and not chosen.provider_jina_enabled):
             return None
@@ -523,10 +520,7 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Return the settings with current flags, or the last known ones if the agent fails.
-
-        Until its first response everything with a switch is off.
-        """
+        """Return the settings with current flags, else the last ones, else with switches off."""
         if (path := self.settings.appconfig) is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
@@ -576,7 +570,7 @@ class Wiring:
             return {name: self._made[name] for name in names if name in self._made}
 
     def warm(self, time_s: float = WARM_TIME_S) -> None:
-        """Load models and open connections in parallel; failed ones are retried on use.
+        """Load models and open connections in parallel; failures are logged, and retried on use.
 
         A hanging graph continues in the background after `time_s`.
         """
@@ -622,7 +616,7 @@ def _telemetry(settings: Settings) -> Telemetry:
 def with_secrets(
     settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; raise `Misconfigured` if invalid.
 
     `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
     """

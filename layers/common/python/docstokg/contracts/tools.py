@@ -1,4 +1,4 @@
-"""Paging arguments and compact results of the MCP tools."""
+"""Arguments and results of MCP tools."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -128,7 +128,7 @@ class FetchResult(Page):
 def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
-    Tools accept the other fields too.
+    Tools accept the other fields too. Raise KeyError for an unknown one.
     """
     whole = _schema(request)
     fields = {name: whole["properties"][name] for name in shown}
@@ -193,8 +193,8 @@ def _resolved(schema: Json, definitions: Json) -> Json:
 def lenient(value: Any, model: type[BaseModel]) -> Any:
     """Return arguments of a call as `model` reads them.
 
-    A number in a string becomes the number; a null becomes the default, unless null is a value of
-    the field. All else is unchanged.
+    A number in a string becomes the number; a null is omitted if its field has a default and
+    accepts no null. All else is unchanged.
     """
     schema = _schema(model)
     return _lenient(value, schema, schema.get("$defs", {}))

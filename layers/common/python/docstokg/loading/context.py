@@ -1,4 +1,4 @@
-"""Ports, staging area and progress of a load."""
+"""State and ports of a load."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set

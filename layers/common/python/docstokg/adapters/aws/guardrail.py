@@ -1,4 +1,4 @@
-"""Amazon Bedrock Guardrails as verifier."""
+"""Bedrock Guardrails verifier."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ AT_ONCE: Final = 6
 
 
 class BedrockGuardrail(Warmed):
-    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score."""
+    """A `Verifier`: the GROUNDING score of one ApplyGuardrail call per claim."""
 
     name = "bedrock-guardrail"
 

@@ -1,4 +1,4 @@
-"""Amazon Bedrock models."""
+"""Bedrock models."""
 
 import time
 from collections.abc import Sequence

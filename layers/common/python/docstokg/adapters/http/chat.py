@@ -1,4 +1,4 @@
-"""Chat completions in OpenAI's format."""
+"""OpenAI chat completions."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial

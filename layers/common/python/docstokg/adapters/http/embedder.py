@@ -1,4 +1,4 @@
-"""Embeddings over HTTP."""
+"""HTTP embedder."""
 
 import time
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class HttpEmbedder:
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text.
+        """Return one unit vector per text; raise errors as `Endpoint.post`.
 
         Without a limit (loading) each batch is tried up to four times.
         """

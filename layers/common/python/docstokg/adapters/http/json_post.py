@@ -1,4 +1,4 @@
-"""JSON POST with circuit breaker."""
+"""JSON POST."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Verifier using `/predict` of Text Embeddings Inference."""
+"""Text Embeddings Inference verifier."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Sentence encoders in folders."""
+"""Encoders in folders."""
 
 import hashlib
 import json
@@ -44,8 +44,8 @@ def folder_of(name: str) -> Path | None:
 class FolderEncoder(OnnxMiniLm):
     """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
 
-    Pooling and length come from the files of sentence-transformers, else from the family in its
-    name. Raises `Misconfigured` for missing parts.
+    Pooling and length come from sentence-transformers files, else from the folder's name. Raises
+    `Misconfigured` for missing parts.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:

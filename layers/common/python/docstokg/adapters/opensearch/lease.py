@@ -1,4 +1,4 @@
-"""Leases of loads."""
+"""Load leases."""
 
 import functools
 import os
@@ -32,8 +32,7 @@ type Seen = dict[str, tuple[Stamp, float]]
 class Lease:
     """A document of the register that its holder rewrites regularly.
 
-    A process takes one that is unchanged for LEASE_S, or whose local holder is dead. Tasks of a run
-    share one.
+    Unchanged for LEASE_S, or of a dead local process, it is free. Tasks of a run share one.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Lease:
         return time.monotonic() - seen[name][1] < LEASE_S and not _is_gone(holder)
 
     def check(self) -> None:
-        """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
+        """Raise `Unavailable` if the lease was held and is lost."""
         if self._stamp is None:
             return
         if time.monotonic() - self._renewed >= LEASE_S - CALL_S:

@@ -1,4 +1,4 @@
-"""Writer of an OpenSearch index."""
+"""OpenSearch writer."""
 
 import base64
 import contextlib
@@ -54,7 +54,7 @@ REMARKED = 100
 
 
 class OpenSearchWriter:
-    """The write side; chunks are searchable after `close_load`."""
+    """An `IndexWriter`; chunks are searchable after `close_load`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class OpenSearchWriter:
     ) -> Iterator[None]:
         """Hold a namespace's lease ("": the index's), as in `Lease`.
 
-        Raise `Timeout` after `wait_s`.
+        Raise `Timeout` after `wait_s`, `Unavailable` if the index stays unreadable.
         """
         made = LoadLease(self._server, self._name, namespace, self._telemetry)
         lease = self._leases.setdefault(namespace, made)
@@ -174,7 +174,8 @@ class OpenSearchWriter:
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks in bulk, replacing by uuid, each entirely or not at all.
 
-        If one fails permanently, the created ones are removed and its error raised.
+        If one fails, created ones are removed. Raise `WrongAnswer` (refused), `QuotaExceeded` or
+        `Unavailable` (blocked, lease lost).
         """
         self._bulk(
             self._name,
@@ -182,10 +183,9 @@ class OpenSearchWriter:
         )
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; all its chunks get the same generation.
+        """Change a stored document; its chunks get one generation, its own if it only gains chunks.
 
-        A document that only gains chunks keeps its own. Returns the number of removed chunks,
-        without replaced ones.
+        Returns the number of removed chunks, without replaced ones; raises errors as `put`.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)

@@ -40,7 +40,7 @@ class Rejection(NamedTuple):
 
 
 def fault(error: Exception) -> Rejected:
-    """Return the reject for an unexpected error, with the place in our code."""
+    """Return the reject for an unexpected error: its place in our code, or lack of memory."""
     if isinstance(error, MemoryError):
         return Rejected("reading the file needs more memory than this process has")
     place, frame = "", error.__traceback__

@@ -1,4 +1,4 @@
-"""Jobs of posted documents: load or remove them."""
+"""Jobs of posted documents."""
 
 import base64
 from collections.abc import Mapping
@@ -66,7 +66,8 @@ def posted_file(
 ) -> SourceFile:
     """Return a source file for posted content; `statement`: title, acl, metadata, media_type.
 
-    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text.
+    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text. Raises
+    KeyError for an unknown media type.
     """
     suffix = ".txt"
     if statement.get("text"):

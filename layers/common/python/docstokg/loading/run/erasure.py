@@ -1,4 +1,4 @@
-"""Deletion of a finished run's objects."""
+"""Deletion of run objects."""
 
 import time
 from collections.abc import Collection

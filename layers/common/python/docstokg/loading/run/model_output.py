@@ -1,4 +1,4 @@
-"""Model output of a run, one object per shard."""
+"""A run's model output, per shard."""
 
 import base64
 import json
@@ -43,7 +43,7 @@ def put_output(
 
 
 def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
-    """Return the models that have read a shard."""
+    """Return the models that have read a shard, {} if none has."""
     models: Models = {}
     for entry in objects.list(run.key("models", f"{shard}-")):
         models |= json.loads(objects.get(entry.key))
@@ -51,7 +51,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 
 
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
-    """Fetch a shard with one kind of output; raise `KeyError` if either is missing."""
+    """Fetch a shard with one kind of output; `KeyError`: one is missing; `WrongAnswer`: broken."""
     rows = Shard.fetched(run, objects, shard)
     rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows
@@ -70,7 +70,7 @@ def encoding_of(value: Sequence[Any]) -> Encoding:
 
 
 class AbsentNames:
-    """A missing recogniser; its output for this run is recorded."""
+    """A missing recogniser whose output is recorded."""
 
     def __init__(self, model: str) -> None:
         self.model = model

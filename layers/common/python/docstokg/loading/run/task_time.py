@@ -1,4 +1,4 @@
-"""Time limit of a run's task."""
+"""Time limit of a task."""
 
 import math
 import time
