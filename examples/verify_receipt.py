@@ -35,7 +35,7 @@ def canonical(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as ECMAScript writes it."""
+    """Return a number as ECMAScript writes it; raise ValueError for inexact integers."""
     if isinstance(value, int) and abs(value) >= 2**53:
         raise ValueError(f"{value} is not exact in JSON")
     sign, places, exponent = Decimal(repr(value)).as_tuple()
@@ -55,7 +55,7 @@ def number(value: float) -> str:
 
 
 def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
-    """Return the key whose RFC 7638 thumbprint is `key_id`."""
+    """Return the key whose RFC 7638 thumbprint is `key_id`, or None."""
     for key in keys["keys"]:
         named = canonical({name: key[name] for name in ("crv", "kty", "x")}).encode()
         digest = base64.urlsafe_b64encode(hashlib.sha256(named).digest()).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Measure a deployment in a real account: `make account-check URL=... ENV=...`."""
+"""Measure a deployment: `make account-check URL=... ENV=...`."""
 
 import sys
 import time
@@ -22,7 +22,10 @@ INGESTED_S = 60.0
 
 
 def ask(service: Service, namespace: str, count: int, each_s: float) -> list[float]:
-    """Ask `count` questions, one every `each_s`, and return their seconds, sorted."""
+    """Ask `count` questions, one every `each_s`, and return their seconds, sorted.
+
+    Raise `Wrong` for another status than 200.
+    """
     took = []
     for _ in range(count):
         begun = time.monotonic()
@@ -34,7 +37,10 @@ def ask(service: Service, namespace: str, count: int, each_s: float) -> list[flo
 
 
 def reported(logs: Any, groups: list[str], since: float) -> list[Mapping[str, str]]:
-    """Return the fields of REPORTS per log group, since epoch seconds."""
+    """Return the fields of REPORTS per log group, since epoch seconds.
+
+    Raise SystemExit if the query fails.
+    """
     begun = logs.start_query(
         logGroupNames=groups, startTime=int(since), endTime=int(time.time()), queryString=REPORTS
     )
@@ -46,7 +52,7 @@ def reported(logs: Any, groups: list[str], since: float) -> list[Mapping[str, st
 
 
 def table(rows: Iterable[Mapping[str, str]]) -> str:
-    """Return the rows as Markdown."""
+    """Return the rows as a Markdown table, sorted by `@log`."""
     lines = [f"| function | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
     for row in sorted(rows, key=lambda row: row["@log"]):
         cells = [row.get(column, "") for column in COLUMNS]

@@ -1,4 +1,4 @@
-"""Synthesise one environment, without account, network or CLI."""
+"""Synthesis of one environment."""
 
 import json
 import os
@@ -56,8 +56,7 @@ def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
 def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
     """Mark the data stack with an error if it removes a resource that deployed functions read.
 
-    CDK refuses to deploy a stack with an error. `session`: a boto3 session that may assume CDK's
-    deploy role.
+    `session`: a boto3 session that may assume CDK's deploy role.
     """
     name = f"docstokg-{target.name}"
     data = app.synth().get_stack_by_name(f"{name}-data")
@@ -80,7 +79,10 @@ def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
 
 
 def missing(target: Environment, *, sources: bool = False) -> list[str]:
-    """Return the problems that prevent a deployment from this checkout."""
+    """Return the problems that prevent a deployment from this checkout.
+
+    `sources`: ignore bundles.
+    """
     problems = obstacles(target)
     if sources:
         return problems
@@ -125,10 +127,7 @@ def main(
 
 
 def _for_cli() -> None:
-    """Synthesise for the CLI.
-
-    `cdk bootstrap` needs a stack: an empty one whose error blocks a deploy.
-    """
+    """`cdk bootstrap` needs a stack: an empty one whose error blocks a deploy."""
     app = cdk.App()
     name = app.node.try_get_context("env")
     if not name:

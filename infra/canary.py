@@ -1,4 +1,4 @@
-"""A scheduled question that detects failures."""
+"""A scheduled question."""
 
 import base64
 import json

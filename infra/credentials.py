@@ -1,4 +1,4 @@
-"""Secrets by reference, filled by an operator."""
+"""Secrets, filled by an operator."""
 
 from collections.abc import Mapping
 
@@ -28,7 +28,7 @@ VENDORS: Mapping[str, tuple[str, str]] = {
 
 
 class Secrets(Construct):
-    """One secret per credential, so that functions get only their own."""
+    """One secret per credential."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Secrets")

@@ -24,7 +24,7 @@ MIB_PER_GIB = 1024
 def watch_dependencies(
     observability: Observability, data: DataStack, traces: sqs.IQueue, access_logs: logs.ILogGroup
 ) -> None:
-    """Create an alarm for each known failure of a store."""
+    """Create the alarms for index, tables, trace queue and throttled requests."""
     account = cdk.Stack.of(observability).account
     domain = {"DomainName": data.search.domain_name, "ClientId": account}
     index = data.target.index

@@ -13,8 +13,9 @@ BUCKETS = ("DocumentBucket", "SnapshotBucket")
 
 
 def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
-    """Delete both stacks of an environment, the run stack first, if they exist.
+    """Delete both stacks of an environment, if they exist, and wait.
 
+    Detaches policies, deletes versions of flags and, unless `retain_data`, empties buckets.
     `session`: a boto3 session.
     """
     cloudformation = session.client("cloudformation")
@@ -50,7 +51,7 @@ def detach(policy: Any) -> Iterator[str]:
 
 
 def empty(bucket: Any) -> int:
-    """Delete every version of every object of a bucket; return their number."""
+    """Delete all object versions of a bucket; return their number; raise SystemExit on failure."""
     count = 0
     for answer in bucket.object_versions.delete():
         if errors := answer.get("Errors"):

@@ -96,7 +96,10 @@ class Function(Construct):
         acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
-        """Allow this function to call others, by name, at their aliases."""
+        """Allow calling `others` at their aliases.
+
+        `DOCSTOKG_ROUTE_FUNCTIONS` lists them as `NAME=ARN`.
+        """
         arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))
         for other in others.values():
@@ -131,7 +134,7 @@ CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("G
 
 
 class Functions(Construct):
-    """All built functions; `by_name` for the constructs that route to them."""
+    """All functions, in `by_name`."""
 
     def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
         super().__init__(stack, "Functions")

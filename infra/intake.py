@@ -1,4 +1,4 @@
-"""The bucket of posted documents and loads."""
+"""Bucket of documents and loads."""
 
 from collections.abc import Mapping
 
@@ -89,7 +89,7 @@ class Intake(Construct):
         return [*statements, key_use(self._key, through, actions)]
 
     def let_delete(self, role: iam.Role, *below: str) -> None:
-        """Allow a role of the other stack to delete objects."""
+        """Allow a role of the other stack to delete objects with keys like `below`."""
         arns = (f"{self._shared}/{name}" for name in below)
         allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 

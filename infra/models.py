@@ -1,4 +1,4 @@
-"""Language models in AWS: provider secrets and Bedrock rights."""
+"""Language models: secrets and Bedrock rights."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -65,7 +65,7 @@ def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tu
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return kind and rest of the verifier setting, or ""."""
+    """Return (kind, rest) of the verifier setting `KIND:REST`, "" without."""
     kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
     return kind, rest
 
@@ -125,7 +125,7 @@ def bedrock_endpoint(
     group: ec2.ISecurityGroup,
     allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Create a Bedrock endpoint in the VPC."""
+    """Create a Bedrock endpoint in the VPC with the policy `allowed`."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",

@@ -1,4 +1,4 @@
-"""The dashboard and the alarms of the service."""
+"""Dashboard and alarms."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args

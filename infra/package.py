@@ -1,4 +1,4 @@
-"""Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
+"""Build each function's zip folder from its lock, without Docker.
 
 CDK deploys `build/aarch64`; tests run `build/host`.
 """
@@ -106,7 +106,10 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build missing or stale parts of `target`."""
+    """Build missing or stale parts of `target`.
+
+    Raise SystemExit under another Python than Lambda's.
+    """
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)
@@ -209,10 +212,7 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove symbols and debug sections of shared libraries: all bytes after the last segment.
-
-    Source: ELF-64, `elf(5)`.
-    """
+    """Remove all bytes after the last segment of shared libraries (ELF-64, `elf(5)`)."""
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
         if library[:6] != b"\x7fELF\x02\x01":

@@ -1,4 +1,4 @@
-"""The web page and API reference in AWS."""
+"""Web page in AWS."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
-
-Only the alias changes.
-"""
+"""Shift traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100."""
 
 import math
 import sys
@@ -22,9 +19,10 @@ Weights = list[dict[str, Any]]
 
 
 def weights(versions: Sequence[str], percent: int) -> Weights:
-    """Route `percent` to the newest version and the rest to the previous one.
+    """Return routes: `percent` to the newest version, the rest to the previous one.
 
-    `versions`: ARNs, newest first. 100 selects the newest only, 0 rolls back.
+    `versions`: ARNs, newest first. Raises ValueError if a needed one is missing, or for another
+    percentage.
     """
     if not 0 <= percent <= 100:
         raise ValueError("PERCENT is 0..100")
@@ -48,7 +46,10 @@ def firing(name: str, cloudwatch: Any) -> list[str]:
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
-    """Shift the alias; raise ValueError while an alarm fires, except for a rollback."""
+    """Shift the alias and return its routes.
+
+    Raise ValueError while an alarm fires, except for a rollback.
+    """
     environment(name)
     if percent > 0 and (bad := firing(name, cloudwatch)):
         raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
@@ -71,7 +72,7 @@ def watch(
 ) -> list[str]:
     """Watch the rollback alarms for `minutes`; roll back when one fires.
 
-    Returns the alarms that fired, or []. `wait`: sleeps for a number of seconds.
+    Returns the alarms that fired, or [].
     """
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)

@@ -112,7 +112,7 @@ def _times(environment: Environment) -> Iterator[str]:
 
 
 def cautions(environment: Environment) -> list[str]:
-    """Return warnings about a working configuration."""
+    """Return warnings about a working configuration, one sentence each."""
     told = []
     if not environment.alarm_email:
         told.append("alarm_email is empty: alarms change colour and nobody is told")

@@ -1,7 +1,6 @@
 """Deploy an environment and test its new version: `make rollout ENV=prod`.
 
-The smoke test runs as soon as the new version has a share of the traffic. If it fails, all traffic
-goes back, and the update of the stack is cancelled.
+A failing smoke test cancels the update and restores the traffic.
 """
 
 import subprocess
@@ -21,7 +20,7 @@ LOOK_EVERY_S = 5.0
 
 
 def traffic(name: str, states: Any) -> tuple[str, Weights]:
-    """Return the alias of an environment and its routes; no routes before the first deploy."""
+    """Return the alias of an environment and its routes; ("", []) before the first deploy."""
     try:
         alias = f"{machine_arn(states, f'docstokg-{name}')}:live"
         return alias, states.describe_state_machine_alias(stateMachineAliasArn=alias)[

@@ -1,4 +1,4 @@
-"""Types of the settings of an environment, and their file."""
+"""Settings of an environment, and their file."""
 
 import json
 import os
@@ -164,7 +164,7 @@ class Environment:
 
     @property
     def index_name(self) -> str:
-        """Return the alias of the chunk index; two environments may share a domain."""
+        """Return the alias of the chunk index."""
         return f"docstokg-{self.name}"
 
     @property
@@ -201,7 +201,10 @@ def settings_file() -> Path:
 
 
 def read(path: Path) -> dict[str, Environment]:
-    """Return the environments of a TOML file; `Misconfigured` has file, setting and reason."""
+    """Return the environments of a TOML file.
+
+    Raise `Misconfigured`, with file and setting, if invalid.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, table in tables.items():

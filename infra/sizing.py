@@ -1,4 +1,4 @@
-"""Shards, replicas, questions per second and memory of a search domain, from measured figures."""
+"""Sizing of a search domain, from measured figures."""
 
 from bisect import bisect_left
 from math import ceil
@@ -52,14 +52,14 @@ def layout(data_nodes: int, zones: int, chunks: int) -> Layout:
 
 
 def cpu_ms(chunks: int) -> float:
-    """Return OpenSearch's CPU per question, interpolated, and extrapolated above one million."""
+    """Return OpenSearch's CPU milliseconds per question; extrapolated above one million."""
     below = max(1, bisect_left([size for size, _ in CPU_MS], chunks))
     (low, at_low), (high, at_high) = CPU_MS[min(below, len(CPU_MS) - 1) - 1 :][:2]
     return at_low + (chunks - low) * (at_high - at_low) / (high - low)
 
 
 def questions_per_second(index: Index) -> float:
-    """Return the rate at which the data nodes of a new domain are busy to `BUSY`."""
+    """Return the questions per second that keep a new domain's nodes busy to `BUSY`."""
     nodes = _nodes_in_use(index)
     burst = BURSTABLE.get(index.instance_type)
     size = index.instance_type.split(".")[1]
@@ -74,12 +74,15 @@ def chunks_per_node(index: Index) -> float:
 
 
 def gib_per_node(index: Index) -> float:
-    """Return the disk that the expected chunks take on a data node."""
+    """Return the GiB of disk that the expected chunks take on a data node."""
     return chunks_per_node(index) * CHUNK_BYTES / GIB
 
 
 def fits(index: Index, rate: float) -> bool:
-    """Return whether nodes of a known type answer `rate` questions per second from memory."""
+    """Return whether the nodes answer `rate` questions per second from memory.
+
+    Raise KeyError for unknown instance types.
+    """
     cached = chunks_per_node(index) * RESIDENT_BYTES / GIB
     in_memory = cached <= MEMORY_GIB[index.instance_type] / 2
     return in_memory and questions_per_second(index) >= rate

@@ -1,7 +1,6 @@
 """Smoke test of a deployed environment: `make smoke URL=...`.
 
-It loads, queries and deletes three documents, and sends requests that must be refused. In a named
-environment it fires the alarm `test`.
+Loads, queries and deletes three documents; in a named environment, fires the alarm `test`.
 """
 
 import json
@@ -60,7 +59,10 @@ class Service:
     sign: Sign = field(default=lambda method, url, body: {})
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """Send one request and return the answer, also for error statuses."""
+        """Send one request and return the answer, also for error statuses.
+
+        Raise `Wrong` without one.
+        """
         url = self.url.rstrip("/") + path
         headers = {"Content-Type": "application/json", **self.sign(method, url, body or b"")}
         try:
@@ -75,7 +77,7 @@ class Service:
             return Answer(answer.status, {"text": answer.data.decode("utf-8", "replace")[:200]})
 
     def post(self, path: str, **fields: Any) -> Answer:
-        """POST a JSON object."""
+        """POST `fields` as a JSON object; see `ask`."""
         return self.ask("POST", path, json.dumps(fields).encode())
 
 
@@ -86,7 +88,7 @@ def expect(right: bool, answer: Answer, what: str) -> None:
 
 
 def refuses(service: Service) -> None:
-    """Check requests that gateway and validate must refuse."""
+    """Raise `Wrong` unless gateway and validate refuse invalid requests with the right status."""
     long = json.dumps({"query": "x" * 70_000}).encode()
     for method, path, body, status in (
         ("POST", "/v1/answer", b"not json", 400),
@@ -124,7 +126,7 @@ def answers(service: Service, namespace: str, share: int = 100) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Check that the namespace has no passages any more."""
+    """Wait until the namespace has no passages; raise `Wrong` after `WAIT_S`."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -143,7 +145,10 @@ def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
 
 @contextmanager
 def loaded(service: Service, namespace: str) -> Iterator[None]:
-    """Load three documents before the block and remove them after it."""
+    """Load three documents before the block and remove them after it.
+
+    Raise `Wrong` if that fails.
+    """
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in TEXTS.items()]
     begun = service.post("/v1/documents", namespace=namespace, documents=documents)
     expect(begun.status == 202, begun, "documents cannot be sent: may this caller load?")
@@ -170,7 +175,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set one alarm and check that its action was executed."""
+    """Set one alarm; raise `Wrong` unless its action succeeds within `WAIT_S`."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):
@@ -188,7 +193,10 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
 
 
 def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> None:
-    """Run all checks that need no environment's name; `share`: see `answers`."""
+    """Run all checks that need no environment's name; raise `Wrong` at a failure.
+
+    `share`: see `answers`.
+    """
     namespace = f"smoke-{secrets.token_hex(4)}"
     contract = service.ask("GET", "/openapi.json")
     expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
@@ -213,7 +221,7 @@ def bearer(token: str, key: str) -> Sign:
 
 
 def sigv4(region: str) -> Sign:
-    """Return authentication by the credentials of this shell."""
+    """Return authentication by this shell's AWS credentials; raise `Wrong` if there are none."""
     import boto3
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
@@ -232,7 +240,10 @@ def sigv4(region: str) -> Sign:
 
 
 def minted(url: str, variables: Mapping[str, str]) -> str:
-    """Return an access token by OAuth's client credentials (RFC 6749, 4.4)."""
+    """Return an access token by OAuth's client credentials (RFC 6749, 4.4).
+
+    Raise `Wrong` if refused.
+    """
     fields = {"grant_type": "client_credentials", "scope": variables.get("SMOKE_SCOPE", "")}
     client = f"{variables['SMOKE_CLIENT_ID']}:{variables['SMOKE_CLIENT_SECRET']}"
     answer = urllib3.request(
@@ -249,7 +260,7 @@ def minted(url: str, variables: Mapping[str, str]) -> str:
 
 
 def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
-    """Return a deployment with a caller's token, or signed with this shell's credentials.
+    """Return a deployment with a caller's token, else this shell's credentials if `env`, else none.
 
     Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint for client credentials.
     """

@@ -26,7 +26,7 @@ def freed(text: str) -> str:
 
 
 def write(assembly: Path, out: Path) -> list[str]:
-    """Write templates and zips of an assembly below `out`; return their names."""
+    """Replace `out` by templates and zips of an assembly; return their names."""
     shutil.rmtree(out, ignore_errors=True)
     (out / "assets").mkdir(parents=True)
     written = []

@@ -24,7 +24,7 @@ ALIAS = "live"
 
 
 def substitutions(path: Path = ASL) -> tuple[str, ...]:
-    """Return the function placeholders of the file, sorted."""
+    """Return the function placeholders of the file, without `${}`, sorted, each once."""
     return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
 
 

@@ -170,7 +170,7 @@ class Chosen(NamedTuple):
 def choose(
     rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
 ) -> list[tuple[Chosen, Chosen | None]]:
-    """Choose like the product: the best candidate and the best pair."""
+    """Choose like the product: the best candidate and the best pair, None without pairs."""
     chosen = []
     for one in rows:
         scores, linked = scored(one, choice)

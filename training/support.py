@@ -2,8 +2,8 @@
 
 Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_train (supporting
 against other abstracts); faithbench_dev and expertqa_val are only measured. Every set and label
-weighs the same; the intercept is the mean of the sets'. The card has each set's AUC and standard
-error from a fit without it, and that of the share of stems in the sources (`line`).
+weighs the same; the intercept is the mean of the sets'. The card has each set's AUC from a fit
+without it.
 """
 
 import argparse

@@ -35,7 +35,10 @@ class BucketJobs:
         self._store, self._runs, self._bucket = store, runs, bucket
 
     def add(self, order: JobOrder) -> bool:
-        """Store the documents and start the run; return False if MAX_QUEUED runs are unfinished."""
+        """Store the documents and start the run.
+
+        Return False, without either, if the namespace has MAX_QUEUED unfinished runs.
+        """
         if self._full(order.namespace):
             return False
         if order.documents:
@@ -58,7 +61,10 @@ class BucketJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Return the state of a job, with its report if it has ended."""
+        """Return the state of a job, with its report if it has ended; None if unknown.
+
+        Raise `WrongAnswer` for a broken report.
+        """
         run = self._runs.find(job_id)
         if run is None or not run.arguments.get("namespace"):
             return None

@@ -68,7 +68,7 @@ def list_namespaces(
     queue: JobQueue,
     telemetry: Telemetry,
 ) -> Reply:
-    """Return a NamespaceList as a reply."""
+    """Return a NamespaceList as a reply, also before the first load."""
     try:
         info = index.info(time_budget.NAMESPACE_S)
     except NotLoaded:
@@ -86,8 +86,8 @@ def states(
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
-    Only namespaces with a visible document, a passage, an unfinished load or a job. The number of
-    jobs is None if the queue cannot be read.
+    Without namespaces whose documents are all hidden. The number of jobs is None if the queue
+    cannot be read.
     """
     jobs: Mapping[str, int] | None
     try:

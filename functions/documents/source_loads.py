@@ -34,7 +34,10 @@ class SourceLoads:
                 self._postpone(namespace, function)
 
     def load(self, event: Mapping[str, Any], function: str) -> dict[str, Any]:
-        """Start the load of a namespace, or postpone it while another one runs."""
+        """Start the load of a namespace, or postpone it while another runs.
+
+        Returns `run_id`, or `postponed`.
+        """
         namespace = event["namespace"]
         name = f"sources-{namespace}"
         if any(run.rpartition("-")[0] == name for run in self._runs.unfinished()):

@@ -234,7 +234,6 @@ def _listed(tool: Tool) -> ListedTool:
 
 
 def _check_headers(headers: Mapping[str, str], request: JSONRPCRequest, meta: Json | None) -> None:
-    """Raise `Refused` if a header contradicts the body; the later generation needs all headers."""
     params = request.params or {}
     body = {"mcp-method": request.method}
     if meta is not None:

@@ -231,7 +231,7 @@ TOOLS = (
 
 
 def with_answer(arguments: Json, model: str | None) -> Json:
-    """Return the arguments with synthesis enabled by default; invalid ones are unchanged."""
+    """Return the arguments with synthesis by `model` by default; invalid ones are unchanged."""
     synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
         return arguments
@@ -321,7 +321,7 @@ def _max_bytes(limit: object) -> int | None:
 
 
 def asked(route: RouteName, body: Json, service: Service, caller: Caller, request_id: str) -> Reply:
-    """Return a route's reply to this body."""
+    """Return a route's reply to this body, also a problem if the route fails."""
     envelope = Envelope.of(route, request_id, caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
 

@@ -53,9 +53,10 @@ def respond(  # noqa: PLR0913 - one parameter a port
     receipt_keys: Callable[[], ReceiptKeys | None],
     digest: str,
 ) -> Reply:
-    """Return the reply; failures of the cache, log or trace store do not affect it.
+    """Return the reply, or the problem of a failed step.
 
-    `digest`: of the settings, for a receipt.
+    Failures of the cache, log or trace store do not affect it. `digest`: of the settings, for a
+    receipt.
     """
     for reason in step_input.degraded:
         run.mark_degraded(reason)
@@ -356,7 +357,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Return the reasons why an answer lacks support, for metrics and the log."""
+    """Return the reasons why an answer lacks support (for metrics and log), [] without one."""
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":
             return []

@@ -74,7 +74,7 @@ class Exchange:
 
 
 def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> None:
-    """Process events in an endless loop."""
+    """Process events in an endless loop; log and report errors of the handler."""
     waiting = HTTPConnection(address)
     while True:
         waiting.request("GET", f"{API}/invocation/next")

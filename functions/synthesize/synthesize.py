@@ -146,7 +146,7 @@ def _completed(
 ) -> tuple[Completion, int]:
     """Call one model; return its completion and the number of passages that fit.
 
-    The completion is "" if the token limit came before the first sentence end.
+    It is "" if cut before the first sentence end.
     """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None

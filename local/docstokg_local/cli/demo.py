@@ -41,9 +41,10 @@ MODEL_READS = 5
 
 
 def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
-    """Build and load the corpus, then ask; return whether the question was answered.
+    """Build and load the corpus, then ask.
 
-    `options`: store options, repeated in the suggested commands.
+    Return False without an answer or if a line was rejected. `options`: store options, repeated in
+    the suggested commands.
     """
     from docstokg_local.engine.workflow import LocalWorkflow
 

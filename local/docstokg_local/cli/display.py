@@ -341,7 +341,7 @@ def snippet_line(citation: Json) -> str:
 
 
 def path_line(citation: Json) -> str:
-    """Return the graph path to a citation, as `A -type-> B`."""
+    """Return the graph path to a citation, as `A -type-> B`, "" for none."""
     evidence = citation.get("kg_evidence")
     if not evidence:
         return FOUND_BY_WALK if citation["kg_path"] else ""

@@ -80,14 +80,17 @@ def with_answer(request: Json, model: str) -> Json:
 
 
 def with_time(request: Json, most_s: float) -> Json:
-    """Return the request with the maximum time limit if its model is not the built-in one."""
+    """Return the request with the maximum time limit, unless set or the model is built-in."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
 
 
 def filter_of(pairs: Sequence[str]) -> dict[str, list[Any]]:
-    """Parse `KEY=VALUE` options; numbers and Booleans match as text and as JSON values."""
+    """Parse `KEY=VALUE` options; numbers and Booleans match as text and as JSON values.
+
+    Raise `typer.BadParameter` for others.
+    """
     filters: dict[str, list[Any]] = {}
     for text in pairs:
         key, sign, value = text.partition("=")
@@ -130,7 +133,7 @@ def ask_and_show(
     most: int,
     receipt: Path | None = None,
 ) -> bool:
-    """Ask and print the result, with at most `most` citations; return whether it succeeded.
+    """Ask and print the result, with at most `most` citations; return False if there is none.
 
     Errors are printed on standard error, each with its remedy. `receipt`: file of the response.
     """

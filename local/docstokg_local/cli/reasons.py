@@ -37,7 +37,7 @@ CURES = {
 
 
 def in_words(reasons: Iterable[str]) -> str:
-    """Return degraded reasons in one line, each with its remedy."""
+    """Return the words of all reasons, then in parentheses their remedies (default: doctor)."""
     names = list(reasons)
     causes = "; ".join(REASONS.get(reason, reason) for reason in names)
     cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in names)

@@ -107,7 +107,7 @@ def trace(
     """Show the log lines of one request and what to look at first.
 
     `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities and
-    cited ranks. The exit code is 1 if nothing has the id.
+    cited ranks. The exit code is 1 if the id is not found.
     """
     if (log is not None) + bool(environment) + graph != 1:
         raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")

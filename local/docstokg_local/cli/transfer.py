@@ -15,7 +15,7 @@ from docstokg_local.loading.stores import stores_of
 
 
 def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
-    """Write a namespace to a file and print its counts and size."""
+    """Write a namespace to a file and print its counts and size; `LoadError` if not writable."""
     try:
         counts = export(stores_of(wiring, embed=False), namespace, target)
     except OSError as broken:
@@ -25,8 +25,8 @@ def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
 
 
 def is_export(sources: Sequence[Path]) -> bool:
-    """Return whether the sources are one file of `write_export`, judged by its content."""
-    if len(sources) != 1 or sources[0].suffix != ".zip" or not zipfile.is_zipfile(sources[0]):
+    """Return whether the sources are one zip file, of any name, with an export's manifest."""
+    if len(sources) != 1 or not sources[0].is_file() or not zipfile.is_zipfile(sources[0]):
         return False
     with zipfile.ZipFile(sources[0]) as file:
         return MANIFEST in file.namelist()

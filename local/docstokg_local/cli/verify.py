@@ -175,7 +175,6 @@ def read_response(body: dict[str, object]) -> RAGResponse:
 
 
 def _of_today(body: dict[str, object]) -> Any:
-    """Return a response saved by 0.x releases in today's contract."""
     made: Any = json.loads(json.dumps(body))
     # The contract rejects other shapes.
     with suppress(TypeError, KeyError):
@@ -196,7 +195,7 @@ def _stored(ports: Wiring) -> Store | None:
 
 
 def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding], int]:
-    """Return the findings on a response, and the number of proven citations."""
+    """Return the findings on a response, and the number of citations that equal the source."""
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):

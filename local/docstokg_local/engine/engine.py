@@ -96,7 +96,7 @@ class StateMachine:
         """Run one execution to its end; errors of the machine are in the result.
 
         `started`: epoch seconds of its start, default now. Once `gone` is true no task is started
-        and the execution times out. `listener`: receives each task's result.
+        and the execution times out.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started

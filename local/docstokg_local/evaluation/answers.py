@@ -54,7 +54,7 @@ class WrittenAnswer(Line):
 def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     """Return `answers*.jsonl` of a folder, else rows of `questions*.jsonl` with an `answer`.
 
-    Raises `LoadError` with the place of an invalid line.
+    Raises `LoadError` for an invalid line, or if there are none.
     """
     files = sorted(folder.glob("answers*.jsonl"))
     short = not files
@@ -104,7 +104,7 @@ def rouge_l(answer: str, gold: str) -> float:
 
 
 def held(texts: Sequence[str], statement: str) -> float:
-    """Return the share of a statement's content words that occur in `texts`."""
+    """Return the share of a statement's content words that occur in `texts`; 0 without any."""
     statement_words, there = words(statement), set(words(" ".join(texts)))
     return sum(word in there for word in statement_words) / (len(statement_words) or 1)
 
@@ -157,7 +157,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
-    """Answer all questions with written answers and return the report."""
+    """Answer all questions with written answers and return the report; failed ones count 0."""
     rows: list[Report] = []
     fields = {"namespace": namespace, "verbosity": "full"}
     fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
@@ -194,7 +194,7 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
 
 
 def by_level(rows: Collection[Report]) -> Report:
-    """Return the share of right answers at each level of confidence."""
+    """Return number and share of right answers per level of confidence, without abstentions."""
     report: Report = {}
     for level in LEVELS:
         own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
@@ -205,7 +205,7 @@ def by_level(rows: Collection[Report]) -> Report:
 
 
 def confidence_area(rows: Collection[Report]) -> float | None:
-    """Compare confidence with right answers, without abstentions."""
+    """Return the `roc_area` of confidence for right answers, without abstentions."""
     said = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in said]
     area = roc_area(values, [bool(row["right"]) for row in said])

@@ -66,7 +66,7 @@ class FailingPort:
 
 
 def read_questions(folder: Path, limit: int | None) -> list[Question]:
-    """Read `questions*.jsonl` of a folder; raise `LoadError` for an invalid line."""
+    """Read `questions*.jsonl` of a folder; raise `LoadError` for an invalid line or none."""
     files = sorted(folder.glob("questions*.jsonl"))
     questions = list(islice(read_lines(files, Question.model_validate), limit))
     if not questions:
@@ -176,7 +176,7 @@ def ask_all[Asked](
 
 
 def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
-    """Ask every question in one run; failed ones count 0."""
+    """Return the metrics of one run over all questions; failed ones count 0."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
     def take(question: Question, body: Json) -> None:

@@ -89,7 +89,7 @@ def asked_of(
     most_s: float,
     has_remote: bool,
 ) -> Asked:
-    """Read the fields of a body that is not validated yet.
+    """Read the fields of a body that is not validated yet; invalid ones get defaults.
 
     `has_remote`: a remote model writes MCP answers unless a call names another one.
     """
@@ -152,7 +152,7 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
 def refuse_foreign_page(
     request: Request, listed: Collection[str], origins: Collection[str]
 ) -> None:
-    """Refuse requests from another site's page, needed only without keys.
+    """Raise `Refused` (403) for another site's page, needed only without keys.
 
     `listed`: host names of this server. `origins`: of allowed pages; "*" allows all.
     """

@@ -55,7 +55,8 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    Everything is visible to the caller. `listening`: for calls that request progress.
+    Everything is visible to the caller. A crash becomes an error reply. `listening`: for calls that
+    request progress.
     """
     writing = threading.Lock()
 

@@ -219,7 +219,7 @@ class SharedPort(socket.socket):
 
 
 def listening(host: str, port: int, *, shared: bool) -> socket.socket:
-    """Bind the port without accepting connections."""
+    """Bind the port without accepting connections; raise `Misconfigured` if it is taken."""
     listener = _bound(host, port, socket.socket)  # fails if another server has the port
     if not shared:
         return listener

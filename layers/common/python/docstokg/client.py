@@ -88,7 +88,7 @@ class Client:
     def answer(
         self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """Call `POST /v1/answer`; `fields` are those of RAGRequest.
+        """Call `POST /v1/answer`; `fields` of RAGRequest override those of `query`.
 
         Raise ValidationError, ProblemError, Timeout, Unavailable or WrongAnswer, as all methods do.
         """
@@ -98,7 +98,7 @@ class Client:
     def search(
         self, /, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """Call `POST /v1/search`: evidence without an answer."""
+        """Call `POST /v1/search`: evidence without an answer; `fields` as in `answer`."""
         body = _request_body(SearchRequest, query, fields)
         return self._call("search", RAGResponse, body, timeout_s)
 
@@ -113,7 +113,7 @@ class Client:
         return self._call("traverse", TraverseResponse, _body(request), timeout_s)
 
     def health(self, *, timeout_s: float | None = None) -> Health:
-        """Call `GET /v1/health`; a service that is down is not an error."""
+        """Call `GET /v1/health`; the reply of an unhealthy service is not an error."""
         return self._call("health", Health, None, timeout_s)
 
     def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:
@@ -217,7 +217,7 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Do nothing: no connection is open between calls."""
+        """Do nothing."""
 
     answer = _coroutine(Client.answer)
     search = _coroutine(Client.search)
@@ -273,9 +273,10 @@ def _target(route: Route, parameters: Mapping[str, str]) -> str:
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
+    given: dict[str, Any] = {"query": query}
     if isinstance(query, BaseModel):
-        return _body(query)
-    return _body(contract.model_validate({"query": query, **fields}))
+        contract, given = type(query), query.model_dump(exclude_unset=True)
+    return _body(contract.model_validate(given | fields))
 
 
 def _body(request: BaseModel) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lambda handlers that renew their credentials and connections."""
+"""Lambda handlers."""
 
 import gc
 import math
@@ -116,7 +116,10 @@ class Entry:
 def entry_point(
     build: Callable[[Wiring], Handler], module: dict[str, Any]
 ) -> Callable[[str], Handler]:
-    """Return a module's `__getattr__`, which creates `handler` on first access, not on import."""
+    """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
+
+    Other names raise AttributeError.
+    """
 
     def attribute(name: str) -> Handler:
         if name != "handler":

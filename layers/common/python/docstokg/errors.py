@@ -1,4 +1,4 @@
-"""Errors of the product; `Retryable` and `Permanent` are the two base classes."""
+"""Errors, each `Retryable` or `Permanent`."""
 
 
 class DocsToKGError(Exception):
@@ -74,10 +74,7 @@ class LoadError(Permanent):
 
 
 def cause(error: DocsToKGError) -> dict[str, str]:
-    """Return the log fields for the cause of a failure.
-
-    Of a vendor's error only the type.
-    """
+    """Return the log fields `kind`, `error` and, if chained, `cause`, a vendor's error type."""
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:
         fields["cause"] = type(error.__cause__).__name__

@@ -76,7 +76,7 @@ TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
 def traced(name: str, **fields: object) -> AbstractContextManager[None]:
-    """Return the span of a block, if the request is traced."""
+    """Return the span of a block, or a null context if the request is not traced."""
     tracer = TRACER.get()
     return nullcontext() if tracer is None else tracer.span(name, fields)
 
@@ -131,7 +131,7 @@ class Telemetry:
             self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
-        """Write one JSON line, redacted."""
+        """Write one JSON line, redacted, if its level is enabled."""
         if LEVELS.index(level) < self._threshold:
             return
         head = {"level": level, "event": event, "time_ms": int(time.time() * 1000)}

@@ -101,13 +101,13 @@ class IndexWriter(Protocol):
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to its stored fingerprint (see `put`)."""
+        """Map those uuids that are stored to their fingerprints (see `put`)."""
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
 
     def put_document(self, change: DocumentChange) -> int:
-        """Update a stored document; return the number of removed chunks.
+        """Update a stored document; return the number of removed chunks, without replaced ones.
 
         No call of `SearchIndex.get` returns both old and new text of it.
         """
@@ -116,7 +116,7 @@ class IndexWriter(Protocol):
         """Write facts, replacing by id, all or none."""
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """Return the chunk uuids of one document."""
+        """Return the chunk uuids of one document, sorted."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
@@ -152,7 +152,7 @@ class DocumentRegister(Protocol):
         """Return the records of those `doc_ids` that are stored, without texts, in any order."""
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the extracted text of a document, or None."""
+        """Return the converted text of a document; None if it is unknown or a text file."""
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
         """Return the original file of a document; None if it is not stored."""
@@ -211,7 +211,7 @@ class ObjectStore(Protocol):
         """Return an object; raise KeyError if it is missing."""
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object."""
+        """Write an object, replacing by key."""
 
     def delete(self, key: str) -> None:
         """Remove an object; a missing one is ignored."""
@@ -260,18 +260,18 @@ class KnowledgeGraph(Protocol):
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Return entities by id, sorted by id; unknown ones are omitted."""
+        """Return entities by id, sorted by id; unknown and hidden ones are omitted."""
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map each known id to its preferred name followed by its synonyms."""
+        """Map each visible id to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map ids to the stored vectors of their names; ids without a vector are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the contents of the graph."""
+        """Return the counts of the graph after the last finished load."""
 
 
 class GraphWriter(Protocol):
@@ -293,7 +293,10 @@ class GraphWriter(Protocol):
         """
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
-        """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        Names of obsolete entities lead to their replacement.
+        """
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -308,7 +311,7 @@ class GraphWriter(Protocol):
         """
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks that are evidence for relations to the ends of these relations."""
+        """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """Return the entities mentioned by most chunks, in descending order, then by id."""
@@ -320,9 +323,10 @@ class GraphWriter(Protocol):
         """Record the name recogniser of a namespace."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and relations, then unsupported entities.
+        """Remove chunks (None: all, and every entity) with their mentions and relations.
 
-        Without `tidy`, unsupported entities may stay until `close_load`.
+        Then remove unsupported entities, without `tidy` perhaps only in `close_load`. Return the
+        number of chunks.
         """
 
     def close_load(self, namespace: str = "") -> None:
@@ -392,7 +396,7 @@ class EncoderChoice(Protocol):
 
 
 def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
-    """Return the encoder of the stored vectors: this one, one that it provides, or None."""
+    """Return the encoder of `model` (None: any): this one, one that it provides, or None."""
     if embedder is None or model in (None, embedder.model):
         return embedder
     return embedder.of(model) if isinstance(embedder, EncoderChoice) and model else None
@@ -527,7 +531,7 @@ class ResponseCache(Protocol):
         """Return (request hash, body), or None if the key is unknown or expired."""
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body for `ttl_s` seconds; `request_hash` identifies its request."""
+        """Store a body for `ttl_s` seconds, replacing by key; `request_hash`: of its request."""
 
 
 class TraceSink(Protocol):

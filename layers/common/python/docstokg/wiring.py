@@ -74,7 +74,7 @@ class Wiring:
 
     @once
     def search_index(self) -> ports.SearchIndex:
-        """Return the index at `index_url`."""
+        """Return the index at `index_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index import SqliteIndex
 
@@ -117,7 +117,7 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
+        """Return a page of a PDF as PNG, drawn in a child process; raise `LoadError`, `Timeout`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -145,7 +145,7 @@ class Wiring:
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
-        """Return the graph at `graph_url`."""
+        """Return the graph at `graph_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph import SqliteGraph
 
@@ -186,7 +186,10 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Return the configured embedder, cached on disk, or None."""
+        """Return the configured embedder, cached on disk; None if off or not installed.
+
+        Raise `Misconfigured` for an unknown local model.
+        """
         chosen, provider = self.settings, self.settings.embed_provider
         if provider == "none" or (provider == "jina" and not chosen.provider_jina_enabled):
             return None
@@ -237,7 +240,7 @@ class Wiring:
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
-        """Create the further encoders of stored namespaces in SQLite and load stop words."""
+        """Create further encoders of namespaces in SQLite and load stop words; ignore errors."""
         if sqlite_path(self.settings.index_url) is not None:
             from docstokg.adapters.languages import analysis_of
 
@@ -264,7 +267,7 @@ class Wiring:
 
     @once
     def sparse_encoder(self) -> ports.SparseEncoder | None:
-        """Return the learned sparse encoder, or None if its weights are not installed."""
+        """Return the learned sparse encoder; None if it is off or not installed."""
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
@@ -277,7 +280,7 @@ class Wiring:
 
     @once
     def names(self) -> ports.NameFinder | None:
-        """Return the name recogniser for loads; None if rules are used."""
+        """Return the name recogniser for loads; None if off or not installed: rules are used."""
         if self.settings.names == "rule":
             return None
         from docstokg.adapters import spacy_names
@@ -287,7 +290,7 @@ class Wiring:
 
     @once
     def languages(self) -> ports.LanguageFinder | None:
-        """Return the language recogniser; None if every text counts as English."""
+        """Return the language recogniser; None (all is English) without py3langid."""
         if importlib.util.find_spec("py3langid") is None:
             return None
         from docstokg.adapters.languages import Recogniser
@@ -434,7 +437,7 @@ class Wiring:
 
     @once
     def cursor_key(self) -> bytes:
-        """Return the signing key of cursors, the same in every process of a deployment."""
+        """Return the signing key of cursors: a setting, else a file, created if missing."""
         if self.settings.cursor_key:
             return self.settings.cursor_key.encode()
         from docstokg.adapters.key_file import read_or_make
@@ -476,7 +479,7 @@ class Wiring:
 
     @once
     def workflow(self) -> ports.Workflow:
-        """Return the state machine of `workflow_arn`, for a function that starts it."""
+        """Return the state machine of `workflow_arn`; raise `Misconfigured` without."""
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
         from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
@@ -485,7 +488,7 @@ class Wiring:
 
     @once
     def object_store(self) -> ports.ObjectStore:
-        """Return the bucket or folder of `ingest_url`."""
+        """Return the bucket or folder of `ingest_url`; raise `Misconfigured` for other URLs."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
         if scheme == "file" and bucket.startswith("/"):
@@ -558,7 +561,7 @@ class Wiring:
 
     @once
     def token_verifier(self) -> ports.TokenVerifier:
-        """Return the bearer-token verifier."""
+        """Return the bearer-token verifier; raise `Misconfigured` without its settings."""
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
             raise Misconfigured(
@@ -570,7 +573,7 @@ class Wiring:
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
     def models(self) -> dict[str, object]:
-        """Return the ports that are models in this process, without connections or credentials."""
+        """Return the created ports that are models in this process, by factory name."""
         names = ["sparse_encoder"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
@@ -627,7 +630,10 @@ def _telemetry(settings: Settings) -> Telemetry:
 def with_secrets(
     settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; parameters as `read_secrets`."""
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; unchanged without it.
+
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    """
     if not settings.secrets:
         return settings
     from docstokg.adapters.aws.secrets import TIME_S, read_secrets
@@ -638,11 +644,11 @@ def with_secrets(
 
 
 def by_name(settings: Iterable[str]) -> dict[str, str]:
-    """Parse values of the form NAME=VALUE."""
+    """Parse values of the form NAME=VALUE; ignore others."""
     return dict(one.split("=", 1) for one in settings if "=" in one)
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Return the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
+    """Return the file of a `sqlite:///PATH` URL (a fourth slash: absolute); None for others."""
     scheme, _, path = url.partition(":///")
     return Path(path).expanduser() if scheme == "sqlite" and path else None

@@ -1,4 +1,4 @@
-"""HTTP request with a byte limit and a total deadline."""
+"""HTTP requests with limits."""
 
 import ssl
 import time
@@ -40,7 +40,7 @@ class NeverSent(Unavailable):
 
 
 class NotAccepted(Misconfigured):
-    """The server did not accept the request (400 or 422)."""
+    """Status 400 or 422."""
 
 
 def host_of(url: str) -> str:
@@ -52,7 +52,7 @@ def host_of(url: str) -> str:
 
 
 def refusal(whom: str, status: int) -> DocsToKGError:
-    """Return the error for a status other than 200; redirects are failures."""
+    """Return `QuotaExceeded` (429), `Misconfigured` (other 4xx) or `Unavailable` for a status."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return QuotaExceeded(f"{whom} refused because of too many calls (429)")
     if not 400 <= status < 500:
@@ -131,7 +131,7 @@ def read_within[Answer](
 
 @contextmanager
 def translated(whom: str, timeout_s: float) -> Iterator[None]:
-    """Raise our errors for those of a connection."""
+    """Raise `NeverSent`, `Timeout` or `Unavailable`, naming `whom`, for errors of a connection."""
     try:
         yield
     except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
@@ -145,7 +145,10 @@ def translated(whom: str, timeout_s: float) -> Iterator[None]:
 def blocks(
     response: urllib3.BaseHTTPResponse, whom: str, most: int, until: float
 ) -> Iterator[bytes]:
-    """Yield the blocks of a body; raise `WrongAnswer` after `most` bytes, or `TimeoutError`."""
+    """Yield the blocks of a body.
+
+    Raise `WrongAnswer` above `most` bytes, TimeoutError after `until`.
+    """
     left = most
     while block := response.read1(min(_BLOCK, left + 1)):
         left -= len(block)
@@ -157,6 +160,6 @@ def blocks(
 
 
 def wake(response: urllib3.BaseHTTPResponse) -> None:
-    """End the read of another thread."""
+    """End another thread's read; a closed response is ignored."""
     with suppress(ValueError, RuntimeError, OSError):  # already closed
         response.shutdown()

@@ -1,4 +1,4 @@
-"""A folder as an object store."""
+"""Object store in a folder."""
 
 import hashlib
 import heapq
@@ -16,7 +16,7 @@ UNFINISHED = ".unfinished"
 
 
 class FolderObjects:
-    """An `ObjectStore` on a local folder; writes are atomic.
+    """An `ObjectStore` on a local folder.
 
     The ETag is the content's MD5. Unlike in S3, writing both `a` and `a/b` raises OSError.
     """
@@ -30,9 +30,9 @@ class FolderObjects:
             raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
+        """Return at most 1,000 objects below `prefix` after the key `after`, in byte order of keys.
 
-        After the last object the result is empty. Files deleted meanwhile are omitted.
+        Files deleted meanwhile are omitted.
         """
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
@@ -47,7 +47,7 @@ class FolderObjects:
             raise KeyError(key) from absent
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object; concurrent readers get the previous content."""
+        """Write an object atomically; raise KeyError for an invalid key, like `a//b`."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(dir=self._folder / UNFINISHED)
@@ -59,7 +59,7 @@ class FolderObjects:
             Path(name).unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
-        """Remove an object; its folders stay."""
+        """Remove an object if it exists; its folders stay."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:

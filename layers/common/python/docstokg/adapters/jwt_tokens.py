@@ -32,8 +32,6 @@ MOST_BYTES = 1 << 20
 
 
 class _PublishedKeys(jwt.PyJWKClient):
-    """Keys read within a total time and a size, without redirects."""
-
     def fetch_data(self) -> Any:
         whom = "the issuer"
         status, _, body = exchanged(

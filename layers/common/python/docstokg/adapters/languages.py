@@ -31,7 +31,7 @@ SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
 
 
 class Recogniser:
-    """A `LanguageFinder`; the model is loaded for the first text that needs it."""
+    """A `LanguageFinder`; the model is loaded on first use."""
 
     def warm(self) -> None:
         """Load the model (1 s)."""
@@ -81,7 +81,7 @@ def analysis_of(language: str) -> Analysis:
 
 
 def indexed(text: str, language: str) -> str:
-    """Return the index terms of a text."""
+    """Return the index terms of a text, separated by spaces."""
     return index_terms.indexed_words(text, analysis_of(language))
 
 

@@ -1,4 +1,4 @@
-"""Language models with other protocols than OpenAI's, through litellm."""
+"""Language models through litellm."""
 
 import os
 import time

@@ -23,12 +23,12 @@ LONGEST = 2000
 
 
 def may_cross(configured: str) -> bool:
-    """Return whether this encoder, or one of a namespace, may be multilingual."""
+    """Return whether the configured encoder, or one of a namespace, may be multilingual."""
     return reads_many(configured) or MultilingualEncoder.installed()
 
 
 class MultilingualEncoder:
-    """An `Embedder` in NumPy; the model is loaded by `warm()` or on first use."""
+    """An `Embedder` in NumPy; `warm()` or first use loads the model."""
 
     model, dimension = MODEL, DIMENSION
 
@@ -42,7 +42,10 @@ class MultilingualEncoder:
         _ = self._loaded
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; raise `Timeout` between batches."""
+        """Return one unit vector per text, cut at 2,000 characters.
+
+        Raise `Timeout` between batches.
+        """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for start in range(0, len(texts), AT_ONCE):

@@ -1,4 +1,4 @@
-"""Ed25519 keys of receipts, as PEM files or as a published key set (RFC 8037)."""
+"""Ed25519 keys of receipts: PEM files or key sets (RFC 8037)."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 
 
 class ReceiptKeys:
-    """A signing key, if any, with further public keys, such as those of earlier keys."""
+    """A signing key, if any, with further public keys."""
 
     def __init__(
         self, private: Ed25519PrivateKey | None, others: Iterable[Ed25519PublicKey] = ()
@@ -77,7 +77,10 @@ class ReceiptKeys:
         return base64.b64encode(self._private.sign(data)).decode()
 
     def is_signed(self, key_id: str, data: bytes, signature: str) -> bool:
-        """Return whether the known key `key_id` made this signature, in canonical base64."""
+        """Return whether key `key_id` made this signature, in canonical base64.
+
+        KeyError if unknown.
+        """
         try:
             raw = base64.b64decode(signature, validate=True)
             self.public[key_id].verify(raw, data)

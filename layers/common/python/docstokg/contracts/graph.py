@@ -106,7 +106,7 @@ def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
 
 
 def ordered(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    """Return relations in the order of a slice."""
+    """Return relations sorted by `identity`."""
     return tuple(sorted(relations, key=identity))
 
 

@@ -210,11 +210,11 @@ class IndexInfo(Contract):
         ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
-        """Return embedding model and dimension of a namespace."""
+        """Return embedding model and dimension of a namespace; default: the index's."""
         return self.spaces.get(namespace, (self.embedding_model, self.dimension))
 
     def model_of(self, namespace: str) -> str | None:
-        """Return the embedding model of a namespace, or None."""
+        """Return the embedding model of a namespace, as `space_of`."""
         return self.space_of(namespace)[0]
 
     def languages_of(self, namespace: str) -> dict[str, float]:

@@ -273,7 +273,6 @@ def _plain(schema: Json, definitions: Json) -> Json:
 
 
 def _resolved(schema: Json, definitions: Json) -> Json:
-    """Return a schema without a top-level reference or null alternative."""
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]

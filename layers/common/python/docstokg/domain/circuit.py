@@ -1,4 +1,4 @@
-"""Circuit breaker for failing dependencies."""
+"""Circuit breaker."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Fusion of ranked lists by scores or ranks."""
+"""Fusion of ranked lists."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

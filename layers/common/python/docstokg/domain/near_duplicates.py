@@ -1,4 +1,4 @@
-"""Removal of duplicate and near-duplicate chunks."""
+"""Removal of near-duplicate chunks."""
 
 from collections.abc import Sequence
 from itertools import compress

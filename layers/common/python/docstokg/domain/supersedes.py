@@ -1,4 +1,4 @@
-"""Superseded documents, declared by `supersedes` in their metadata."""
+"""Superseded documents, declared by `supersedes` in metadata."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath

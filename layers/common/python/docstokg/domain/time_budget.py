@@ -104,5 +104,5 @@ def net(name: str) -> Timeouts:
 
 
 def kept_for_verifier_s(left_s: float) -> float:
-    """Return the seconds of `left_s` that an earlier step leaves to the verifier."""
+    """Return the seconds for a verifier: its cap, or `VERIFY_LATE_S` if less than both is left."""
     return VERIFY.cap_s if left_s >= VERIFY.cap_s + VERIFY_LATE_S else VERIFY_LATE_S

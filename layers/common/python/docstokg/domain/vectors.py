@@ -87,7 +87,7 @@ def embedded_apart(
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Embed texts and their spans separately; return the vectors and each text's packed spans."""
+    """Embed texts and their spans separately; return (vector, `packed` spans) per text."""
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
     whole, own = embed(texts, None), iter(embed(pieces, None))
     return tuple(

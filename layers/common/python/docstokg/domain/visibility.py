@@ -49,6 +49,6 @@ def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[s
 
 
 def may_see(acl: Iterable[str], groups: Iterable[str] | None) -> bool:
-    """Return whether a caller in `groups` (None: sees everything) may see a chunk with `acl`."""
+    """Return whether a caller in `groups` (None: sees all) may see a chunk; empty `acl`: public."""
     acl = set(acl)
     return groups is None or not acl or not acl.isdisjoint(groups)

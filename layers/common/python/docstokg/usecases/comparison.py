@@ -1,4 +1,4 @@
-"""Cosines of texts, within a time limit."""
+"""Cosines of texts."""
 
 import base64
 import math
@@ -36,7 +36,10 @@ class Comparison:
         return time.monotonic() > self._words_until
 
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
-        """Add a vector (base64 of float32) of an earlier step; `model`: its encoder, used here."""
+        """Add a vector (base64 of float32) of an earlier step, if its dimension fits.
+
+        `model`: its encoder, used here.
+        """
         self._embedder = encoder_of(self._embedder, model) or self._embedder
         if vector is None or self._embedder is None:
             return
@@ -45,7 +48,10 @@ class Comparison:
             self._vectors[text[:_MOST_CHARACTERS]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
-        """Return the cosine of a query and an answer without its markers."""
+        """Return the cosine of a query and an answer without its markers.
+
+        None for a blank query, or as `cosines`.
+        """
         if not query.strip():
             return None
         values = self.cosines(query, [strip_markers(answer).strip() or answer])

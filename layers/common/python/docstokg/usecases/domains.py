@@ -96,7 +96,7 @@ class Together:
         return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Return the merged filters of all domains."""
+        """Return the merged filters of all domains; None without filters."""
         joined: Filters = {}
         for one in reversed(self._domains):
             joined |= one.metadata_filter(part) or {}

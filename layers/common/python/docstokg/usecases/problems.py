@@ -50,7 +50,7 @@ def problem_reply(
 
 
 def replied(run: Callable[[Envelope], Reply], asked: Envelope, telemetry: Telemetry) -> Reply:
-    """Return the reply of `run`, or a problem reply if it fails."""
+    """Return the reply of `run`; log a DocsToKGError and return a problem reply."""
     try:
         return run(asked)
     except DocsToKGError as error:

@@ -1,4 +1,4 @@
-"""State of a running step: scope, remaining time, degraded reasons."""
+"""State of a running step."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +67,7 @@ class Call:
     def attempt[Answer](
         self, name: str, call: Callable[[], Answer], lost: Reason | None, **fields: str
     ) -> Answer | None:
-        """Run a call to an external service; log a failure, record `lost` and return None.
+        """Run a call to an external service; log a DocsToKGError, record `lost`, return None.
 
         `name`: of the span and, with `_failed`, of the log line. `lost` None: the failure does not
         affect the response. `fields`: added to both.

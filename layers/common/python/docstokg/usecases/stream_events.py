@@ -1,7 +1,4 @@
-"""Streaming events of remote steps, passed through the shared response store.
-
-`ground` is written once, model output after each sentence.
-"""
+"""Streaming events of remote steps, passed through the shared response store."""
 
 import json
 import time
@@ -32,7 +29,7 @@ class EventWriter:
         self._begun, self._next, self._is_writing = 0, 0.0, True
 
     def found(self, event: Json, grounded: Json) -> None:
-        """Write input and output of the step `ground`."""
+        """Write input and output of the step `ground`; log a failure."""
         asked = {name: event[name] for name in ("plan", "scope")}
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 

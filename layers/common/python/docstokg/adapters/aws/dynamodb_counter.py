@@ -1,4 +1,4 @@
-"""Counters in a DynamoDB table."""
+"""Counters in DynamoDB."""
 
 import time
 
@@ -6,7 +6,7 @@ from docstokg.adapters.aws.clients import DynamoDbTable
 
 
 class DynamoDbCounter(DynamoDbTable):
-    """A `CallCounter` on a table with the key `name` and the time to live `expires_at`."""
+    """A `CallCounter`; table key `name`, time to live `expires_at`."""
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Increment a counter that expires after `ttl_s` seconds; return the new value."""

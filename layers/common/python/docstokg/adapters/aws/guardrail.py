@@ -1,4 +1,4 @@
-"""Verifier: contextual grounding of Amazon Bedrock Guardrails."""
+"""Amazon Bedrock Guardrails as verifier."""
 
 import time
 from collections.abc import Sequence
@@ -28,7 +28,10 @@ class BedrockGuardrail(Warmed):
         self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair; raise errors as `AwsService.call`, or `WrongAnswer`."""
+        """Return an opinion per pair, None for a claim above `LONGEST` characters.
+
+        Raise `WrongAnswer` without a score.
+        """
         until = time.monotonic() + timeout_s
         pool = ThreadPoolExecutor(AT_ONCE)
         try:

@@ -1,4 +1,4 @@
-"""Route functions in AWS, called by another function."""
+"""Calls of Lambda functions."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of, reply_of

@@ -1,4 +1,4 @@
-"""Metrics (embedded metric format) and log lines of a Lambda function."""
+"""Metrics and logs of Lambda functions."""
 
 import itertools
 import logging
@@ -27,8 +27,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
-    Other labels are properties of the line. Counters with a dimension are also counted without it,
-    for alarms.
+    Other labels are properties. Counters with a dimension are also counted without it.
     """
 
     def __init__(self, environment: str) -> None:
@@ -60,14 +59,14 @@ class EmfSink:
 
 
 class RedactingFormatter(LambdaPowertoolsFormatter):
-    """Writes the fields of a line, private ones redacted, and the X-Ray trace id."""
+    """JSON formatter of log lines."""
 
     def __init__(self, *, reveal: bool) -> None:
         super().__init__()
         self._reveal = reveal
 
     def serialize(self, log: dict[str, Any]) -> str:  # type: ignore[override]
-        """Return the line as JSON."""
+        """Return message and trace id as JSON, private fields redacted unless `reveal` is set."""
         trace = {"xray_trace_id": log["xray_trace_id"]} if "xray_trace_id" in log else {}
         return text_of({**log["message"], **trace}, reveal=self._reveal)
 

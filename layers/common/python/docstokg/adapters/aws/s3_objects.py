@@ -1,4 +1,4 @@
-"""Object store in an S3 bucket."""
+"""Object store in S3."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,10 +25,7 @@ class S3Objects(Warmed):
         self._service = AwsService("s3", read_timeout_s=OBJECT_S)
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
-
-        After the last object the result is empty.
-        """
+        """Return at most 1,000 objects below `prefix` after the key `after`, in order of keys."""
         more = {"StartAfter": after} if after else {}
         which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
         page = self._service.ask("list_objects_v2", LIST_S, **which)

@@ -1,4 +1,4 @@
-"""Settings and receipt keys from Secrets Manager."""
+"""Texts from Secrets Manager."""
 
 from collections.abc import Iterable
 
@@ -50,6 +50,6 @@ def read_secrets(
 
 
 def text_at(where: str) -> str:
-    """Return the text of the secret with this id."""
+    """Return the text of the secret with this id, "" if it is binary."""
     service = AwsService("secretsmanager")
     return str(service.ask("get_secret_value", TEXT_TIME_S, SecretId=where).get("SecretString", ""))

@@ -1,4 +1,4 @@
-"""Lambda's hooks for snapshots of an initialised process."""
+"""Hooks of Lambda snapshots."""
 
 from collections.abc import Callable
 

@@ -27,7 +27,10 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
-    """Read each file of an archive; unread files have a reason."""
+    """Return each file's outlines, unread files with `refused`.
+
+    Raise `LoadError` above `MOST_MEMBERS` files.
+    """
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
         raise LoadError(f"contains {len(package.names):,} files, more than {MOST_MEMBERS:,}")
@@ -51,7 +54,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 
 
 def convert_epub(raw: bytes) -> tuple[Outline, ...]:
-    """Read an e-book's chapters in spine order."""
+    """Return an e-book as one outline, in spine order; raise `LoadError` if it is encrypted."""
     package = Package(raw, "EPUB book")
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
     book = package.tree(root.get("full-path", "") if root is not None else "")
@@ -74,12 +77,15 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Read a message's headers and text; attachments are listed, not read."""
+    """Read a message's headers and text, attachments as names.
+
+    Raise `LoadError` for other files.
+    """
     return (_message(raw),)
 
 
 def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
-    """Read each message of a mailbox as a document."""
+    """Return an outline per message; raise `LoadError` for no mailbox or above `MOST_MESSAGES`."""
     found = list(_FROM.finditer(raw))
     starts = [match.end() for match in found]
     ends = [*(match.start() for match in found[1:]), len(raw)]

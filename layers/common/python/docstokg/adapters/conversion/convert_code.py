@@ -45,7 +45,10 @@ _SETTINGS = re.compile(
 
 
 def convert_code(raw: bytes) -> tuple[Outline, ...]:
-    """Find functions and classes, each with its comment; anchors are line numbers."""
+    """Return one outline of functions and classes, with line anchors.
+
+    Raise `LoadError` for generated code (long lines).
+    """
     text, encoding = _read(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
     starts = sorted(set(begins))
@@ -65,7 +68,10 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
-    """Find the `[sections]` of a settings file."""
+    """Return one outline with the `[sections]` as headings.
+
+    Raise `LoadError` for a generated file (long lines).
+    """
     text, encoding = _read(raw)
     blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
     return (Outline(text, blocks, encoding=encoding),)
@@ -80,7 +86,7 @@ def convert_tex(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_org(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings of an Org file."""
+    """Return one outline with the headings of an Org file."""
     text, encoding = decode(raw)
     blocks = _headings(text, _ORG, lambda m: (min(len(m[1]), 6), " ".join(m[2].split())[:300]))
     title = _ORG_TITLE.search(text)

@@ -83,6 +83,6 @@ def _no_nul(text: str) -> str:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Decode a plain text; the loader finds its paragraphs."""
+    """Return the decoded text as one outline without blocks."""
     text, encoding = decode(raw)
     return (Outline(text, encoding=encoding),)

@@ -45,7 +45,7 @@ LEAST_SHARE = 0.3
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Extract the visible text without navigation; links are not followed."""
+    """Extract the visible text without navigation; raise `LoadError` without HTML."""
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)
     title_node = tree.css_first("title")

@@ -1,4 +1,4 @@
-"""Writer for converters that produce a new text."""
+"""Writer of converted texts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -52,11 +52,11 @@ class TextMaker:
         self._write("\n")
 
     def heading(self, words: str, level: int, anchor: str = "") -> None:
-        """Write a heading."""
+        """Write a heading; `level` is clamped to 1-6."""
         self.add("heading", words, min(max(level, 1), 6), words, anchor)
 
     def row(self, names: Sequence[str], values: Sequence[str], anchor: str = "") -> None:
-        """Write a data row as a passage of `name: value` lines."""
+        """Write a row as a passage of `name: value` lines, omitting empty values."""
         pairs = [
             f"{names[at] if at < len(names) else f'column {at + 1}'}: {value}"
             for at, value in enumerate(values)

@@ -25,9 +25,10 @@ _BARE = frozenset(_BARE_NAMES.split())
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read sections, options with descriptions, and code.
+    """Read sections, options with descriptions, and code into one outline.
 
-    A file without troff commands is read as plain text.
+    A file without troff commands is plain text; a mere reference to another page raises
+    `LoadError`.
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):

@@ -84,7 +84,7 @@ class MarkdownConverter:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the blocks of an unchanged text."""
+    """Return one outline of the unchanged Markdown with its blocks."""
     text, encoding = decode(raw)
     outline = MarkdownConverter().outline(text)
     return (Outline(text, outline.blocks, outline.title, encoding),)

@@ -18,7 +18,7 @@ _SPACES = frozenset(("s", "tab", "line-break"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read a text, a presentation or a spreadsheet."""
+    """Read a text, presentation or spreadsheet into one outline."""
     package = Package(raw, "OpenDocument file")
     body = package.tree("content.xml").find("body")
     maker = TextMaker()

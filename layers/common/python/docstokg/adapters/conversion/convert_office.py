@@ -33,7 +33,7 @@ UNREAD = (
 
 
 class Words:
-    """Reads words of Office XML and counts skipped texts."""
+    """Reads Office words and counts skipped texts."""
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
@@ -244,7 +244,7 @@ def _named(element: Element, tag: str) -> Iterator[Element]:
 
 
 def cell_of(cell: Element, words: Words, head: bool) -> Cell:
-    """Read a cell of a Word or PowerPoint table."""
+    """Return a Word or PowerPoint table cell; text None if merged with the cell above."""
     properties = cell.find("tcPr")
     merged = properties.find("vMerge") if properties is not None else None
     goes_on = merged is not None and merged.get("val", "continue") == "continue"

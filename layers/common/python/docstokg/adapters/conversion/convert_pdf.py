@@ -120,7 +120,10 @@ def _read(place: Place, reading: Reading) -> Place:
 
 
 def render(raw: bytes, number: int) -> bytes:
-    """Draw a page as a PNG of at most LARGEST_PICTURE bytes; raise `LoadError` if it is missing."""
+    """Draw a page (from 1) as a PNG of at most LARGEST_PICTURE bytes.
+
+    Raise `LoadError` if missing.
+    """
     document = opened(raw)
     if not 1 <= number <= len(document):
         raise LoadError(f"the file has {len(document)} pages")

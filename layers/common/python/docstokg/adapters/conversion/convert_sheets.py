@@ -1,4 +1,4 @@
-"""CSV and XLSX: one passage per row."""
+"""CSV and XLSX."""
 
 import csv
 import datetime
@@ -34,7 +34,7 @@ FIRST_ROWS = 5
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:
-    """Write each row as `column: value` lines."""
+    """Return one outline with each row as `column: value` lines; raise `LoadError` without rows."""
     text, encoding = decode(raw)
     rows = [row for row in _records(text.removeprefix("\ufeff")) if any(row)]
     if not rows:

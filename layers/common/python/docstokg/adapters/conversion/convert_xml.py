@@ -11,7 +11,10 @@ HEADINGS = frozenset(("title", "head", "heading"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read texts and attributes in order; an `html` root is read as HTML."""
+    """Read texts and attributes in order, an `html` root as HTML.
+
+    Raise `LoadError` without text.
+    """
     root = parse(raw)
     if root.tag == "html":
         from docstokg.adapters.conversion.convert_html import convert as convert_html

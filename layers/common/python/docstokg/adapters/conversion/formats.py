@@ -61,7 +61,10 @@ def installed_versions() -> dict[str, str]:
 
 
 def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
-    """Read a file of this suffix; raise `LoadError` if it cannot be read."""
+    """Read a file of this suffix.
+
+    Raise `LoadError` if unreadable, KeyError for an unknown suffix.
+    """
     if suffix.endswith(".gz"):
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]

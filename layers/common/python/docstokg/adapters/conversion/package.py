@@ -1,4 +1,4 @@
-"""Untrusted zip files and XML, read within limits."""
+"""Limited reading of zip files and XML."""
 
 import io
 import posixpath
@@ -80,7 +80,7 @@ class Package:
 
 
 def unpacked(raw: bytes) -> bytes:
-    """Return the content of a gzip file; raise `LoadError` above `LARGEST` bytes."""
+    """Return the content of a gzip file; raise `LoadError` if damaged or above `LARGEST` bytes."""
     try:
         with GzipFile(fileobj=io.BytesIO(raw)) as packed:
             inner = packed.read(LARGEST + 1)

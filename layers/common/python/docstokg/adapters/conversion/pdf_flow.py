@@ -78,7 +78,7 @@ def _begins(above: Sequence[Line], line: Line) -> bool:
 class Furniture:
     """Headers, footers and page numbers: lines repeated at the same place.
 
-    Repeated lines are equal, or equal but for one number that counts the pages.
+    Equal, or equal but for one number that counts the pages.
     """
 
     def __init__(self, pages: Collection[PageParts]) -> None:

@@ -1,4 +1,4 @@
-"""Words, drawn lines and form values of a PDF page."""
+"""Contents of a PDF page."""
 
 import ctypes
 import itertools
@@ -52,12 +52,12 @@ class PageView:
         return left.value, top.value
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Return a point of the visible page."""
+        """Map a page point (in points) to the visible page (tenths of a point)."""
         (ax, ay), (bx, by) = self._steps
         return self._origin[0] + ax * x + bx * y, self._origin[1] + ay * x + by * y
 
     def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
-        """Return a box of the visible page."""
+        """Map two corners, like `point`, to a rounded (left, top, right, bottom)."""
         (ax, ay), (bx, by) = self.point(x0, y0), self.point(x1, y1)
         return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
 
@@ -65,7 +65,7 @@ class PageView:
 def union[Number: (int, float)](
     boxes: Iterable[tuple[Number, Number, Number, Number]],
 ) -> tuple[Number, Number, Number, Number]:
-    """Return the bounding box of boxes."""
+    """Return the bounding box (minima, maxima); raise ValueError without boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
 

@@ -34,10 +34,9 @@ class Cell:
 
 
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return the number of header rows at the top; `rows` have one cell per column.
+    """Return the number of header rows at the top, at most `MOST_HEADS`.
 
-    Signs: marked cells, a spanning first row, words, bold, an empty corner, years, or other kinds
-    of value than below.
+    `rows` have a cell per column.
     """
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
@@ -50,10 +49,7 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether the first row starts a new table instead of continuing one.
-
-    Signs: marked or bold cells, or a word above values of another kind.
-    """
+    """Return whether the first row starts a new table instead of continuing one."""
     first, below = rows[0], rows[1:]
     if any(cell.head for cell in first):
         return True

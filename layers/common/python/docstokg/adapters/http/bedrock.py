@@ -1,4 +1,4 @@
-"""Embeddings and rerank scores from Amazon Bedrock."""
+"""Amazon Bedrock models."""
 
 import time
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class _Cohere(BaseModel):
 
 
 class BedrockEmbedder(HttpEmbedder):
-    """An `Embedder`: Titan Embed Text v2, one text per call, or Cohere Embed v3 and v4."""
+    """An `Embedder`: Titan Embed Text v2, or Cohere Embed v3 and v4."""
 
     def __init__(
         self, *, base_urls: Sequence[str], model: str | None, dimension: int | None
@@ -67,7 +67,7 @@ class BedrockEmbedder(HttpEmbedder):
         self._asking._input_type = "search_query"
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per question."""
+        """Return one unit vector per question; otherwise like `embed`."""
         return self._asking.embed(texts, timeout_s)
 
     def _embedded(self, batch: list[str], timeout_s: float) -> list[bytes]:

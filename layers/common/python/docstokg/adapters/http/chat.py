@@ -1,4 +1,4 @@
-"""Chat completions from servers with OpenAI's format."""
+"""Chat completions in OpenAI's format."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial

@@ -76,7 +76,10 @@ class HttpEmbedder:
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; without a limit (loading) failures are retried."""
+        """Return one unit vector per text.
+
+        Without a limit (loading) each batch is tried up to four times.
+        """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for batch in map(list, batched(texts, _BATCH)):

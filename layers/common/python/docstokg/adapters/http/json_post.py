@@ -1,4 +1,4 @@
-"""JSON POST to an address with a circuit breaker."""
+"""JSON POST with circuit breaker."""
 
 import json
 import time
@@ -35,10 +35,9 @@ class Endpoint:
         whom: str | None = None,
         counts: tuple[type[DocsToKGError], ...] = (DocsToKGError,),
     ) -> None:
-        """Create an endpoint.
+        """`most`: maximum response bytes, decompressed. `whom`: its name in messages.
 
-        `most`: maximum response bytes, decompressed. `whom`: its name in messages. `counts`: errors
-        that count as failures.
+        `counts`: errors that count as failures.
         """
         self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
         self._breaker = Breaker(self._whom, counts=counts, clock=clock)

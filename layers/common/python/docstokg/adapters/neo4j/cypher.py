@@ -29,9 +29,9 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A query: its name in metrics and audit events, its text, and an example of each parameter.
+    """A query: its name in metrics and audit events, text, and an example of each parameter.
 
-    EXPLAIN uses the examples; calls must have these names and types, in one map, `$p`.
+    EXPLAIN uses the examples; calls have these names and types, in the map `$p`.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Template:
         object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
-        """Return the parameter map; raise TypeError if a name or type does not match."""
+        """Return `{"p": parameters}`; raise TypeError if a name or type does not match."""
         if parameters.keys() != self.examples.keys():
             raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
         for name, value in parameters.items():

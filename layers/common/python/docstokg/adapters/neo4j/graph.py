@@ -1,4 +1,4 @@
-"""Read access to the knowledge graph in Neo4j."""
+"""Knowledge graph in Neo4j, read side."""
 
 import asyncio
 import json
@@ -169,7 +169,7 @@ class Neo4jGraph:
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections and loop."""
         self._breaker.close()
         self._server.close()
 

@@ -44,7 +44,7 @@ _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
 
 
 class Connection(TypedDict):
-    """Address and credentials of a database, for reader, writer and traces."""
+    """Address and credentials of a database."""
 
     url: str
     user: str
@@ -79,7 +79,10 @@ class Server:
         return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
 
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
-        """Run `work` on the loop within its time, and translate errors."""
+        """Return the result of `work`, run on the loop.
+
+        Raise `Timeout`, `Unavailable` or as `translated`.
+        """
 
         async def bounded() -> Returned:
             async with asyncio.timeout(timeout_s):
@@ -123,7 +126,7 @@ class Server:
     async def explain(
         self, text: str, parameters: Mapping[str, object]
     ) -> tuple[dict[str, Any] | None, str | None]:
-        """Return the plan of a query and its kind (r, w, rw, s), without running it."""
+        """Return a query's plan and kind (r, w, rw, s), None if not sent, without running it."""
         session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
         async with session:
             result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
@@ -179,7 +182,7 @@ class Server:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Event loop that closes the socket of a timed-out connection, which the driver leaves open."""
+    """Closes the socket of a timed-out connection, which the driver leaves open."""
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         try:
@@ -203,7 +206,7 @@ def _is_late(exc: BaseException) -> bool:
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
-    """Return the product's error for a server error code."""
+    """Return the product's error for a server error code, by default `WrongAnswer`."""
     code = exc.code or ""
     error_class, message = next(row[1:] for row in _BY_CODE if code.startswith(row[0]))
     return error_class(f"Neo4j {message} ({code})")

@@ -1,4 +1,4 @@
-"""Retrieval traces in the graph, without texts."""
+"""Retrieval traces in Neo4j."""
 
 import threading
 import time
@@ -38,14 +38,14 @@ class Neo4jTraces:
         return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove older queries with their answers and empty sessions; return their number."""
+        """Remove older queries with answers and empty sessions; return the number of queries."""
         until = time.monotonic() + timeout_s
         (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, timeout_s)
         self._run(cypher.DROP_TRACES, {"before": epoch_ms}, until - time.monotonic())
         return int(counted["expired"])
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections and loop."""
         self._server.close()
 
     def _run(

@@ -1,4 +1,4 @@
-"""Loading side of the knowledge graph in Neo4j."""
+"""Knowledge graph in Neo4j, write side."""
 
 import json
 import random
@@ -155,7 +155,10 @@ class Neo4jGraphWriter:
         self._write(cypher.NOTE_RECOGNISER, note)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and relations, then unsupported entities."""
+        """Remove chunks with mentions and relations; return the number of chunks.
+
+        None: all of the namespace, with every entity. `tidy`: then remove unsupported entities.
+        """
         gone = 0
         targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
         for start in range(0, len(targets), BATCH):
@@ -215,7 +218,7 @@ class Neo4jGraphWriter:
             after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections and loop."""
         self._server.close()
 
     def _tidy(self, namespace: str) -> None:
@@ -274,7 +277,6 @@ class Neo4jGraphWriter:
         return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
-        """Convert the sections of an existing graph to chunks; idempotent."""
         after = ""
         while True:
             page = self._send(cypher.SECTIONS, after=after, batch=PAGE)

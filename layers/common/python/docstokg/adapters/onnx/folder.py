@@ -1,4 +1,4 @@
-"""Dense vectors by a sentence encoder in a folder."""
+"""Sentence encoders in folders."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class _Reads(NamedTuple):
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the folder of an encoder by its path, or by the name of a packaged one."""
+    """Return the folder of an encoder by path or packaged name, None if it is missing."""
     module, inner = PACKAGED.get(name.partition("@")[0], ("", ""))
     if module:
         return package_folder(module) / inner if have(module) else None
@@ -74,11 +74,11 @@ class FolderEncoder(OnnxMiniLm):
         return FolderEncoder(self._folder, threads)
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per passage."""
+        """Return one unit vector per passage; raise `Timeout` between texts."""
         return super().embed([self._reads.passage + text for text in texts], timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per question."""
+        """Return one unit vector per question; raise `Timeout` between texts."""
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:

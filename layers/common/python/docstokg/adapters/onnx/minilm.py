@@ -41,7 +41,7 @@ MAX_TOKENS = 256
 
 
 class OnnxMiniLm:
-    """An `Embedder`; the model is loaded by `warm()` or on first use.
+    """An `Embedder`; `warm()` or first use loads the model.
 
     `model_path`, `tokenizer_path`: other files than the packaged ones.
     """

@@ -1,4 +1,4 @@
-"""Cross-encoder from the operator's own ONNX file."""
+"""Local cross-encoder."""
 
 import time
 from collections.abc import Sequence
@@ -32,7 +32,10 @@ class OnnxReranker:
         self._encoder.warm()
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
-        """Return one logit per passage; raise `Timeout` between batches of 8."""
+        """Return a logit per passage.
+
+        Raise `Timeout` between batches of 8, `WrongAnswer` if not finite.
+        """
         until = time.monotonic() + timeout_s
         scores: list[float] = []
         for start in range(0, len(passages), _BATCH):

@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime, and its errors."""
+"""Sessions of onnxruntime."""
 
 from pathlib import Path
 from typing import Any

@@ -46,7 +46,7 @@ Floats = NDArray[np.float32]
 
 
 class OnnxSplade:
-    """A `SparseEncoder`; weights are loaded by `warm()` or on first use.
+    """A `SparseEncoder`; `warm()` or first use loads the weights.
 
     `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
@@ -85,7 +85,7 @@ class OnnxSplade:
         return tuple(results)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the heaviest tokens of a question."""
+        """Return a question's 64 heaviest tokens; raise `Timeout` only before encoding."""
         if timeout_s is not None and timeout_s <= 0:
             raise Timeout("no time was left to encode the question")
         network = self._opened

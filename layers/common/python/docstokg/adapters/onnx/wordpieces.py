@@ -51,7 +51,10 @@ def cassette_model() -> Path:
 
 
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
-    """Open a BERT tokenizer that truncates texts at `max_tokens` pieces, two of them special."""
+    """Open a BERT tokenizer truncating at `max_tokens` pieces, two special.
+
+    Raise `Misconfigured` if it is missing.
+    """
     try:
         from tokenizers import Tokenizer
     except ImportError as missing:
@@ -73,7 +76,7 @@ class EstimatedPieces:
 
 
 class WordPieces:
-    """A `PieceCounter` with the vocabulary of both local encoders."""
+    """A `PieceCounter` with the local encoders' vocabulary."""
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":

@@ -1,4 +1,4 @@
-"""Names, template and encodings of an OpenSearch index."""
+"""Layout of OpenSearch indices."""
 
 import json
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Exclusive loads into a namespace of an OpenSearch index."""
+"""Leases of loads."""
 
 import functools
 import os
@@ -32,8 +32,8 @@ type Seen = dict[str, tuple[Stamp, float]]
 class Lease:
     """A document of the register that its holder rewrites regularly.
 
-    A process that sees it unchanged for LEASE_S takes it; the server's sequence number admits only
-    one. Leases of dead local processes are taken at once. Tasks of a run share one.
+    A process takes one that is unchanged for LEASE_S, or whose local holder is dead. Tasks of a run
+    share one.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Lease:
     ) -> None:
         """Wait until nobody else holds it; raise `Timeout` after `wait_s`.
 
-        `run`: tasks of the same run share the lease.
+        `waiting`: called each second with 1. `run`: tasks of the same run share the lease.
         """
         with self._taking:
             if self._stamp is None:
@@ -114,7 +114,7 @@ class Lease:
             )
 
     def release(self, more: bool = False) -> None:
-        """Release the lease; one that cannot be deleted expires.
+        """Release the lease after its last user; if it cannot be deleted, it expires.
 
         `more`: let it expire, for tasks of the same run.
         """

@@ -1,4 +1,4 @@
-"""Snapshots of an OpenSearch index, and copies with other shards."""
+"""Snapshots and copies of indices."""
 
 import calendar
 import functools
@@ -35,7 +35,7 @@ type Document = tuple[str, str]
 
 
 class Snapshots:
-    """Snapshots and copies of one index: chunks, facts, and the register."""
+    """Snapshots and copies of one index: chunks, facts, register."""
 
     def __init__(self, server: Server, name: str) -> None:
         self._server, self._name = server, name
@@ -48,14 +48,18 @@ class Snapshots:
         self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
 
     def take(self, snapshot: str) -> None:
-        """Write all three indices into a new snapshot and wait until it is complete."""
+        """Write all indices into a new snapshot and wait.
+
+        Raise `Misconfigured` during a load, `Unavailable` if the snapshot fails.
+        """
         self._begin(snapshot)
         self._complete(snapshot)
 
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
-        """Start today's snapshot if it is missing, and delete expired daily ones.
+        """Start today's snapshot if missing and delete expired daily ones.
 
-        Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to keep.
+        Returns `begun`, `removed` and `age_days`. Nothing starts while a load is open. `now`: epoch
+        seconds; `days`: snapshots to keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -92,10 +96,7 @@ class Snapshots:
 
     @contextmanager
     def _exclusive(self) -> Iterator[Callable[[Sequence[Json]], None]]:
-        """Hold the load lease; yield a function that moves aliases in one step.
-
-        Without a register nothing is held: creating one would make a restore delete all documents.
-        """
+        """Without a register nothing is held: creating one would make a restore delete all."""
         lease, moved = LoadLease(self._server, self._name), False
 
         def move(actions: Sequence[Json]) -> None:
@@ -145,10 +146,10 @@ class Snapshots:
         return fresh
 
     def resize(self) -> tuple[str, ...]:
-        """Give the indices the configured shards and replicas; return the names of the new ones.
+        """Apply the configured shards and replicas; return the names of new indices.
 
-        An index with another number of shards is copied while it answers questions; loads wait. The
-        aliases move together at the end; the next resize removes an unfinished one's copies.
+        An index with another number of shards is copied while it answers questions; loads wait.
+        Aliases move together at the end; the next resize removes copies of an unfinished one.
         """
         ensure_register(self._server, f"/{self._register}")
         with self._exclusive() as move:
@@ -206,7 +207,10 @@ class Snapshots:
                     self._call("DELETE", f"/{index}")
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Restore a snapshot next to the current indices and remove it; return both digests."""
+        """Restore a snapshot next to the current indices and remove it.
+
+        Return current and restored digest.
+        """
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
             return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)

@@ -1,4 +1,4 @@
-"""Writer of chunks and facts into OpenSearch."""
+"""Writer of an OpenSearch index."""
 
 import base64
 import contextlib
@@ -53,7 +53,7 @@ REMARKED = 100
 
 
 class OpenSearchWriter:
-    """The write side; chunks are written in bulk and searchable after `close_load`."""
+    """The write side; chunks are searchable after `close_load`."""
 
     def __init__(
         self,
@@ -78,7 +78,10 @@ class OpenSearchWriter:
         more: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
-        """Hold a lease in the store; see `LoadLease`."""
+        """Hold a namespace's lease ("": the index's), as in `Lease`.
+
+        Raise `Timeout` after `wait_s`.
+        """
         made = LoadLease(self._server, self._name, namespace, self._telemetry)
         lease = self._leases.setdefault(namespace, made)
         lease.acquire(wait_s, waiting, run)
@@ -106,7 +109,10 @@ class OpenSearchWriter:
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Create missing indices, and store the load's id and vector space; see the port."""
+        """Create missing indices; store the load's id and vector space.
+
+        Raise `Misconfigured` for another layout or encoder.
+        """
         with self._noting():
             self._open(run_id, embedding_model, dimension, sparse_model, namespace)
 
@@ -148,7 +154,7 @@ class OpenSearchWriter:
         self._note(notes | {"unfinished": notes["unfinished"] | {namespace: run_id}})
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Return fingerprints by id; see the port."""
+        """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
         for start in range(0, len(uuids), PAGE):
             answer = self._call(
@@ -165,9 +171,9 @@ class OpenSearchWriter:
         return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        """Write chunks in bulk, each entirely or not at all.
+        """Write chunks in bulk, replacing by uuid, each entirely or not at all.
 
-        If one is permanently refused, the created ones are removed and it raises.
+        If one fails permanently, the created ones are removed and its error raised.
         """
         self._bulk(
             self._name,
@@ -177,7 +183,8 @@ class OpenSearchWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document; all its chunks get the same generation.
 
-        A document that only gains chunks keeps its own. Returns the number of removed chunks.
+        A document that only gains chunks keeps its own. Returns the number of removed chunks,
+        without replaced ones.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
@@ -237,7 +244,7 @@ class OpenSearchWriter:
         return removed
 
     def close_load(self, namespace: str = "") -> None:
-        """Refresh the indices, so that all writes are searchable."""
+        """Make all writes searchable and the load into a namespace finished."""
         self._refresh()
         with self._noting():
             notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)

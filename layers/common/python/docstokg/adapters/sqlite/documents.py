@@ -55,7 +55,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of documents, without texts."""
+        """Return the records of those documents that are stored, without texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? "
             "AND doc_id IN (SELECT value FROM json_each(?))",
@@ -78,7 +78,7 @@ class SqliteRegister:
         return rows[0][0] if rows else None
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
-        """Remove records with their texts."""
+        """Remove records with their texts (None: all of the namespace)."""
         if not self._path.exists():
             return
         names = [(namespace, doc_id) for doc_id in doc_ids or ()]

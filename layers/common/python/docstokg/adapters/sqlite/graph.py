@@ -1,4 +1,4 @@
-"""The knowledge graph in SQLite, read side."""
+"""Knowledge graph in SQLite, read side."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 

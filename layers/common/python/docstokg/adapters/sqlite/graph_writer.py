@@ -1,4 +1,4 @@
-"""The knowledge graph in SQLite, write side."""
+"""Knowledge graph in SQLite, write side."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -237,7 +237,11 @@ class SqliteGraphWriter:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with mentions and relations, then unsupported entities."""
+        """Remove chunks with mentions and relations, then unsupported entities.
+
+        Return the number of chunks. None: all of the namespace, with every entity. `tidy` is
+        ignored.
+        """
         with self._writing() as run:
             if uuids is None:
                 return self._delete_namespace(run, namespace)

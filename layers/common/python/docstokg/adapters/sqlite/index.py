@@ -1,4 +1,4 @@
-"""The search index in SQLite, read side."""
+"""Search index in SQLite, read side."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -74,7 +74,7 @@ class SqliteIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Search every channel in parallel.
+        """Search every channel in parallel; a failing one is reported in its result.
 
         Scores: bm25 of the words; dot product of the sparse weights with the query weights times
         each token's rarity in the namespace; cosine of the vectors.
@@ -94,7 +94,7 @@ class SqliteIndex:
 
     @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return the visible chunks among these uuids."""
+        """Return the visible chunks among these uuids; others are `missing`."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
     @across(mappings)
@@ -109,7 +109,10 @@ class SqliteIndex:
         return self._in_worker(self._describe, timeout_s)
 
     def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
-        """Return the id stored by `close_load`; see the port."""
+        """Return the id of the last `close_load`.
+
+        None before it, and during a load into `namespaces`.
+        """
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
@@ -394,10 +397,7 @@ class SqliteIndex:
 
 
 class _SearchContext(NamedTuple):
-    """Values shared by all channels of a search.
-
-    `ns`: None for an unknown namespace. `languages`: without English.
-    """
+    """`ns`: None for an unknown namespace. `languages`: without English."""
 
     scope: Scope
     deadline: float

@@ -130,7 +130,7 @@ class ArrayFiles:
         self._open: dict[str, tuple[str, Section]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
-        """Return a section of a generation; raise `Unavailable` if its files are damaged."""
+        """Return a section of a generation; raise `Unavailable` if damaged, or not open in time."""
         lock = self._locks.setdefault(name, threading.Lock())
         if not lock.acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
@@ -192,7 +192,10 @@ class GenerationWriter:
         }
 
     def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return one memory-mapped array to fill."""
+        """Return a new memory-mapped array of zeros.
+
+        Raise KeyError before `begin` of its section.
+        """
         file = f"{section}-{name}.bin"
         self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize

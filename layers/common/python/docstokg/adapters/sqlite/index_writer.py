@@ -1,4 +1,4 @@
-"""Writer of the search index in SQLite."""
+"""Writer of the search index."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -51,7 +51,7 @@ LOAD_WAIT_S = 3600.0
 
 
 class SqliteIndexWriter:
-    """An `IndexWriter`; `open_load` creates the file, its folder and the tables."""
+    """An `IndexWriter`; `open_load` creates the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -70,7 +70,10 @@ class SqliteIndexWriter:
         more: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
-        """Lock a namespace for this process; `wait_s` and `waiting` as in `LoadLock.acquire`."""
+        """Lock a namespace for this process; raise `Timeout` after `wait_s`.
+
+        See `LoadLock.acquire`.
+        """
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             lock = self._lock_of(namespace)
@@ -143,7 +146,10 @@ class SqliteIndexWriter:
             _note(db, "dirty", "1")
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document in one transaction; return the number of removed chunks."""
+        """Change a stored document in one transaction.
+
+        Return the number of removed chunks, without replaced ones.
+        """
         with self._transaction() as db:
             ns = known_namespace(db, change.namespace)
             if ns is not None:
@@ -174,7 +180,7 @@ class SqliteIndexWriter:
             return tuple(row[0] for row in rows)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove chunks with the facts they state (None: the namespace); return their number."""
+        """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
         with self._transaction() as db:
             ns = known_namespace(db, namespace)
             if ns is None:
@@ -197,7 +203,7 @@ class SqliteIndexWriter:
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace the vectors of all chunks of a namespace in one transaction."""
+        """Replace all vectors of a namespace in one transaction, and finish the load."""
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:

@@ -1,4 +1,4 @@
-"""Jobs of a local server in SQLite."""
+"""Jobs in SQLite."""
 
 import sqlite3
 import time
@@ -61,7 +61,7 @@ class SqliteJobs:
         return Job.model_validate_json(rows[0][0]) if rows else None
 
     def unfinished(self) -> dict[str, int]:
-        """Return the number of queued and running jobs of each namespace that has any."""
+        """Return the number of queued and running jobs per namespace."""
         query = (
             "SELECT namespace, count(*) FROM job WHERE state IN ('queued', 'running') "
             "GROUP BY namespace"
@@ -91,7 +91,7 @@ class SqliteJobs:
         return JobOrder.model_validate_json(row[1]), int(row[2])
 
     def put_back(self, job_id: str) -> None:
-        """Queue a job again that could not be done now."""
+        """Queue a running job again; others are unchanged."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'queued', changed = ?, "
@@ -101,7 +101,7 @@ class SqliteJobs:
             )
 
     def wait(self, job_id: str) -> None:
-        """Let other namespaces go first; this turn counts as no attempt."""
+        """Prefer other namespaces next; the running job's turn counts as no attempt."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET attempts = attempts - 1, changed = ? "

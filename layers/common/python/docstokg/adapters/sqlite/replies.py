@@ -24,7 +24,7 @@ class SqliteReplies:
             return dict(db.execute(query, (json.dumps(list(keys)),)).fetchall())
 
     def put(self, replies: Mapping[str, str]) -> None:
-        """Store replies."""
+        """Store replies by key, replacing existing ones."""
         rows = sorted(replies.items())
         with transaction(self._private(), _TABLE, _BUSY_S) as db:
             db.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)

@@ -192,9 +192,10 @@ class _Session:
 def transaction(
     path: Path, tables: str, wait_s: float, *, write: bool = True, make: bool = True
 ) -> Iterator[sqlite3.Connection]:
-    """Yield a new connection in one transaction, after creating the tables.
+    """Yield a new connection in one transaction, after creating the tables; roll back on errors.
 
-    Without `make` the file must exist.
+    Without `make` the file must exist. Raises `Timeout` if it is locked, `Unavailable` for other
+    errors of the file.
     """
     address = f"file:{quote(str(path))}?mode={'rwc' if make else 'rw'}"
     try:
@@ -215,7 +216,7 @@ def transaction(
 
 
 def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
-    """Write a row by column names; return its id."""
+    """Insert a row by column names; return its id. `how`: `UPSERT` replaces one with its key."""
     return int(run(_insertion(table, how, *row), row).lastrowid or 0)
 
 
@@ -229,7 +230,7 @@ UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Return our error for a SQLite error."""
+    """Return `Timeout` for interrupted or locked access, `Unavailable` for other SQLite errors."""
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_INTERRUPT:

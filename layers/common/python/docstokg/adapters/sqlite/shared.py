@@ -1,4 +1,4 @@
-"""Counts per caller, shared by the processes of one server."""
+"""Counts per caller in SQLite."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ _TABLE = (
 
 
 class SqliteCounter:
-    """A `CallCounter` for the processes of one machine."""
+    """A `CallCounter` for one machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

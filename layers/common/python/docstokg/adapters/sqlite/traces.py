@@ -80,7 +80,7 @@ class SqliteTraces:
         )
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove queries before this time with their edges; return their number."""
+        """Remove queries before this time with their edges; return the number of queries."""
         with self._transaction(timeout_s) as db:
             for edges in EDGES:
                 db.execute(

@@ -1,4 +1,4 @@
-"""Confidence in an answer, as a number and a level."""
+"""Confidence in an answer."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""Grounding report: the support of an answer's sentences by its sources."""
+"""Grounding report: support of sentences by sources."""
 
 from collections.abc import Collection, Sequence
 

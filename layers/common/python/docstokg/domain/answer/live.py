@@ -1,7 +1,4 @@
-"""Streaming of an answer: each sentence is sent when it is complete and checked.
-
-Repairs follow if the check of the whole answer differs.
-"""
+"""Streaming of an answer by checked sentences; repairs follow if the final check differs."""
 
 from collections.abc import Callable, Sequence
 

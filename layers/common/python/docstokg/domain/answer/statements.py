@@ -114,7 +114,7 @@ def _claims_nothing(part: Part, plain: str) -> bool:
 
 
 def without(answer: str, spans: Collection[Span]) -> str:
-    """Return the answer without the given spans and the space before each."""
+    """Return the answer without the given spans and the space after each, stripped."""
     pieces: list[str] = []
     at = 0
     for span in sorted(spans):

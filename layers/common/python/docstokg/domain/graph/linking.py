@@ -1,4 +1,4 @@
-"""Entity linking: finds entity names in text."""
+"""Entity linking."""
 
 import re
 from bisect import bisect

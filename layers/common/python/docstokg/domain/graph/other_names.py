@@ -1,4 +1,4 @@
-"""Other names of the entities that a question names."""
+"""Other names of a question's entities."""
 
 from collections.abc import Mapping, Sequence
 

@@ -184,7 +184,7 @@ class SliceGraph:
         return entry is not None and is_own_id(entity) and entry.heads > 0
 
     def about(self, entity: str) -> set[str]:
-        """Return the chunks of the slice that are about an entity."""
+        """Return the chunks that are about an entity, which must be in the slice (KeyError)."""
         if self.entities[entity].heads == 0:
             return set()
         return {
@@ -194,7 +194,7 @@ class SliceGraph:
         }
 
     def trust(self, entity: str) -> float:
-        """Return the trust in a seed, in [0, 1]; it falls with the chunks about the entity."""
+        """Return the trust in a seed: min(1, `about` / sqrt(chunks about it)); 1 if unknown."""
         entry = self.entities.get(entity)
         heads = 0 if entry is None else entry.heads
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
@@ -219,7 +219,7 @@ def _rarity(mentions: int) -> float:
 
 
 def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
-    """Merge two slices of one graph; the first one's aliases and, if any, members are kept."""
+    """Merge two slices: for equal ids the second's, the first's aliases and, if any, members."""
     return GraphSlice(
         aliases=first.aliases,
         entities=_united(first.entities, second.entities, attrgetter("id")),

@@ -1,8 +1,7 @@
 """Everyday words: too common to be names.
 
-`everyday.txt`: frequent words of three of four corpora (Wikipedia, research abstracts, health
-pages, Linux manuals) or fifty manuals; months, weekdays, parts of documents, programming words,
-short verbs.
+`everyday.txt`: frequent words of three of four corpora or fifty manuals; months, weekdays, parts of
+documents, programming words, short verbs.
 """
 
 from importlib import resources

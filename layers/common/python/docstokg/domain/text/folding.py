@@ -1,4 +1,4 @@
-"""Name folding: one rule for all uses."""
+"""Name folding."""
 
 import re
 import unicodedata
@@ -51,9 +51,9 @@ LEGAL_FORM = re.compile(
 
 
 def plain(name: str) -> str:
-    """Fold a name without accents and legal form, and with `IL-6` as one word.
+    """Return the `variant` of a name without accents and legal form, with `IL-6` as `il6`.
 
-    Hyphenated names without digits are not joined.
+    Names with a space or without a digit are not joined.
     """
     letters = unicodedata.normalize("NFKD", LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -143,7 +143,7 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """Return every n-gram of a question that can be an alias, longest first.
+    """Return the n-grams of a question that can be an alias, longest first, at most 4,000.
 
     Single stop words count only in capitals ("ALL" is a leukaemia).
     """

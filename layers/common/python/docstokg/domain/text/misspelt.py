@@ -1,4 +1,4 @@
-"""Spelling correction of names by one letter."""
+"""Spelling correction of names."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase
@@ -22,10 +22,10 @@ def candidates(question: str) -> tuple[str, ...]:
 def near_keys(
     question: str, taken: Iterable[tuple[int, int]], absent: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Map names within one edit of a question's words to the positions of those words.
+    """Map texts within one edit of 1 to 3 words of a question to the positions of those words.
 
     An edit inserts, deletes, replaces or swaps a letter other than the first, in a word of `absent`
-    outside `taken`.
+    and `candidates` outside `taken`.
     """
     found, keys = words(question), dict[str, tuple[int, int]]()
     covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]

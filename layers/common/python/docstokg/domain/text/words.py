@@ -1,4 +1,4 @@
-"""Text analyser: words, stop words, stemmers, normal forms."""
+"""Words, stop words, stemmers, normal forms."""
 
 import re
 import threading
@@ -107,7 +107,7 @@ def stem(word: str) -> str:
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield a word, or each pair of adjacent characters of scripts without spaces."""
+    """Yield the runs of a word; those of scripts without spaces, and Korean, as character pairs."""
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
@@ -122,7 +122,7 @@ def english_share(words: Sequence[str]) -> float:
 
 
 def fold(text: str) -> str:
-    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; else trimmed text."""
+    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; if empty, trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 

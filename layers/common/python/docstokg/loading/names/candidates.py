@@ -77,7 +77,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def counted(cls, rows: Iterable[Label]) -> "Labels":
-        """Count (doc_id, title, section) of every chunk of a namespace."""
+        """Return the labels of a namespace from (doc_id, title, section) of every chunk."""
         titles: set[str] = set()
         documents: dict[str, set[str]] = {}
         for doc_id, title, section in rows:
@@ -89,7 +89,7 @@ class Labels(NamedTuple):
         return cls(many, many - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
-        """Return the names of a chunk's title and section heading."""
+        """Return the names of a chunk's title and, unless common, section heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
@@ -181,7 +181,7 @@ def has_own_mentions(chunk: RawChunk) -> bool:
 
 
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
-    """Return the names found by `finder` or a rule, none for chunks with given mentions."""
+    """Return the names found earlier or by `finder` (None: a rule), () for chunks with mentions."""
     texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
         new = iter(finder.find(texts) if texts else ())

@@ -61,9 +61,10 @@ class SourceRegistry:
         return self._roots[folder]
 
     def conflict(self, file: SourceFile, document: RawDocument) -> str | None:
-        """Return why a document cannot take its id: another folder's file has it with other text.
+        """Return why a document may not take its id, or None; raise `Postponed` before `settle`.
 
-        A document whose file sets its id replaces the stored one.
+        Another folder's file has it with other text, unless the document's file sets its id; a
+        posted one exists without `replace`, or is invisible.
         """
         stored = self.stored.get(document.doc_id)
         if file.posted is not None:
@@ -113,8 +114,7 @@ class SourceRegistry:
     def settle(self) -> list[str]:
         """Detect moved folders after all files were read; return notes about them.
 
-        A moved folder has more than half of a stored folder's documents unchanged, and fewer
-        changed ones.
+        Over half of a moved folder's stored documents are unchanged.
         """
         self.postponed, said = None, []
         sizes = Counter(record.root for record in self.stored.values())

@@ -145,8 +145,6 @@ def check_readable(path: Path) -> None:
 
 
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
-    """Return the files below a folder in path order, without hidden folders or linked ones."""
-
     def unlisted(broken: OSError) -> None:
         path = Path(broken.filename)
         rejects.unlisted.add(source)

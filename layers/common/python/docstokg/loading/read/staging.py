@@ -112,7 +112,7 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Return a document's chunk count, title, and groups that may see any chunk."""
+        """Return a document's chunk count, title, and groups that may see any chunk (() = all)."""
         rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
         chunks = [json.loads(payload) for (payload,) in rows]
         lists = [chunk.get("acl", ()) for chunk in chunks]
@@ -145,7 +145,7 @@ class Staging:
         return self._each("SELECT uuid, names FROM chunk_names")
 
     def add_entity(self, entity: RawEntity) -> None:
-        """Add an entity or its synonyms; raise `Rejected` if its name differs."""
+        """Add an entity or complete the stored one; raise `Rejected` if its name differs."""
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with a different name")
@@ -222,7 +222,7 @@ class Staging:
         return [shard for (shard,) in rows]
 
     def fill(self, chunk: RawChunk) -> bool:
-        """Restore the text of the chunk at `place`; return whether it is `chunk`."""
+        """Restore the text of the chunk at `place`; return False if it is another or not empty."""
         done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
@@ -236,7 +236,7 @@ class Staging:
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
     def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
-        """Add JSON values of one kind for a later task, in order."""
+        """Add JSON values of one kind for a later task, in order; once per kind."""
         numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 

@@ -105,7 +105,7 @@ def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Na
 def resolver_of(
     context: Context, aliases: Aliases, names: Names, affected: Set[str]
 ) -> EntityResolver:
-    """Return the entities of the staged names.
+    """Return the entities of the staged names, and add their aliases.
 
     They are merged with stored data, except `affected` ones, whose staged names are complete.
     """

@@ -24,8 +24,8 @@ TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     """Load or remove the documents of a job; a repeated run has the same result.
 
-    `again`: it was started before. Raises errors of the stores, and `Locked` during another load
-    into the namespace: the job is not done then.
+    `again`: it was started before. Raises `Locked` during another load into the namespace; the job
+    is not done then.
     """
     groups = order.caller.scope(order.namespace).groups
     files = [_source(order, number, groups) for number in range(len(order.documents))]

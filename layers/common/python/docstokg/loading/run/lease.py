@@ -44,7 +44,7 @@ def turn(
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
-    """Release the store's lease at the end of a run; otherwise it expires."""
+    """Release the store's lease at the end of a run, if possible; otherwise it expires."""
     held = writer.hold(0, run=run.run_id, namespace=run.namespace)
     with suppress(Timeout, Unavailable), held:
         pass
@@ -66,7 +66,7 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began."""
+    """Raise `LoadError` if another load began, or (unless `closing`) this one ended."""
     open_run = info_before(index).open_run(run.namespace)
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(

@@ -39,7 +39,7 @@ def put_resolved(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Write the plan of a run to the bucket.
+    """Write the plan of a run to the bucket; the staged texts are dropped.
 
     `file`: path of the staging area. `summary`: values for the report.
     """
@@ -125,7 +125,10 @@ class ResolvedRun:
         self.staging.close()
 
     def context(self, stores: Stores, recorded: Mapping[str, Encoding]) -> Context:
-        """Return the load's context; `recorded`: see `Context`."""
+        """Return the load's context; raise `Unavailable` without the run's encoder.
+
+        `recorded`: see `Context`.
+        """
         head, model = self.head, self.head["context"]["model"]
         dense = stores.embedder if head["dense"] else None
         if head["dense"] and (dense is None or dense.model != model):

@@ -29,7 +29,7 @@ class RunSources:
 
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
-        """Fetch the statements of a run's posted documents."""
+        """Fetch the statements of a run's posted documents, {} for none."""
         statements: Mapping[str, Any] = {}
         if run.posted:
             with suppress(KeyError):

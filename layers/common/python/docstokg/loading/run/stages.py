@@ -148,7 +148,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Encode the chunks of shards."""
+    """Encode the chunks of shards; return their number."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -163,7 +163,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Find the names in the chunks of shards."""
+    """Find the names in the chunks of shards; return the number of chunks."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 

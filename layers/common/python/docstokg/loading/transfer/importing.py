@@ -258,7 +258,6 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 
 
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
-    """Return a valid fingerprint of the chunk, else a computed one."""
     made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]
 

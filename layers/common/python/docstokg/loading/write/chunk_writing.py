@@ -123,7 +123,10 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
 
 
 def encoded(context: Context, batch: _Batch) -> Records:
-    """Return records with vectors and weights; given ones are kept."""
+    """Return records of the `fresh` chunks; given vectors and weights are kept, others computed.
+
+    Without an encoder they stay empty, as do the weights of chunks that are not English.
+    """
     chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
     # Language detection reads title and headings, like the encoders.
@@ -153,7 +156,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
-    """Return the language of a text, as in `ChunkText`."""
+    """Return the language of a text, "" for English or without `finder`."""
     return "" if finder is None else finder.language(text)
 
 
@@ -183,7 +186,7 @@ def encodings(
 ) -> list[Encoding]:
     """Encode chunks with their sentences, except given vectors and weights.
 
-    `languages`: "" for English.
+    `languages`: "" for English; only English chunks get weights.
     """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]

@@ -22,7 +22,7 @@ Gone = frozenset[str]
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Replace names by ids and chunk ids by uuids; reject statements without evidence."""
+    """Replace names by ids and chunk ids by uuids; reject statements with unloaded evidence."""
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
@@ -35,8 +35,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
 def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
-    Yields after each batch the total number of relations written, as text; `after`: the yielded
-    value to resume from.
+    Yields the total number written, as text, after each batch; `after`: resume from it.
     """
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
@@ -84,7 +83,7 @@ def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str |
 
 
 def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
-    """Return the first sentence that contains both ends of a triple, ignoring case."""
+    """Return the first sentence that contains both ends of a triple, ignoring case, or None."""
     ends = (subject.casefold(), object_.casefold())
     if not all(end in text.casefold() for end in ends):
         return None

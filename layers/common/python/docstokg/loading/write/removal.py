@@ -12,7 +12,7 @@ from docstokg.ports import IndexWriter
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
-    """Remove chunks (None: the namespace) and data that only they support; return the count."""
+    """Remove chunks (None: everything) and data only they support; return the number of chunks."""
     stores.graph_writer.delete(namespace, uuids)
     return stores.index_writer.delete(namespace, uuids)
 
