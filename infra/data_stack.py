@@ -16,7 +16,7 @@ from infra.storage import Storage
 
 
 class DataStack(Stack):
-    """Key, secrets, index, tables, bucket, topic."""
+    """Key, secrets, index, tables, bucket, topics."""
 
     def __init__(self, scope: Construct, target: Environment) -> None:
         super().__init__(scope, target, "what is kept", "-data")

@@ -1,4 +1,4 @@
-"""The Lambda functions."""
+"""Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -29,7 +29,7 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):
-    """A function with its own role, log group, version and alias `live`."""
+    """A function with role, logs, version and alias `live`."""
 
     def __init__(
         self,
@@ -129,12 +129,12 @@ SYNCHRONOUS = (
 )
 
 
+# DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress.
 CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
-"""DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress."""
 
 
 class Functions(Construct):
-    """All functions, in `by_name`."""
+    """All functions."""
 
     def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
         super().__init__(stack, "Functions")

@@ -30,7 +30,7 @@ CHILDREN = (
 
 
 class Ingestion(Construct):
-    """A standard JSONata machine, logged without data."""
+    """A standard machine, logged without data."""
 
     def __init__(self, stack: Stack, functions: Mapping[str, Function], intake: Intake) -> None:
         super().__init__(stack, "Ingestion")

@@ -1,4 +1,4 @@
-"""Build each function's zip folder from its lock, without Docker.
+"""Build of function zips, without Docker.
 
 CDK deploys `build/aarch64`; tests run `build/host`.
 """
@@ -26,8 +26,8 @@ type Target = Literal["aarch64", "host"]
 BUILD = ROOT / "build"
 OWN = ROOT / "layers" / "common" / "python" / "docstokg"
 SHARED = BUILD / "shared"
+# Block size of most file systems, in bytes.
 BLOCK = 4096
-"""Block size of most file systems, in bytes."""
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
@@ -108,7 +108,7 @@ class Step(NamedTuple):
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     """Build missing or stale parts of `target`.
 
-    Raise SystemExit under another Python than Lambda's.
+    Raise SystemExit under another Python than Lambda's, or if own code does not compile.
     """
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
@@ -125,7 +125,7 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
-    """Return the missing or stale parts of `target`."""
+    """Return the names of the missing or stale parts of `target`, in order of build, each once."""
     stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
     return list(dict.fromkeys(stale))
 
@@ -280,7 +280,7 @@ def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.package [aarch64|host ...]`: build and print a table."""
+    """`python -m infra.package [aarch64|host ...]` (default: both): `build` and print a table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
+"""Remove versions that no rollback needs: `make prune ENV=prod`.
 
 Kept: those of the last state machine versions, with traffic or an alias.
 """
@@ -62,7 +62,10 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
 
 
 def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
-    """Delete these versions; raise ValueError before if an ARN has no version."""
+    """Delete these versions, given as ARNs.
+
+    Raise ValueError, before any deletion, if one of `versions` is no version of a function.
+    """
     for arn in versions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")

@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment."""
+"""Obstacles to a deployment."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
-    """Return the settings to complete or raise, one sentence each."""
+    """Return the settings to complete or raise, one sentence each; raise as `contradictions`."""
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")

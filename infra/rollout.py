@@ -1,7 +1,4 @@
-"""Deploy an environment and test its new version: `make rollout ENV=prod`.
-
-A failing smoke test cancels the update and restores the traffic.
-"""
+"""Deploy and test an environment: `make rollout ENV=prod`."""
 
 import subprocess
 import sys
@@ -20,7 +17,7 @@ LOOK_EVERY_S = 5.0
 
 
 def traffic(name: str, states: Any) -> tuple[str, Weights]:
-    """Return the alias of an environment and its routes; ("", []) before the first deploy."""
+    """Return the alias ARN of an environment and its routes; ("", []) before the first deploy."""
     try:
         alias = f"{machine_arn(states, f'docstokg-{name}')}:live"
         return alias, states.describe_state_machine_alias(stateMachineAliasArn=alias)[
@@ -76,7 +73,7 @@ def _go_back(alias: str, before: Weights, states: Any) -> None:
 
 
 def main(name: str) -> None:
-    """Deploy an environment, and go back if the smoke test fails.
+    """Deploy an environment, and go back if the smoke test fails (SystemExit).
 
     The variable URL has the output `Url`; SMOKE_* are those of `make smoke`.
     """

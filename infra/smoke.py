@@ -1,7 +1,4 @@
-"""Smoke test of a deployed environment: `make smoke URL=...`.
-
-Loads, queries and deletes three documents; in a named environment, fires the alarm `test`.
-"""
+"""Smoke test: `make smoke URL=...`."""
 
 import json
 import math
@@ -28,8 +25,8 @@ TEXTS = {
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
 ALARM = "test"
+# Probability that no question reaches a version which has a share of the traffic.
 MISSED = 0.001
-"""Probability that no question reaches a version which has a share of the traffic."""
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0
@@ -47,8 +44,8 @@ class Answer:
     body: Any
 
 
+# Method, URL, body -> authentication headers.
 Sign = Callable[[str, str, bytes], Mapping[str, str]]
-"""Method, URL, body -> authentication headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,8 @@ class Service:
     def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Send one request and return the answer, also for error statuses.
 
-        Raise `Wrong` without one.
+        A body that is not JSON becomes `{"text": ...}`, 200 characters. Raise `Wrong` without an
+        answer.
         """
         url = self.url.rstrip("/") + path
         headers = {"Content-Type": "application/json", **self.sign(method, url, body or b"")}
@@ -126,7 +124,7 @@ def answers(service: Service, namespace: str, share: int = 100) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Wait until the namespace has no passages; raise `Wrong` after `WAIT_S`."""
+    """Wait until the namespace has no passages; raise `Wrong` after 120 s."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -175,7 +173,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set one alarm; raise `Wrong` unless its action succeeds within `WAIT_S`."""
+    """Set the alarm `test`; raise `Wrong` unless its action succeeds within 120 s."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):
@@ -215,7 +213,7 @@ def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> N
 
 
 def bearer(token: str, key: str) -> Sign:
-    """Return authentication by a token and the usage plan's key."""
+    """Return authentication by a token and, unless empty, the usage plan's key."""
     headers = {"Authorization": f"Bearer {token}"} | ({"X-Api-Key": key} if key else {})
     return lambda method, url, body: headers
 
@@ -242,15 +240,17 @@ def sigv4(region: str) -> Sign:
 def minted(url: str, variables: Mapping[str, str]) -> str:
     """Return an access token by OAuth's client credentials (RFC 6749, 4.4).
 
-    Raise `Wrong` if refused.
+    Raise `Wrong` if refused, or without SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET.
     """
     fields = {"grant_type": "client_credentials", "scope": variables.get("SMOKE_SCOPE", "")}
-    client = f"{variables['SMOKE_CLIENT_ID']}:{variables['SMOKE_CLIENT_SECRET']}"
+    parts = [variables.get(name, "") for name in ("SMOKE_CLIENT_ID", "SMOKE_CLIENT_SECRET")]
+    if not all(parts):
+        raise Wrong("SMOKE_TOKEN_URL also needs SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET")
     answer = urllib3.request(
         "POST",
         url,
         body=urllib.parse.urlencode({name: value for name, value in fields.items() if value}),
-        headers=urllib3.make_headers(basic_auth=client)
+        headers=urllib3.make_headers(basic_auth=":".join(parts))
         | {"Content-Type": "application/x-www-form-urlencoded"},
         timeout=LIMIT_S,
     )
@@ -262,7 +262,8 @@ def minted(url: str, variables: Mapping[str, str]) -> str:
 def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
     """Return a deployment with a caller's token, else this shell's credentials if `env`, else none.
 
-    Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint for client credentials.
+    Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint (see `minted`). Raise
+    `Wrong` without credentials, ValueError for an unknown `env`.
     """
     if not token and (token_url := os.environ.get("SMOKE_TOKEN_URL")):
         token = minted(token_url, os.environ)
@@ -290,7 +291,7 @@ def main(
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
     (IAM) if ENV names an environment of environments.toml. SHARE: per cent of the traffic that the
-    version under test has.
+    version under test has. SystemExit at a failure.
     """
     try:
         smoke(service_of(url, env, token, key), _say, share)

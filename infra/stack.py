@@ -1,4 +1,4 @@
-"""Stack of functions, API and alarms."""
+"""Stack of the service."""
 
 from pathlib import Path
 

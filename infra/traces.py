@@ -1,4 +1,4 @@
-"""Consumer of retrieval traces."""
+"""Trace consumer."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda_destinations as destinations

@@ -1,4 +1,4 @@
-"""Bearer tokens: gateway policy and caller."""
+"""Bearer tokens: policy and caller."""
 
 import base64
 import json

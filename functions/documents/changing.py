@@ -1,4 +1,4 @@
-"""Requests to load or remove documents."""
+"""Loads and removals of documents."""
 
 import json
 from collections import Counter
@@ -75,7 +75,10 @@ def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
 
 def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
-    """Cancel an unfinished job; return the job, or a problem as `job_of` does."""
+    """Cancel an unfinished job; return it as failed, an ended one as it is.
+
+    Problems as `job_of`.
+    """
     found = job_of(envelope, queue=queue)
     if found.statusCode != HTTPStatus.OK:
         return found

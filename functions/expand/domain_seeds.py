@@ -1,4 +1,4 @@
-"""Expansion of a caller's seeds by the subject domain."""
+"""Seed expansion by subject domain."""
 
 from docstokg.domain import time_budget
 from docstokg.ports import KnowledgeGraph

@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
 
 
 class EvidenceTable:
-    """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON."""
+    """Tables of entities and edges within MAX_BYTES of JSON."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Graph expansion of retrieved chunks: reordering, additions, evidence."""
+"""Graph expansion: order, additions, evidence."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -372,7 +372,7 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 
 
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return the walk's order of chunks; without a signal, the selected chunks first.
+    """Return the walk's order of chunk uuids; without a signal, the selected ones first.
 
     Signals: a matched fact, a seed, a leading entity, or enough linked chunks.
     """

@@ -1,4 +1,4 @@
-"""Interpretation of `kg_expansion.seeds`: entities, chunks, documents and topics."""
+"""Meanings of `kg_expansion.seeds`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Trimming of citations and blocks to the state limit."""
+"""Trimming to the state limit."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +28,7 @@ def fitted(
     chunks: Sequence[StoredChunk],
     limit: int = GROUNDED_LIMIT_BYTES,
 ) -> tuple[list[Citation], list[Block], bool]:
-    """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
+    """Trim to `limit` bytes if possible, measured as JSON in a JSON string; return if it changed.
 
     Citations without a block shrink from the lowest rank, then are removed, then blocks shrink.
     """

@@ -1,4 +1,4 @@
-"""Grounding: hydrate, remove repeats, trim, and cite."""
+"""Grounding: hydrate, deduplicate, trim, cite."""
 
 import base64
 import time
@@ -226,7 +226,6 @@ def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> l
 def _reranked(
     run: Run, chunks: Sequence[StoredChunk], rerankers: Sequence[Reranker]
 ) -> tuple[str | None, list[int]]:
-    """Rerank by the first cross-encoder that works, then by MMR on its scaled scores."""
     same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
     scores, name = None, None
     for reranker in rerankers if chunks else ():

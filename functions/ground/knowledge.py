@@ -28,7 +28,7 @@ NOTE = 200
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Return kg_evidence, None without a path from the question, and the ids on the path."""
+    """Return kg_evidence, None if only the walk or no path led here, and the ids on the path."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()
@@ -202,7 +202,10 @@ def stating(expansion: Expansion | None) -> set[str]:
 def gained(
     plan: Plan, retrieval: Retrieval, expansion: Expansion | None, citations: Sequence[Citation]
 ) -> tuple[KgStats, GraphGain]:
-    """Return the graph statistics of the citations; `added`: those that no channel found."""
+    """Return the graph statistics of the citations; `added`: those that no channel found.
+
+    Without expansion: none, and `skipped` is `failed` or `disabled`.
+    """
     if expansion is None:
         skipped = "failed" if plan.expansion.enabled else "disabled"
         without = retrieval.selected[: plan.top_k]

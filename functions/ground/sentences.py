@@ -1,4 +1,4 @@
-"""Cosines of a passage's sentences with the question."""
+"""Cosines of sentences and question."""
 
 import base64
 from collections.abc import Mapping, Sequence

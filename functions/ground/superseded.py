@@ -1,4 +1,4 @@
-"""Superseded passages in results: order, conflicts, blocks."""
+"""Superseded passages."""
 
 from collections.abc import Callable, Mapping, Sequence
 

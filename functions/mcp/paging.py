@@ -1,4 +1,4 @@
-"""Paging of results, without repetition or loss."""
+"""Paging of results."""
 
 import json
 from bisect import bisect_left
@@ -29,11 +29,11 @@ class Page(NamedTuple):
 
 
 class NoSuchPosition(ValueError):
-    """The document has no content at the requested position."""
+    """No content at the requested position."""
 
 
 class PageTooSmall(ValueError):
-    """The limit is too small for a single leaf with its path."""
+    """The limit fits no leaf with its path."""
 
 
 def page_of(

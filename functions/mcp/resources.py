@@ -1,4 +1,4 @@
-"""Documents and passages as MCP resources, read by the document routes."""
+"""Documents and passages as MCP resources."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ type Ask = Callable[[RouteName, Json], Reply]
 
 
 class NoResource(Exception):
-    """A resource or page that does not exist or that the caller may not read."""
+    """A missing or unreadable resource or page."""
 
 
 def passage_uri(namespace: str, uuid: str) -> str:

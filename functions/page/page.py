@@ -1,4 +1,4 @@
-"""Static files by path, with their security headers."""
+"""Static files with security headers."""
 
 import json
 from dataclasses import asdict, dataclass

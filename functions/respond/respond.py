@@ -1,4 +1,4 @@
-"""Response: checks, diagnostics, limits, logging, caching, tracing."""
+"""Response: checks, diagnostics, limits, records."""
 
 import hashlib
 import time
@@ -357,7 +357,10 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Return the reasons why an answer lacks support (for metrics and log), [] without one."""
+    """Return why an answer lacks support, for metrics and log; [] if it does not.
+
+    `nothing_left`, or `orphan_markers`, `low_coverage`, `unsupported`.
+    """
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":
             return []

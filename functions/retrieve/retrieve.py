@@ -276,7 +276,6 @@ def _mark(run: Run, result: ChannelResult) -> None:
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
-    """Return the words that may be misspelt names, () in a restricted scope."""
     is_whole = not run.scope.filter and run.scope.doc_ids is None
     has_words = any(query.channel == "bm25" for query in queries)
     if not (is_whole and has_words and run.plan.expansion.enabled):
@@ -308,10 +307,7 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
 def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
-    """Return channel weights, or None.
-
-    Words count less if vectors are multilingual; English vectors count only for English.
-    """
+    """Words count less if vectors are multilingual; English vectors count only for English."""
     found, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or found is None or not found.hits:
         return None

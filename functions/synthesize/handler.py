@@ -1,4 +1,4 @@
-"""Entry point of synthesis; mode `verify` judges claims."""
+"""Entry point: synthesis; mode `verify`."""
 
 from docstokg.contracts import Json
 from docstokg.contracts.state import Block

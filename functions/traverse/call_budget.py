@@ -1,4 +1,4 @@
-"""Rate limit for walks per caller and minute."""
+"""Rate limit for walks."""
 
 import threading
 from collections import OrderedDict, deque

@@ -1,4 +1,4 @@
-"""Similarity-guided walk over chunks, entities, topics and documents."""
+"""Similarity-guided graph walk."""
 
 import time
 from collections.abc import Iterable, Sequence

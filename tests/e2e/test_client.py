@@ -150,6 +150,9 @@ def test_what_may_have_been_begun_is_not(peer) -> None:
         with pytest.raises(ProblemError) as failed:
             Client(peer.url).search("What are seizures?")
         assert (failed.value.status, len(peer.asked)) == (status, 1)
+    peer.script[:] = [(401, {}, problem(401, "unauthorized"), 0)]
+    with pytest.raises(ProblemError):
+        Client(peer.url).health()
     peer.asked.clear()
     peer.script[:] = [(200, {"content-length": "999999"}, b"{", 0)] * 3
     with pytest.raises((Unavailable, Timeout, WrongAnswer)):

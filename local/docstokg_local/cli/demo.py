@@ -41,10 +41,9 @@ MODEL_READS = 5
 
 
 def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
-    """Build and load the corpus, then ask.
+    """Build and load the corpus, then ask; return False for a problem or a rejected line.
 
-    Return False without an answer or if a line was rejected. `options`: store options, repeated in
-    the suggested commands.
+    `options`: store options, repeated in the suggested commands.
     """
     from docstokg_local.engine.workflow import LocalWorkflow
 

@@ -51,7 +51,7 @@ class Diagnosis(NamedTuple):
 
 
 def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
-    """Check every part, without changes or downloads.
+    """Check every part, without changes or downloads; product errors become `missing`.
 
     `check`: also make a small call to every configured language model and the verifier.
     """

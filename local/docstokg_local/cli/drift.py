@@ -1,4 +1,4 @@
-"""`docstokg drift`: saved responses whose evidence changed since they were made."""
+"""`docstokg drift`: responses with changed evidence."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

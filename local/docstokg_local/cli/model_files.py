@@ -1,4 +1,4 @@
-"""The two model files of the local encoders, downloaded and checked by hash."""
+"""The local encoders' two model files."""
 
 import hashlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""Options of most commands: stores, namespace, JSON files."""
+"""Common options and JSON files."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def wiring_of(
 ) -> "Wiring":
     """Return the wiring; `aloud` prints a default store and missing model files.
 
-    `log`: log errors without DOCSTOKG_LOG_LEVEL, too.
+    `log`: log errors without DOCSTOKG_LOG_LEVEL, too. Raises `Misconfigured` for invalid settings.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -125,7 +125,7 @@ def text_file(path: Path) -> str:
 
 
 def json_file(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` if invalid."""
+    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` for others."""
     try:
         value = json.loads(text_file(path), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as broken:

@@ -1,4 +1,4 @@
-"""Export and import of a namespace."""
+"""Namespace export and import."""
 
 import zipfile
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from docstokg_local.loading.stores import stores_of
 
 
 def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
-    """Write a namespace to a file and print its counts and size; `LoadError` if not writable."""
+    """Write a namespace to a file, print counts and size; `LoadError` if empty or not writable."""
     try:
         counts = export(stores_of(wiring, embed=False), namespace, target)
     except OSError as broken:
@@ -35,7 +35,10 @@ def is_export(sources: Sequence[Path]) -> bool:
 def read_export(
     wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
 ) -> bool:
-    """Load an export into its own or another namespace; return whether no line was rejected."""
+    """Load an export into its own or another namespace; return whether no line was rejected.
+
+    `only`: remove chunks not in it. Raises `LoadError` if it is no export.
+    """
     name = namespace or manifest_of(source).namespace
     stores = stores_of(wiring, embed=False)
     with RejectLog(rejects) as log:

@@ -42,7 +42,7 @@ class LocalTraceQueue:
         self._closing = threading.Event()
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Queue one message; raise `QuotaExceeded` if the queue is full."""
+        """Queue one message; raise `QuotaExceeded` if full; `timeout_s` is ignored."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full as exc:

@@ -1,4 +1,4 @@
-"""`docstokg eval --answers`: compare answers with human-written ones."""
+"""`docstokg eval --answers`."""
 
 import re
 import statistics
@@ -79,7 +79,7 @@ def without_markers(answer: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-case content words of a text: no markers, no stop words."""
+    """Return the lower-case ASCII content words of a text: no markers, no stop words."""
     return [word for word in _WORD.findall(without_markers(text).lower()) if word not in _STOP]
 
 
@@ -110,7 +110,7 @@ def held(texts: Sequence[str], statement: str) -> float:
 
 
 def is_right(answer: str, gold: str) -> bool:
-    """Return whether an answer contains a short gold, or half of a long one's words."""
+    """Return whether an answer contains a gold of SHORT words or less, or half of a longer one."""
     gold_words = words(gold)
     if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
@@ -118,7 +118,7 @@ def is_right(answer: str, gold: str) -> bool:
 
 
 def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
-    """Return the measures of one response; an abstention counts 0."""
+    """Return the measures of one response; an abstention counts as an empty answer."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
     spoken = "" if silent else answer
@@ -182,7 +182,10 @@ def evaluate_answers(
 
 
 def summary(rows: Collection[Report], count: int | None = None) -> Report:
-    """Return averages over `count` questions; failed questions count 0."""
+    """Return averages over `count` questions (default: rows); missing rows count 0.
+
+    Those of citations: over rows that have them, else None.
+    """
     total = count or len(rows) or 1
     report: Report = {"n": total}
     for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
@@ -194,7 +197,7 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
 
 
 def by_level(rows: Collection[Report]) -> Report:
-    """Return number and share of right answers per level of confidence, without abstentions."""
+    """Return number and share of right answers per level that has any, without abstentions."""
     report: Report = {}
     for level in LEVELS:
         own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]

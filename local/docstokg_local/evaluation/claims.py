@@ -123,7 +123,7 @@ def examine(
 
 
 def support_scores(claims: Sequence[LabelledClaim], embedder: Embedder | None) -> list[float]:
-    """Return the score `support` of each claim, in [0, 1]."""
+    """Return each claim's score `support` in [0, 1], 0 without a source sentence."""
     return [support.score(values) for values in examine(claims, embedder)]
 
 
@@ -141,8 +141,8 @@ def evaluate_claims(
 ) -> Json:
     """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
 
-    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`;
-    `errors`: failed calls.
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER; others raise `Misconfigured`. Claims without
+    a decision are `undecided`; `errors`: failed calls.
     """
     if name == SUPPORT:
         scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())

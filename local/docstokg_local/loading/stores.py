@@ -1,4 +1,4 @@
-"""Ports of a local load, from the wiring."""
+"""Ports of a local load."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Events of an answer, in each client's format."""
+"""Answer events in client formats."""
 
 import asyncio
 import threading
@@ -107,7 +107,7 @@ class Progress:
         self._token, self._count = token, 0
 
     def of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Return the notification of an event, or None."""
+        """Return the notification of `citations` or a `sentence`; None for other events."""
         if name == "citations":
             words = f"{len(value['citations'])} passages found"
         elif name == "sentence":

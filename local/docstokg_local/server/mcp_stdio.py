@@ -1,4 +1,4 @@
-"""Local MCP, by HTTP or pipe."""
+"""Local MCP."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ class LocalRouteFunction:
 
 
 def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
-    """Return the MCP handler over these `functions`, by name."""
+    """Return the MCP handler over `functions`; raise KeyError without one of ROUTE_FUNCTIONS."""
     wiring.override("workflow", workflow)
     for name in ROUTE_FUNCTIONS:
         wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
@@ -110,7 +110,7 @@ def _error(message_id: object, code: int, message: str) -> str:
 
 
 def run(wiring: Wiring) -> None:
-    """Serve the agent that started this process, until it closes the pipe."""
+    """Serve the agent that started this process, until it closes the pipe; close `wiring`."""
     from docstokg_local.engine.workflow import LocalWorkflow
 
     workflow, listener = LocalWorkflow(wiring), listening(wiring)

@@ -30,7 +30,7 @@ def freeze_garbage() -> None:
 
 
 class Entry:
-    """A Lambda handler that renews its credentials and connections.
+    """A Lambda handler that renews credentials and connections.
 
     Secrets are read again every SECRETS_TIME_S, and after a refused credential, when the event is
     retried.

@@ -1,8 +1,8 @@
-"""Errors, each `Retryable` or `Permanent`."""
+"""Errors, retryable or permanent."""
 
 
 class DocsToKGError(Exception):
-    """Base class; `str()` is one sentence, with the next step if that helps."""
+    """Base class; `str()` is one sentence."""
 
 
 class Retryable(DocsToKGError):
@@ -14,7 +14,7 @@ class Unavailable(Retryable):
 
 
 class CircuitOpen(Unavailable):
-    """The circuit breaker is open, so the dependency was not called."""
+    """The circuit breaker prevented the call."""
 
 
 class NotConfigured(Unavailable):
@@ -30,7 +30,7 @@ class NotInstalled(Unavailable):
 
 
 class Locked(Retryable):
-    """Another load holds the lease; retry when it has ended."""
+    """Another load holds the lease."""
 
 
 class Timeout(Retryable):

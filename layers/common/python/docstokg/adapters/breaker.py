@@ -1,4 +1,4 @@
-"""Thread-safe circuit breaker of one dependency."""
+"""Circuit breaker."""
 
 import threading
 import time

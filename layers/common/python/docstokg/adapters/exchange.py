@@ -1,4 +1,4 @@
-"""HTTP requests with limits."""
+"""HTTP requests."""
 
 import ssl
 import time
@@ -44,7 +44,7 @@ class NotAccepted(Misconfigured):
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL without credentials; raise `Misconfigured` unless it is http(s)."""
+    """Return host and port of a URL, as given; raise `Misconfigured` unless it is http(s)."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Misconfigured(f"{url!r} is no http(s) address")
@@ -52,7 +52,11 @@ def host_of(url: str) -> str:
 
 
 def refusal(whom: str, status: int) -> DocsToKGError:
-    """Return `QuotaExceeded` (429), `Misconfigured` (other 4xx) or `Unavailable` for a status."""
+    """Return the error for a status.
+
+    `QuotaExceeded` (429), `NotAccepted` (400, 422), `Refused` (401, 403), `Misconfigured` (other
+    4xx) or `Unavailable`.
+    """
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return QuotaExceeded(f"{whom} refused because of too many calls (429)")
     if not 400 <= status < 500:
@@ -104,8 +108,7 @@ def read_within[Answer](
     """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Messages never
-    contain the request.
+    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression).
     """
     until = time.monotonic() + timeout_s
     opened: list[urllib3.BaseHTTPResponse] = []

@@ -1,4 +1,4 @@
-"""Object store in a folder."""
+"""Folder object store."""
 
 import hashlib
 import heapq
@@ -30,10 +30,7 @@ class FolderObjects:
             raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects below `prefix` after the key `after`, in byte order of keys.
-
-        Files deleted meanwhile are omitted.
-        """
+        """Return at most 1,000 objects below `prefix` after the key `after`, in byte order."""
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
         page = heapq.nsmallest(PAGE, keys, key=os.fsencode)
@@ -59,7 +56,7 @@ class FolderObjects:
             Path(name).unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
-        """Remove an object if it exists; its folders stay."""
+        """Remove an object if it exists; its folders stay; raise KeyError for an invalid key."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:

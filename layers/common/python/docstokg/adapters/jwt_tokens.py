@@ -1,4 +1,4 @@
-"""Tokens of a trusted issuer."""
+"""JWT verification."""
 
 from http import HTTPStatus
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Secret keys in files."""
+"""Secret key files."""
 
 import os
 import secrets

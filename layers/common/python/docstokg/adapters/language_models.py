@@ -1,4 +1,4 @@
-"""Language models of all providers."""
+"""Language models."""
 
 import json
 import time
@@ -29,7 +29,7 @@ Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
 class LanguageModels:
     """A `LanguageModel`: calls go to `served` or, for the other providers, to `others`.
 
-    `models`: configured names; `warm` calls `load` if `others` will be needed.
+    `models`: configured names; `load`: prepares `others`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Spans for an OpenTelemetry collector (OTLP over HTTP).
+"""OpenTelemetry spans (OTLP over HTTP).
 
 Attributes follow its semantic conventions (GenAI); no question or passage is exported.
 """
@@ -47,7 +47,6 @@ class OpenTelemetry:
     """
 
     def __init__(self, version: str, environ: Mapping[str, str]) -> None:
-        """`version`: of the service."""
         named = "OTEL_SERVICE_NAME" in environ or "service.name=" in environ.get(
             "OTEL_RESOURCE_ATTRIBUTES", ""
         )
@@ -70,7 +69,10 @@ class OpenTelemetry:
             yield
 
     def note(self, fields: Mapping[str, object]) -> None:
-        """Add known fields to the current span; a status from 500 marks it failed."""
+        """Add known fields to the current span; a status from 500 marks it failed.
+
+        `route`, only with `method`, renames it.
+        """
         span, status = trace.get_current_span(), fields.get("status")
         span.set_attributes(_attributes(fields))
         if "route" in fields:

@@ -1,4 +1,4 @@
-"""Ed25519 keys of receipts: PEM files or key sets (RFC 8037)."""
+"""Ed25519 receipt keys: PEM or key sets (RFC 8037)."""
 
 import base64
 import hashlib
@@ -72,7 +72,7 @@ class ReceiptKeys:
         return keys
 
     def sign(self, data: bytes) -> str:
-        """Return the signature in base64; only for keys from `make` and `signing`."""
+        """Return the signature in base64; raise AssertionError without a private key."""
         assert self._private is not None
         return base64.b64encode(self._private.sign(data)).decode()
 

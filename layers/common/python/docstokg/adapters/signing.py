@@ -1,4 +1,4 @@
-"""AWS request signatures (SigV4)."""
+"""AWS signatures (SigV4)."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Caller, request envelope and reply of every route."""
+"""Caller, envelope, reply."""
 
 import base64
 from collections.abc import Iterable

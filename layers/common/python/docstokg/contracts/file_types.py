@@ -84,5 +84,5 @@ def skipped(path: PurePath) -> str:
 
 
 def has_long_line(text: str) -> bool:
-    """Return whether a line is longer than LONGEST_LINE."""
+    """Return whether a line has more than 5,000 characters."""
     return any(len(line) > LONGEST_LINE for line in text.splitlines())

@@ -198,7 +198,7 @@ class IndexInfo(Contract):
     is_one_space: bool = False
 
     def open_run(self, namespace: str) -> str:
-        """Return the run_id of a namespace's running or unfinished load, or ""."""
+        """Return the run_id of an unfinished load into a namespace, else into all, or ""."""
         return self.unfinished.get(namespace) or self.unfinished.get("", "")
 
     def warnings_of(self, namespaces: Sequence[str]) -> list[str]:

@@ -76,7 +76,7 @@ def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> t
 
 
 def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
-    """Join by id; for equal ids the entity with the most mentions wins."""
+    """Join by id, sorted; for equal ids the entity with the most mentions wins."""
     return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
 
 

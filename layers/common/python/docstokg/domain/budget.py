@@ -1,4 +1,4 @@
-"""Size budgets in tokens and bytes."""
+"""Size budgets."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -23,7 +23,10 @@ def canonical_json(value: object) -> bytes:
 
 
 def signed_part(body: dict[str, Any]) -> bytes:
-    """Return the canonical JSON of a response without `diagnostics` and the receipt's signature."""
+    """Return the canonical JSON of a response without `diagnostics` and the receipt's signature.
+
+    Raise KeyError (null: AttributeError) without a receipt.
+    """
     receipt = {name: one for name, one in body["receipt"].items() if name != "signature"}
     covered = {name: one for name, one in body.items() if name != "diagnostics"}
     return canonical_json({**covered, "receipt": receipt})

@@ -1,4 +1,4 @@
-"""Page layout: packed word positions, and citation boxes."""
+"""Page layout."""
 
 import base64
 import zlib

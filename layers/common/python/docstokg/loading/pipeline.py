@@ -1,4 +1,4 @@
-"""A load: read, check, name, link, encode and write; repeatable after any interruption."""
+"""A load, repeatable after any interruption."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -108,7 +108,10 @@ def load(
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
-    """Remove a document and data that only it supports; return its number of chunks (or 0)."""
+    """Remove a document and data that only it supports; return its number of chunks (or 0).
+
+    Raises `Timeout` during another load.
+    """
     return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 
@@ -313,7 +316,8 @@ def gone_documents(
 ) -> list[str]:
     """Return the deleted documents of these folders; none if consent to many is refused.
 
-    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files.
+    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files, which needs
+    consent too.
     """
     gone = registry.gone(roots, options.prefix, context.staging, rejected)
     mine = registry.of_roots(roots)

@@ -50,7 +50,7 @@ _TEXTS = ("text", "input_text", "output_text")
 
 
 class Conversation:
-    """Question, history and style of a chat request, with their positions in it."""
+    """Question, history and style of a chat request."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
@@ -101,7 +101,7 @@ class Conversation:
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
 
     def own(self, problem: FieldProblem) -> FieldProblem:
-        """Return a problem of the RAGRequest, `body`, with its path in the chat request."""
+        """Return a problem of `body` with its path in the chat request, if there is one."""
         at = None
         if problem.path == _QUESTION:
             at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"

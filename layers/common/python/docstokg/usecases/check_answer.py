@@ -1,4 +1,4 @@
-"""Check of an answer against its passages."""
+"""Check of an answer."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -179,8 +179,6 @@ def ground_sentences(
 
 @dataclass(slots=True)
 class _Check:
-    """Passages of a check. `decisions`: the verifier's, by claim and ranks."""
-
     by_rank: Mapping[int, Block]
     compare: Comparison | None
     verifier: Asking | None
@@ -266,7 +264,6 @@ class _Check:
         return _Judged(statement, verdict, values)
 
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Mark each unmarked sentence that clearly has one source; reason `marker_added`."""
         added = {
             one.verdict.end: rank
             for one in judged

@@ -1,4 +1,4 @@
-"""Check of a draft against the graph."""
+"""Check against the graph."""
 
 import time
 from collections import defaultdict

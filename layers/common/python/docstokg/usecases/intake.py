@@ -1,4 +1,4 @@
-"""Validation of untrusted request bodies."""
+"""Request validation."""
 
 import base64
 import binascii

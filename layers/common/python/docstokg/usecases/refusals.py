@@ -1,4 +1,4 @@
-"""Counting and logging of refused requests."""
+"""Refused requests."""
 
 import hashlib
 import json

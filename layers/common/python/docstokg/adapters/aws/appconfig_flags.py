@@ -1,4 +1,4 @@
-"""Feature flags from AppConfig's agent."""
+"""AppConfig feature flags."""
 
 import http.client
 import math

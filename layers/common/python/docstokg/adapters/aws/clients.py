@@ -1,4 +1,4 @@
-"""AWS clients with deadlines."""
+"""AWS clients."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -55,7 +55,7 @@ WRONG_SETTING = frozenset(
 
 
 class AwsService:
-    """One service of one region, called within a deadline."""
+    """One service of one region."""
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class AwsService:
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
         """Return `ask(client)`.
 
-        Raise `Timeout` after `timeout_s`, other failures as product errors.
+        Raise `Timeout`, `QuotaExceeded`, `Misconfigured` (rights, credentials, no such resource),
+        `WrongAnswer` (unreadable), or `Unavailable` for all other failures.
         """
         return within(lambda: self._translated(ask), timeout_s, self.name)
 

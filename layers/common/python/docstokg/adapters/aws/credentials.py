@@ -1,4 +1,4 @@
-"""The process's AWS keys."""
+"""AWS keys."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Response cache in DynamoDB."""
+"""DynamoDB response cache."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Counters in DynamoDB."""
+"""DynamoDB counters."""
 
 import time
 
@@ -9,7 +9,7 @@ class DynamoDbCounter(DynamoDbTable):
     """A `CallCounter`; table key `name`, time to live `expires_at`."""
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Increment a counter that expires after `ttl_s` seconds; return the new value."""
+        """Increment a counter, return its value; each call renews its life of `ttl_s` seconds."""
         until = str(int(time.time()) + ttl_s)
         answer = self._ask(
             "update_item",

@@ -1,4 +1,4 @@
-"""Amazon Bedrock Guardrails as verifier."""
+"""Bedrock Guardrails verifier."""
 
 import time
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
+# Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
+# verified.
 LONGEST: Final = 1_000
-"""Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
-verified."""
 AT_ONCE: Final = 6
 
 
 class BedrockGuardrail(Warmed):
-    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score."""
+    """A `Verifier`: the GROUNDING score of one ApplyGuardrail call per claim."""
 
     name = "bedrock-guardrail"
 

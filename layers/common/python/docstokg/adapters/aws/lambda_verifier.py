@@ -1,4 +1,4 @@
-"""Verifier in the synthesize function."""
+"""Lambda verifier."""
 
 import json
 from collections.abc import Sequence

@@ -1,31 +1,31 @@
-"""Metrics and logs of Lambda functions."""
+"""Lambda metrics and logs."""
 
 import itertools
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from docstokg.adapters.aws.xray import XRay
-from docstokg.contracts.response import DegradedReason
+from docstokg.contracts.response import REASONS
 from docstokg.observability import Line, Telemetry, text_of
 
 NAMESPACE = "DocsToKG"
 _LOGGERS = itertools.count()
+# Labels, and their values, that make a separate metric, each at a cost.
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "reason": get_args(DegradedReason),
+    "reason": tuple(REASONS),
     "hit": ("true",),
     "step": ("embed", "search", "hydrate"),
 }
-"""Labels, and their values, that make a separate metric, each at a cost."""
 
 
 class EmfSink:
-    """The MetricSink of Lambda; `environment` is a dimension of every metric.
+    """A `MetricSink`; `environment` is a dimension of every metric.
 
     Other labels are properties. Counters with a dimension are also counted without it.
     """

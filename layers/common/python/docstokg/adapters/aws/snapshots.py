@@ -1,4 +1,4 @@
-"""Hooks of Lambda snapshots."""
+"""Lambda snapshot hooks."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The state machine in AWS."""
+"""Step Functions workflow."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply
@@ -6,7 +6,7 @@ from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 
 class StepFunctionsWorkflow:
-    """The Workflow port on a synchronous Express execution."""
+    """A `Workflow` on Express executions."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
         self._arn, self._timeout_s = arn, timeout_s

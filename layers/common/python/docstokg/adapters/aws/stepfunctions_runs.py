@@ -1,4 +1,4 @@
-"""Executions of the load state machine."""
+"""Step Functions load runs."""
 
 import json
 import re
@@ -18,7 +18,7 @@ OPEN = ("RUNNING", "PENDING_REDRIVE")
 
 
 class StepFunctionsRuns:
-    """The LoadRuns port on one state machine, with schedules in a group of its name."""
+    """`LoadRuns` of one state machine; its schedule group has its name."""
 
     def __init__(self, arn: str, schedule_role: str | None = None) -> None:
         """`arn`: of the machine itself, so that its latest definition runs.
@@ -72,7 +72,10 @@ class StepFunctionsRuns:
         return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
 
     def stop(self, name: str) -> None:
-        """Stop the execution of this name; one that has ended is unchanged."""
+        """Stop the execution of this name; one that has ended is unchanged.
+
+        Raise `Unavailable` for an unknown one.
+        """
         self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
 
     def unfinished(self) -> Mapping[str, float]:

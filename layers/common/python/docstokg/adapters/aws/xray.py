@@ -1,4 +1,4 @@
-"""X-Ray segments for Lambda's daemon; see "Sending trace data" in the X-Ray guide."""
+"""X-Ray segments (X-Ray guide, "Sending trace data")."""
 
 import json
 import os

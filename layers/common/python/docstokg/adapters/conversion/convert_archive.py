@@ -1,4 +1,4 @@
-"""Compressed texts, zip files, e-books and mail."""
+"""Archives, e-books and mail."""
 
 import email
 import email.policy
@@ -29,7 +29,7 @@ _SHOWN = ("From", "To", "Cc", "Date")
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
     """Return each file's outlines, unread files with `refused`.
 
-    Raise `LoadError` above `MOST_MEMBERS` files.
+    Raise `LoadError` if damaged or above `MOST_MEMBERS` files.
     """
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
@@ -54,7 +54,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 
 
 def convert_epub(raw: bytes) -> tuple[Outline, ...]:
-    """Return an e-book as one outline, in spine order; raise `LoadError` if it is encrypted."""
+    """Return one outline of an e-book in spine order; raise `LoadError` if damaged or encrypted."""
     package = Package(raw, "EPUB book")
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
     book = package.tree(root.get("full-path", "") if root is not None else "")
@@ -77,7 +77,7 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Read a message's headers and text, attachments as names.
+    """Return one outline of a message's headers and text, attachments as names.
 
     Raise `LoadError` for other files.
     """
@@ -85,7 +85,10 @@ def convert_eml(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
-    """Return an outline per message; raise `LoadError` for no mailbox or above `MOST_MESSAGES`."""
+    """Return an outline per message.
+
+    Raise `LoadError` for no mailbox, an invalid message, or above `MOST_MESSAGES`.
+    """
     found = list(_FROM.finditer(raw))
     starts = [match.end() for match in found]
     ends = [*(match.start() for match in found[1:]), len(raw)]

@@ -1,4 +1,4 @@
-"""Notebooks and JSON documents."""
+"""Notebooks and JSON."""
 
 import json
 import math
@@ -45,7 +45,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
     """Return an outline per object with `text`, else one of values by key path.
 
-    Raise `LoadError` for invalid JSON or no text.
+    Raise `LoadError` for invalid JSON or fields, or no text.
     """
     value, encoding = _parsed(raw)
     if _is_document(value):

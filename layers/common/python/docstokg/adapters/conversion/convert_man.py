@@ -1,4 +1,4 @@
-"""Manual pages in troff."""
+"""Manual pages."""
 
 import re
 
@@ -25,10 +25,10 @@ _BARE = frozenset(_BARE_NAMES.split())
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read sections, options with descriptions, and code into one outline.
+    """Return one outline of sections, options with descriptions, and code.
 
-    A file without troff commands is plain text; a mere reference to another page raises
-    `LoadError`.
+    Without troff commands it is plain text. Raises `LoadError` for a mere reference to another
+    page, and for binary data.
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):

@@ -71,7 +71,10 @@ class Words:
 
 
 def convert_docx(raw: bytes) -> tuple[Outline, ...]:
-    """Read the body in order; text boxes and notes follow their paragraph."""
+    """Return one outline of the body in order; text boxes and notes follow their paragraph.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "DOCX document")
     main = package.main()
     links = list(package.links(main).values())
@@ -146,7 +149,10 @@ class _Body:
 
 
 def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
-    """Read the slides in order: shapes, charts, speaker notes."""
+    """Return one outline of the slides in order: shapes, charts, speaker notes.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "PPTX presentation")
     main = package.main()
     links = package.links(main)

@@ -1,4 +1,4 @@
-"""Conversion of RTF."""
+"""RTF converter."""
 
 import re
 

@@ -11,9 +11,9 @@ HEADINGS = frozenset(("title", "head", "heading"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read texts and attributes in order, an `html` root as HTML.
+    """Return one outline of texts and attributes in order, or of an `html` root as HTML.
 
-    Raise `LoadError` without text.
+    Raise `LoadError` for invalid XML or no text.
     """
     root = parse(raw)
     if root.tag == "html":

@@ -1,4 +1,4 @@
-"""Converter of each format."""
+"""Converters by format."""
 
 import contextlib
 import importlib
@@ -46,7 +46,7 @@ FORMATS: dict[str, tuple[str, str, str]] = {
 
 
 def installed_versions() -> dict[str, str]:
-    """Map each readable suffix, also with `.gz`, to reader and version, without importing them."""
+    """Map each readable suffix, also with `.gz`, to reader and version."""
     made: dict[str, str] = {}
     for kind, (module, _, package) in FORMATS.items():
         try:

@@ -1,4 +1,4 @@
-"""Spreadsheet numbers as displayed."""
+"""Spreadsheet numbers."""
 
 import datetime
 import re

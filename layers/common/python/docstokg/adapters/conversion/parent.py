@@ -1,4 +1,4 @@
-"""Conversion in a sandboxed process."""
+"""Sandboxed conversion."""
 
 import base64
 import contextlib
@@ -32,7 +32,7 @@ class ChildConverter:
     """A `Converter` whose process runs from the first use until `close()`.
 
     `cpu_s`, `wall_s`: limits of a conversion in seconds. `scanned`: maximum scanned pages read per
-    file, each in its own conversion.
+    file.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ def _line(stream: IO[bytes]) -> bytes:
 
 
 def _outline(said: dict[str, Any]) -> Outline:
-    """Validate the child's reply, which a hostile file may have corrupted."""
+    """Validate the child's reply."""
     text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

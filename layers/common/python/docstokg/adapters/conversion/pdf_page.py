@@ -1,4 +1,4 @@
-"""Contents of a PDF page."""
+"""PDF page contents."""
 
 import ctypes
 import itertools
@@ -166,7 +166,7 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Append form values, each with a stop, to the lines left of them, or as own lines."""
+    """Append form values, with stops, to the lines left of them or as own lines; return `lines`."""
     for value in values:
         if value.text[-1] not in ".!?":
             value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value

@@ -1,1 +1,1 @@
-"""Models over HTTP."""
+"""HTTP models."""

@@ -1,4 +1,4 @@
-"""Rerank scores over HTTP."""
+"""HTTP reranker."""
 
 from collections.abc import Sequence
 from typing import Any

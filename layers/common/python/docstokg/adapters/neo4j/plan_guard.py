@@ -1,4 +1,4 @@
-"""Plan guard for Cypher queries."""
+"""Cypher plan guard."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Connection to Neo4j."""
+"""Neo4j connection."""
 
 import asyncio
 import concurrent.futures
@@ -53,7 +53,7 @@ class Connection(TypedDict):
 
 
 class Server:
-    """One Neo4j address: the async driver on one background loop."""
+    """One Neo4j address, on one background loop."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")
@@ -64,7 +64,10 @@ class Server:
         self._driver: AsyncDriver | None = None
 
     def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
-        """Run one reading query; retry once if a pooled connection had died."""
+        """Return the records of a reading query, retried once on a dead pooled connection.
+
+        Raise errors as `run`.
+        """
         until = time.monotonic() + timeout_s
         try:
             return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
@@ -75,7 +78,7 @@ class Server:
         return self.run(self.query(text, parameters, left, READ_ACCESS), left)
 
     def write(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
-        """Run one writing query as one transaction."""
+        """Return the records of a writing query, one transaction; raise errors as `run`."""
         return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
 
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
@@ -115,7 +118,7 @@ class Server:
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
     ) -> list[Record]:
-        """Run one query on the loop, with the time limit."""
+        """Return the records of one query, run on the loop; raise the driver's errors."""
         session = self._opened().session(
             database=self._database, default_access_mode=access, fetch_size=-1
         )
@@ -193,7 +196,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:
-    """Return whether the server ended a transaction because of a deadlock."""
+    """Return whether a deadlock ended the transaction."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 

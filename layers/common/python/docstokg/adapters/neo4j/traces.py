@@ -1,4 +1,4 @@
-"""Retrieval traces in Neo4j."""
+"""Neo4j traces."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from docstokg.observability import Telemetry
 
 
 class Neo4jTraces:
-    """The TraceStore port on Neo4j."""
+    """A `TraceStore`."""
 
     def __init__(
         self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
@@ -28,11 +28,11 @@ class Neo4jTraces:
         self._ready = False
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; idempotent."""
+        """Write all messages or none; omit unknown chunks and entities; idempotent."""
         self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
 
     def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
-        """Return the trace of a request, or None."""
+        """Return the trace of a request, None if it is unknown."""
         template = cypher.READ_TRACE
         rows = self._server.read(template.text, template.checked({"id": request_id}), timeout_s)
         return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
@@ -45,7 +45,7 @@ class Neo4jTraces:
         return int(counted["expired"])
 
     def close(self) -> None:
-        """Close connections and loop."""
+        """Close connections."""
         self._server.close()
 
     def _run(

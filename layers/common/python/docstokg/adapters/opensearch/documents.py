@@ -1,4 +1,4 @@
-"""Document register in OpenSearch."""
+"""OpenSearch document register."""
 
 import functools
 import hashlib
@@ -31,7 +31,7 @@ _MAPPINGS: Json = {
 
 
 class OpenSearchRegister:
-    """A `DocumentRegister` in the index `NAME-documents`, created with the first document."""
+    """A `DocumentRegister` in the index `NAME-documents`."""
 
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
@@ -73,7 +73,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of those documents that are stored, without texts."""
+        """Return the records of those documents that are stored, in order, without texts."""
         if not doc_ids:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
@@ -84,7 +84,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the text from a converter, or None."""
+        """Return the converted text; None if the document is unknown or has none."""
         answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
         if not answer.get("found"):
             return None
@@ -147,5 +147,5 @@ def ensure_register(server: Server, path: str) -> None:
 
 
 def _id(namespace: str, doc_id: str) -> str:
-    """Return a hashed id: OpenSearch ids have at most 512 bytes."""
+    """OpenSearch ids have at most 512 bytes."""
     return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

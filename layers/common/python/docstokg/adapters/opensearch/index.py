@@ -1,4 +1,4 @@
-"""Search and reading in OpenSearch."""
+"""OpenSearch reader."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ class OpenSearchIndex:
         self._languages: Mapping[str, tuple[str, ...]] = {}
 
     def warm(self, timeout_s: float = WARM_UP_S) -> None:
-        """Run each kind of search once; an empty index is skipped."""
+        """Run each kind of search once unless the index is empty; raise `NotLoaded` without one."""
         until = time.monotonic() + timeout_s
         info = self.info(timeout_s)
         if not info.chunks:
@@ -93,7 +93,7 @@ class OpenSearchIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Return one result per query, with its failure.
+        """Return one result per query, in order, with its failure.
 
         Raise `WrongAnswer` for another number of answers.
         """
@@ -158,7 +158,7 @@ class OpenSearchIndex:
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Return the packed sentence vectors of visible chunks by id."""
+        """Map uuids of visible chunks to packed sentence vectors; others are omitted."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return {}
@@ -299,7 +299,10 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Return at most `MAX_TOKENS` tokens of positive weight, times `rarity`, heaviest first."""
+        """Return at most `MAX_TOKENS` tokens of positive weight, heaviest first.
+
+        Weights are multiplied by `rarity` if tokens were counted.
+        """
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {

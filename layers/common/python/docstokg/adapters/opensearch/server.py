@@ -1,4 +1,4 @@
-"""Client of one OpenSearch address."""
+"""OpenSearch client."""
 
 import contextlib
 import gzip
@@ -44,7 +44,7 @@ class Connection(TypedDict, total=False):
 
 
 class Server:
-    """One OpenSearch address; every call ends at its total time limit."""
+    """One OpenSearch address."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])

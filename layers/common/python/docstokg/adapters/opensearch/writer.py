@@ -1,4 +1,4 @@
-"""Writer of an OpenSearch index."""
+"""OpenSearch writer."""
 
 import base64
 import contextlib
@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import batched
 from typing import Literal, Unpack
 
 import numpy as np
@@ -53,7 +54,7 @@ REMARKED = 100
 
 
 class OpenSearchWriter:
-    """The write side; chunks are searchable after `close_load`."""
+    """An `IndexWriter`; chunks are searchable after `close_load`."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class OpenSearchWriter:
     ) -> Iterator[None]:
         """Hold a namespace's lease ("": the index's), as in `Lease`.
 
-        Raise `Timeout` after `wait_s`.
+        Raise `Timeout` after `wait_s`, `Unavailable` if the index stays unreadable.
         """
         made = LoadLease(self._server, self._name, namespace, self._telemetry)
         lease = self._leases.setdefault(namespace, made)
@@ -156,11 +157,11 @@ class OpenSearchWriter:
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
-        for start in range(0, len(uuids), PAGE):
+        for some in batched(uuids, PAGE):
             answer = self._call(
                 "POST",
                 f"/{self._name}/_mget",
-                {"ids": list(uuids[start : start + PAGE])},
+                {"ids": some},
                 {"_source_includes": "namespace,fingerprint"},
             )
             there = documents_there(answer)
@@ -173,7 +174,8 @@ class OpenSearchWriter:
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks in bulk, replacing by uuid, each entirely or not at all.
 
-        If one fails permanently, the created ones are removed and its error raised.
+        If one fails, created ones are removed. Raise `WrongAnswer` (refused), `QuotaExceeded` or
+        `Unavailable` (blocked, lease lost).
         """
         self._bulk(
             self._name,
@@ -181,15 +183,14 @@ class OpenSearchWriter:
         )
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; all its chunks get the same generation.
+        """Change a stored document; its chunks get one generation, its own if it only gains chunks.
 
-        A document that only gains chunks keeps its own. Returns the number of removed chunks,
-        without replaced ones.
+        Returns the number of removed chunks, without replaced ones; raises errors as `put`.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
-        for start in range(0, len(silent), PAGE):
-            terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
+        for some in batched(silent, PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": list(some)}
             self._remove(facts, self._ids(facts, terms, "id"))
         written = {chunk.uuid for chunk, _ in change.chunks}
         generation = change.generation
@@ -205,8 +206,8 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        for start in range(0, len(uuids), REMARKED):
-            for document in self._documents(uuids[start : start + REMARKED]):
+        for some in batched(uuids, REMARKED):
+            for document in self._documents(some):
                 shown = {**json.loads(document["shown"]), "generation": generation}
                 marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
                 yield document["uuid"], json.dumps(marked, allow_nan=False)
@@ -235,8 +236,7 @@ class OpenSearchWriter:
             self._remove(facts, self._ids(facts, everything, "id"))
             return self._remove(self._name, self._ids(self._name, everything, "uuid"))
         removed = 0
-        for start in range(0, len(uuids), PAGE):
-            some = list(uuids[start : start + PAGE])
+        for some in map(list, batched(uuids, PAGE)):
             stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
             self._remove(facts, stated)
             own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")

@@ -1,1 +1,1 @@
-"""Stores in SQLite."""
+"""SQLite stores."""

@@ -1,4 +1,4 @@
-"""Response cache in SQLite."""
+"""SQLite response cache."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables of the graph."""
+"""Graph tables."""
 
 import sqlite3
 from pathlib import Path

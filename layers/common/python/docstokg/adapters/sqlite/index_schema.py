@@ -1,4 +1,4 @@
-"""Tables of the search index."""
+"""Index tables."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -85,7 +85,7 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
 
 
 def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
-    """Return title, headings and text as words of the index; `language`: "" for English."""
+    """Return title, headings and text as they are indexed; `language`: "" for English."""
     if language:
         return (
             indexed(title, language),
@@ -121,7 +121,7 @@ def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
 
 
 def acl_column(acl: tuple[str, ...]) -> str | None:
-    """Return an access list as JSON; None if the row is public."""
+    """Return an access list as JSON, sorted and without duplicates; None if empty (public)."""
     return json.dumps(sorted(set(acl)), ensure_ascii=False) if acl else None
 
 

@@ -1,4 +1,4 @@
-"""Jobs in SQLite."""
+"""SQLite jobs."""
 
 import sqlite3
 import time
@@ -29,7 +29,10 @@ class SqliteJobs:
         self.path = path
 
     def add(self, order: JobOrder) -> bool:
-        """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting."""
+        """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting.
+
+        Raise `Unavailable` for a repeated id.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch(mode=0o600)  # it contains uploads
         with self._writing() as db:
@@ -56,7 +59,7 @@ class SqliteJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Return the state of a job, or None."""
+        """Return the state of a job, None if unknown; one that ended is kept a week."""
         rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
@@ -71,7 +74,7 @@ class SqliteJobs:
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Returns the job and its failed attempts.
+        Returns the job and its attempts since the last result; None without jobs.
         """
         if not self.path.exists():
             return None
@@ -118,7 +121,7 @@ class SqliteJobs:
         self._keep(job, None)
 
     def cancel(self, job_id: str) -> None:
-        """Cancel an unfinished job; documents it has loaded are kept."""
+        """Mark an unfinished job as failed; its loaded documents stay, other jobs are unchanged."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("

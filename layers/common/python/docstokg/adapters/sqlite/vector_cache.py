@@ -1,4 +1,4 @@
-"""Cache of encoder output."""
+"""Encoder cache."""
 
 import hashlib
 import json
@@ -104,10 +104,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """`read` returns None for an unusable entry.
-
-        Values computed before a `Timeout` are kept.
-        """
+        """`read` returns None for an unusable entry."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
@@ -146,11 +143,11 @@ class CachedEmbedder(_Cached[Embedder]):
         return self.inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one cached or computed vector per text."""
+        """Return one vector per text, cached if possible; raise `Timeout`."""
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per question, cached separately if encoded differently."""
+        """Embed questions like `embed`, cached separately if encoded differently."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
@@ -159,7 +156,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return value if len(value) == 4 * self.dimension else None
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and the packed vectors of its spans; both are cached."""
+        """Return per text its vector and the packed vectors of its spans, cached if possible."""
         size = 4 * self.dimension
 
         def compute(rows: list[tuple[str, Spans]], _: float | None) -> list[bytes]:
@@ -175,11 +172,11 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
     """A `SparseEncoder` with a cache."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the cached or computed weights by token of each passage."""
+        """Return each passage's weights by token, cached if possible; raise `Timeout`."""
         return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the weights by token of a question, cached apart from passages."""
+        """Return a question's weights by token, cached apart from passages; raise `Timeout`."""
 
         def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
             return [self.inner.encode_query(texts[0], left_s)]

@@ -1,4 +1,4 @@
-"""Consistency of a text with an ontology."""
+"""Consistency with an ontology."""
 
 import re
 from collections.abc import Collection, Mapping

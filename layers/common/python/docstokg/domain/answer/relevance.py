@@ -18,7 +18,7 @@ Table = tuple[tuple[float, ...], tuple[float, ...]]
 
 @cache
 def committed_table(kind: str) -> Table:
-    """Load the table "cosine" or "coverage" of ascending points from `relevance_table.json`."""
+    """Load ascending inputs and outputs of the table "cosine" or "coverage" (else KeyError)."""
     text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     points = json.loads(text)[kind]
     return tuple(point[0] for point in points), tuple(point[1] for point in points)

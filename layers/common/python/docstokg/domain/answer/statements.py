@@ -56,7 +56,8 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
     Sentences with a marker or number are claims. Others are not if they are questions, headings,
     announcements, courtesies, single words or the abstention. An unmarked list item inherits the
-    announcement's ranks; a code line those of the line above.
+    announcement's ranks; a code line those of the line above. After 100, the rest is one,
+    `too_long`.
     """
     markers = find_markers(answer)
     found = parts(answer)

@@ -1,4 +1,4 @@
-"""Windows of sentences for a verifier."""
+"""Sentence windows."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Triple extraction with a language model: prompt and reply."""
+"""Triple extraction with a language model."""
 
 import json
 import re
@@ -111,7 +111,10 @@ def rows_of(reply: str) -> list[Any]:
 
 
 def read(reply: str, text: str) -> Reading:
-    """Return the valid triples of a reply; raise `WrongAnswer` as `rows_of`."""
+    """Return the first 40 distinct valid triples of a reply, and why others are refused.
+
+    Raise `WrongAnswer` as `rows_of`.
+    """
     triples: dict[tuple[str, str, str], Extracted] = {}
     refused: list[Refusal] = []
     for row in rows_of(reply):

@@ -114,7 +114,8 @@ def choose_near(
     """Return the nodes of a walk's layer: `starts`, their chunks, their neighbours.
 
     `near`: (start, chunk); `neighbours`: (start, other entity), which get up to a sixth of all
-    nodes plus unused room. Both are ranked by sum of 1 / (10 + place of the start), ties by key.
+    nodes plus unused room. Both are ranked by sum of 1 / (10 + place of the start), ties by key; a
+    start outside `starts` raises KeyError.
     """
     place = {entity: i for i, entity in enumerate(starts)}
     chunks = _ranked(near, place)

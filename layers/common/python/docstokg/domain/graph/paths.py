@@ -22,7 +22,7 @@ class Paths(NamedTuple):
     source: Numbers
 
     def is_seed(self, node: int) -> bool:
-        """Return whether the best walk to a node has no edges."""
+        """Return whether the best walk to a node has no edges; False if unreachable."""
         return node in self.cost and (not self.edge or self.edge[-1][node] < 0)
 
     def to(self, node: int) -> tuple[int, ...]:

@@ -143,9 +143,10 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """Return the n-grams of a question that can be an alias, longest first, at most 4,000.
+    """Return the folded n-grams of a question, also in the singular, that can be an alias.
 
-    Single stop words count only in capitals ("ALL" is a leukaemia).
+    Longest (8 words) first, at most 4,000. Single stop words count only in capitals ("ALL" is a
+    leukaemia).
     """
     plain = [match.span() for match in WORD.finditer(question)]
     written = [question[start:end] for start, end in plain]

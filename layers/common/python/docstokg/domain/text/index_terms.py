@@ -1,4 +1,4 @@
-"""Index terms for languages other than English."""
+"""Index terms besides English."""
 
 import re
 import unicodedata
@@ -61,7 +61,7 @@ def indexed_words(text: str, by: Analysis) -> str:
 
 
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
-    """Return at most 64 search terms of a question for these languages and English.
+    """Return at most 64 search terms of a question: English ones, then those of `others`.
 
     Its likeliest language's stop words are removed, from English terms also English ones.
     """

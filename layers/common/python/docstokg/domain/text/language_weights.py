@@ -1,4 +1,4 @@
-"""Languages of a namespace, and channel weights by language."""
+"""Channel weights by language."""
 
 import re
 from collections import Counter
@@ -22,13 +22,13 @@ TIE = 0.001
 
 
 def counts(note: str | None) -> Counter[str]:
-    """Parse `LANGUAGE=PASSAGES ...`; the default number is 1."""
+    """Parse `LANGUAGE=PASSAGES ...` (default: 1; None: empty); ValueError for invalid numbers."""
     words = (word.partition("=") for word in (note or "").split())
     return Counter({code: int(count or 1) for code, _, count in words})
 
 
 def shares(held: Mapping[str, int]) -> dict[str, float]:
-    """Return the share of each language."""
+    """Return the share of each language with a count above 0, sorted by code."""
     every = sum(held.values())
     return {code: count / every for code, count in sorted(held.items()) if count > 0}
 

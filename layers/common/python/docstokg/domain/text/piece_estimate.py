@@ -1,4 +1,4 @@
-"""Conservative estimate of word pieces."""
+"""Word piece estimate."""
 
 import re
 

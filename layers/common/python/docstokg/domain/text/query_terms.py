@@ -12,7 +12,10 @@ _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the distinct folded content words in order; of more than 64 the longest."""
+    """Return the distinct folded content words, each cut to 64 characters, in order.
+
+    If more than 64, the longest.
+    """
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
         for word in (match.group().casefold() for match in WORD.finditer(text))

@@ -1,4 +1,4 @@
-"""Snippets: verbatim parts of a chunk."""
+"""Snippets of chunks."""
 
 import re
 from collections import Counter

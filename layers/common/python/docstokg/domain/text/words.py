@@ -1,4 +1,4 @@
-"""Words, stop words, stemmers, normal forms."""
+"""Words and normal forms."""
 
 import re
 import threading
@@ -59,7 +59,7 @@ def is_visible(text: str) -> bool:
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Normalise a text in linear time.
+    """Normalise a text to `form` in linear time.
 
     A run of more than 30 signs (see Unicode's Stream-Safe Text Format) is normalised 30 at a time.
     """
@@ -102,7 +102,7 @@ def stemmer(algorithm: str) -> Callable[[str], str]:
 
 
 def stem(word: str) -> str:
-    """Return the English stem of a folded word; words with digits or accents are unchanged."""
+    """Return the English stem of a folded word; unchanged if not only ASCII letters."""
     return stemmer("english")(word) if word.isascii() and word.isalpha() else word
 
 

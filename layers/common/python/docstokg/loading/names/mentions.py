@@ -18,7 +18,7 @@ Places = dict[str, tuple[int, int] | None]
 
 
 class MentionFinder:
-    """Determines a chunk's mentions from the names of a load."""
+    """Finds a chunk's mentions."""
 
     def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
         self._linker = linker

@@ -65,7 +65,7 @@ class Names:
 
 
 class Aliases:
-    """All aliases for the linker: stored ones and those of this load."""
+    """The linker's aliases: stored and new ones."""
 
     def __init__(self, stored: Iterable[Entry]) -> None:
         self._stored: dict[str, list[Entry]] = {}

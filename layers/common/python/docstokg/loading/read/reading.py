@@ -1,4 +1,4 @@
-"""Reading of files into the staging area."""
+"""Reading of files into staging."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

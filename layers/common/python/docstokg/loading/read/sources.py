@@ -1,4 +1,4 @@
-"""Files of a load and their kinds."""
+"""Files of a load."""
 
 # ruff: noqa: PTH113, PTH114 - these return False for paths that no system call accepts
 

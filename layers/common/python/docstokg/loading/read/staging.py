@@ -1,4 +1,4 @@
-"""Staging area of a load, on disk."""
+"""On-disk staging area."""
 
 import json
 import sqlite3
@@ -128,11 +128,11 @@ class Staging:
         )
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (name, type or "", synonym or "") in arbitrary order."""
+        """Yield (name, type or "", synonym or "") as added."""
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
     def add_names(self, uuid: str, names: str) -> None:
-        """Stage the names of a chunk as the graph stores them."""
+        """Stage or replace the names of a chunk as the graph stores them."""
         self._db.execute("INSERT OR REPLACE INTO chunk_names VALUES (?, ?)", (uuid, names))
 
     def names_of(self, uuid: str) -> str:
@@ -213,7 +213,7 @@ class Staging:
         return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
-        """Return the shards that contain chunks of these documents."""
+        """Return the shards that contain chunks of these documents, sorted."""
         rows = self._rows(
             "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
             " ORDER BY 1",
@@ -231,7 +231,7 @@ class Staging:
         return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
-        """Drop the texts and vectors of all chunks or of these documents."""
+        """Drop the texts and vectors of all chunks (None) or of these documents."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
@@ -241,7 +241,7 @@ class Staging:
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 
     def plan(self, kind: str) -> Iterator[Any]:
-        """Yield the values of one kind."""
+        """Yield the values of one kind in order."""
         rows = self._db.execute("SELECT row FROM plan WHERE kind = ? ORDER BY seq", (kind,))
         return (json.loads(row) for (row,) in rows)
 
@@ -289,7 +289,7 @@ class Staging:
             yield source, kind, target, evidence or None, json.loads(payload), fact
 
     def endpoints(self, uuid: str) -> list[str]:
-        """Return the entities of the edges that one chunk states."""
+        """Return the entities of the edges that one chunk states, sorted, each once."""
         rows = self._rows("SELECT source, target FROM edge WHERE evidence = ?", uuid)
         return sorted({end for row in rows for end in row})
 

@@ -1,4 +1,4 @@
-"""Entities that a load recomputes; see docs/decisions/graph-of-names.md."""
+"""Recomputed entities; see docs/decisions/graph-of-names.md."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
@@ -31,7 +31,7 @@ UNREAD = (
 
 
 class Unread(Unavailable):
-    """The recogniser of this namespace is not installed here."""
+    """The namespace's recogniser is not installed here."""
 
 
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:

@@ -1,4 +1,4 @@
-"""Jobs of posted documents: load or remove them."""
+"""Jobs of posted documents."""
 
 import base64
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 
+# Suffixes of a doc_id that set the format of its `text`.
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
-"""Suffixes of a doc_id that set the format of its `text`."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
@@ -66,7 +66,8 @@ def posted_file(
 ) -> SourceFile:
     """Return a source file for posted content; `statement`: title, acl, metadata, media_type.
 
-    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text.
+    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text. Raises
+    KeyError for an unknown media type.
     """
     suffix = ".txt"
     if statement.get("text"):

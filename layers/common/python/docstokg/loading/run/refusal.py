@@ -1,4 +1,4 @@
-"""Failure reasons for the report of a run."""
+"""Failure reasons of a run."""
 
 import json
 from collections.abc import Iterator

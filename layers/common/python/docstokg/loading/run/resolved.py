@@ -86,7 +86,7 @@ class ResolverCache:
 
     @contextmanager
     def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["ResolvedRun"]:
-        """Lend the run's current plan to one task at a time."""
+        """Lend the run's plan to one task at a time; raise `Unavailable` before `resolve`."""
         listed = objects.list(run.key("resolved", RESOLVED))
         version = run.run_id + "".join(entry.etag for entry in listed)
         try:

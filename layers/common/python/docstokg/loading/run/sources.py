@@ -1,4 +1,4 @@
-"""The objects of a run as source files."""
+"""A run's objects as source files."""
 
 import json
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ class RunSources:
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:
-        """Return the source file of an object."""
+        """Return the source file of an object; raise KeyError if posted without statement."""
         if self.run.posted:
             return posted_file(inner, inner, raw, self.statements[inner], self.run.groups)
         kind = kind_of(Path(inner))

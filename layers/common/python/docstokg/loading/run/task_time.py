@@ -1,4 +1,4 @@
-"""Time limit of a run's task."""
+"""Time limit of a task."""
 
 import math
 import time
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from docstokg.errors import LoadError
 
+# Seconds reserved for the current batch and the answer.
 KEPT_S = 180.0
-"""Seconds reserved for the current batch and the answer."""
 
 
 class TaskTime:

@@ -1,4 +1,4 @@
-"""Writing of chunks with vectors and mentions."""
+"""Writing of chunks and mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +25,8 @@ from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
 Records = list[tuple[ChunkRecord, str]]
 
+# Number of batches that are encoded while one is written.
 AHEAD = 2
-"""Number of batches that are encoded while one is written."""
 
 
 class _Batch(NamedTuple):
@@ -38,7 +38,8 @@ class _Batch(NamedTuple):
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
-    A document changes in one step. `shard`: only the documents that begin in it.
+    A document changes in one step; chunks that a whole or replaced one lost are removed. `shard`:
+    only the documents that begin in it.
     """
     context = resolver.context
     batches = _batches(context, shard)
@@ -123,9 +124,10 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
 
 
 def encoded(context: Context, batch: _Batch) -> Records:
-    """Return records of the `fresh` chunks; given vectors and weights are kept, others computed.
+    """Return records of the `fresh` chunks; given or recorded vectors and weights are kept.
 
-    Without an encoder they stay empty, as do the weights of chunks that are not English.
+    Others are computed; without an encoder they stay empty, as do the weights of chunks that are
+    not English.
     """
     chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
