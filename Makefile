@@ -80,9 +80,9 @@ bench-load-rate: ## compare the load rate with commit BASE, as Markdown
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_load_rate $(BASE) \
 		--report build/load_rate.md
 
-bench-one-change: ## time of loading one changed document among CHUNKS=100000, and its digest after ten kills
+bench-one-change: ## time of loading one changed document among CHUNKS=100000, and its digest after ten kills (MORE="--graph neo4j --base COMMIT")
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_one_change \
-		--chunks $(or $(CHUNKS),100000)
+		--chunks $(or $(CHUNKS),100000) $(MORE)
 
 bench-verbosity: ## latency and graph work of 25 questions per verbosity, as CSV and Markdown (MORE="--configured")
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity $(MORE)

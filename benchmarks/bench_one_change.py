@@ -1,11 +1,15 @@
 """Time of loading one changed document into a large namespace, and its digest after kills.
 
-usage: python -m benchmarks.bench_one_change [--chunks N] [--kills N] [--seed N] [--report FILE]
+usage: python -m benchmarks.bench_one_change [--chunks N] [--kills N] [--seed N] [--graph neo4j]
+                                             [--base COMMIT] [--report FILE]
 
-Synthetic passages are loaded without encoders into a new embedded store; DOCSTOKG_NAMES=rule finds
-their names. Then one document of five passages is replaced. A copy of the store gets the same
-load, killed (SIGKILL) at random points and started again each time. The digest of the store has
-to be that of one load of the final passages into an empty store.
+Synthetic passages are loaded without encoders into a new store; DOCSTOKG_NAMES=rule finds their
+names. Then one document of five passages is replaced. A copy of the store gets the same load,
+killed (SIGKILL) at random points and started again each time. The digest of the store has to be
+that of one load of the final passages into an empty store.
+
+The index is embedded, like the graph unless `--graph neo4j`, which starts a server per store.
+`--base` loads and changes the same passages with an earlier commit, without kills.
 """
 
 import argparse
@@ -19,8 +23,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from benchmarks.bench_load_rate import ROOT, checked_out
+from tests.jvm import servers
+from tests.jvm.servers import Engine
 
 EACH = 5
 """Passages per document."""
@@ -61,50 +70,76 @@ def passages(count: int, edited: bool) -> Iterator[Row]:
 
 
 class Took(NamedTuple):
-    """Wall and processor seconds of one load; a busy machine changes the latter less."""
+    """Wall seconds of one load, and processor seconds of the loader and of Neo4j."""
 
     wall: float
-    processor: float
+    loader: float
+    server: float
 
     def __str__(self) -> str:
-        """Return both, rounded."""
-        return f"{self.wall:.1f} ({self.processor:.1f})"
+        """Return all, rounded."""
+        return f"{self.wall:.1f} ({self.loader:.1f}, {self.server:.1f})"
 
 
 class Store:
-    """An embedded store that the command line loads into."""
+    """A store that the command line of a checkout loads into."""
 
-    def __init__(self, folder: Path, like: "Store | None" = None) -> None:
+    def __init__(self, folder: Path, tree: Path, neo4j: bool, like: "Store | None" = None) -> None:
         if like is None:
             folder.mkdir()
         else:
-            shutil.copytree(like.folder, folder)
+            shutil.copytree(like.folder, folder, ignore=shutil.ignore_patterns("*.lock"))
         self.folder = folder
-        self.url = f"sqlite:///{folder / 'store.sqlite'}"
+        self._program = str(tree / ".venv" / "bin" / "docstokg")
+        self._neo4j = neo4j
+        self._pid: int | None = None
+        url = f"sqlite:///{folder / 'store.sqlite'}"
+        self._environment = os.environ | {
+            "DOCSTOKG_CACHE_DIR": str(folder / "cache"),
+            "DOCSTOKG_NAMES": "rule",
+            "DOCSTOKG_INDEX_URL": url,
+            "DOCSTOKG_GRAPH_URL": url,
+        }
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return a command line for this store."""
-        program = str(Path(sys.executable).parent / "docstokg")
-        return [program, *arguments, "--index", self.url]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return the environment of the commands."""
-        own = {"DOCSTOKG_CACHE_DIR": str(self.folder / "cache"), "DOCSTOKG_NAMES": "rule"}
-        return os.environ | own
+    @contextmanager
+    def served(self) -> Iterator["Store"]:
+        """Run the server of the graph meanwhile."""
+        if not self._neo4j:
+            yield self
+            return
+        home = self.folder / "neo4j"
+        endpoint = servers.start(Engine.NEO4J, home, port=servers.free_port(), heap_mb=1024)
+        try:
+            servers.warm_up(Engine.NEO4J, endpoint, lambda _: None)
+            self._pid = endpoint.pid
+            self._environment |= {
+                "DOCSTOKG_GRAPH_URL": endpoint.url,
+                "DOCSTOKG_GRAPH_USER": endpoint.user,
+                "DOCSTOKG_GRAPH_PASSWORD": endpoint.password,
+            }
+            yield self
+        finally:
+            self._pid = None
+            servers.stop(Engine.NEO4J, home)
 
     def load(self, rows: Path) -> Took:
         """Load a file."""
-        begun, before = time.monotonic(), _processor_s()
-        command = self.command("load", str(rows), "--no-embed", "--replace-docs")
-        subprocess.run(command, check=True, env=self.environment, capture_output=True)
-        return Took(time.monotonic() - begun, _processor_s() - before)
+        begun, loader, server = time.monotonic(), _processor_s(), self._server_s()
+        done = subprocess.run(
+            self._load(rows), check=False, env=self._environment, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise SystemExit(f"the load of {rows} failed: {done.stderr[-2000:]}")
+        wall = time.monotonic() - begun
+        return Took(wall, _processor_s() - loader, self._server_s() - server)
 
     def killed(self, rows: Path, after_s: float) -> bool:
         """Load a file and kill the load after some seconds; return whether it was running."""
-        command = self.command("load", str(rows), "--no-embed", "--replace-docs")
         with subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self._load(rows),
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         ) as process:
             try:
                 process.wait(after_s)
@@ -116,10 +151,19 @@ class Store:
     def digest(self) -> str:
         """Return the digest of the store's content."""
         done = subprocess.run(
-            self.command("doctor", "--digest"),
-            env=self.environment, capture_output=True, text=True, check=False,
+            [self._program, "doctor", "--digest"],
+            env=self._environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         return done.stdout.strip()
+
+    def _load(self, rows: Path) -> list[str]:
+        return [self._program, "load", str(rows), "--no-embed", "--replace-docs"]
+
+    def _server_s(self) -> float:
+        if self._pid is None:
+            return 0.0
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _processor_s() -> float:
@@ -136,30 +180,41 @@ def written(folder: Path, label: str, rows: Iterator[Row]) -> Path:
     return path
 
 
-def measured(count: int, kills: int, seed: int, folder: Path) -> dict[str, object]:
+def measured(chosen: argparse.Namespace, folder: Path) -> dict[str, object]:
     """Load, change, kill and compare; return the figures."""
-    chance = random.Random(seed)
+    count, neo4j, chance = chosen.chunks, chosen.graph == "neo4j", random.Random(chosen.seed)
     every = written(folder, "all", passages(count, edited=False))
     final = written(folder, "final", passages(count, edited=True))
     edited = (row for row in passages(count, edited=True) if row["doc_id"] == f"d{EDITED}")
     change = written(folder, "change", edited)
-    first = Store(folder / "first")
-    loaded = first.load(every)
-    again = Store(folder / "again", like=first)
-    changed = first.load(change)
-    struck = sum(again.killed(change, chance.uniform(0.3, changed.wall)) for _ in range(kills))
-    repeated = again.load(change)
-    clean = Store(folder / "clean")
-    clean.load(final)
-    digests = {store.digest() for store in (first, again, clean)}
-    return {
-        "chunks": count,
-        "all, s (processor s)": str(loaded),
-        "one changed document": str(changed),
-        "killed while running": struck,
-        "after the last kill": str(repeated),
-        "different digests": len(digests),
-    }
+    row: dict[str, object] = {"chunks": count, "graph": chosen.graph}
+    if chosen.base:
+        with Store(folder / "base", checked_out(chosen.base), neo4j).served() as base:
+            row[f"all, s (loader, server), {chosen.base}"] = reported(base.load(every))
+        with base.served():
+            row[f"one changed document, {chosen.base}"] = reported(base.load(change))
+    with Store(folder / "first", ROOT, neo4j).served() as first:
+        row["all, s (loader, server)"] = reported(first.load(every))
+    again = Store(folder / "again", ROOT, neo4j, like=first)
+    with first.served():
+        changed = reported(first.load(change))
+        digests = {first.digest()}
+    row["one changed document"] = changed
+    with again.served():
+        waits = [chance.uniform(0.3, changed.wall) for _ in range(chosen.kills)]
+        row["killed while running"] = sum([again.killed(change, wait) for wait in waits])
+        row["after the last kill"] = reported(again.load(change))
+        digests.add(again.digest())
+    with Store(folder / "clean", ROOT, neo4j).served() as clean:
+        clean.load(final)
+        digests.add(clean.digest())
+    return {**row, "different digests": len(digests)}
+
+
+def reported(took: Took) -> Took:
+    """Print a time as soon as it is measured, and return it."""
+    print(took, file=sys.stderr, flush=True)
+    return took
 
 
 def main() -> None:
@@ -168,10 +223,12 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--graph", choices=["sqlite", "neo4j"], default="sqlite")
+    parser.add_argument("--base", help="earlier commit to compare with")
     parser.add_argument("--report", type=Path)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        row = measured(chosen.chunks, chosen.kills, chosen.seed, Path(temporary))
+        row = measured(chosen, Path(temporary))
     lines = [
         f"| {' | '.join(row)} |",
         f"|{'---|' * len(row)}",

@@ -17,8 +17,8 @@ REPORTS = """filter type = "platform.report"
   pct(record.metrics.restoreDurationMs, 50) as restore_ms,
   pct(record.metrics.durationMs, 95) as p95_ms by @log"""
 COLUMNS = ("calls", "starts", "start_ms", "restores", "restore_ms", "p95_ms")
+# Until the logs of the last question can be queried.
 INGESTED_S = 60.0
-"""Until the logs of the last question can be queried."""
 
 
 def ask(service: Service, namespace: str, count: int, each_s: float) -> list[float]:

@@ -16,6 +16,7 @@ ROTATED_BY_VENDOR = (
     "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
     "by `aws secretsmanager put-secret-value`; docs/deploy.md says when."
 )
+# Vendor -> use of the functions with its key, and the key's setting.
 VENDORS: Mapping[str, tuple[str, str]] = {
     "openai": ("model", "openai_api_key"),
     "anthropic": ("model", "anthropic_api_key"),
@@ -24,7 +25,6 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "reranker": ("reranker", "rerank_api_key"),
     "verifier": ("verifier", "verifier_api_key"),
 }
-"""Vendor -> use of the functions with its key, and the key's setting."""
 
 
 class Secrets(Construct):

@@ -16,8 +16,8 @@ FREE_SHARE = 0.25
 UNDER = ("Storage", "Nodes", "Managers")
 STALE_S = 900
 THROTTLED = 20
+# Thread pools of the index whose rejections are counted since the start of a node.
 REJECTED = ("Search", "Write")
-"""Thread pools of the index whose rejections are counted since the start of a node."""
 MIB_PER_GIB = 1024
 
 

@@ -129,8 +129,8 @@ SYNCHRONOUS = (
 )
 
 
+# DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress.
 CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
-"""DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress."""
 
 
 class Functions(Construct):

@@ -17,14 +17,14 @@ from docstokg.contracts.language_models import (
 from infra.rights import add
 from infra.settings import Environment
 
+# Includes Converse, the only API in use.
 INVOKE = "bedrock:InvokeModel"
-"""Includes Converse, the only API in use."""
 
+# Uses of functions that call models on Bedrock.
 USES = ("model", "embedder", "reranker")
-"""Uses of functions that call models on Bedrock."""
 
+# Functions with a verifier; they call language models through synthesize.
 VERIFYING = ("respond", "check")
-"""Functions with a verifier; they call language models through synthesize."""
 
 _PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
 ANY_REGION = (

@@ -21,13 +21,14 @@ from infra.workflow import Workflow
 FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
 # For rollback alarms, which must fire during the shift.
 ONE_MINUTE = cdk.Duration.minutes(1)
+# Spans of dependency calls, with their time budgets.
 STEPS = {
     "embed": time_budget.RETRIEVE,
     "search": time_budget.RETRIEVE,
     "hydrate": time_budget.HYDRATE,
 }
-"""Spans of dependency calls, with their time budgets."""
 RUNNING = "ingest_running_seconds"
+# Alarms of failures that users notice.
 PAGING = frozenset(
     {
         *("api5xx", "api-latency", "degraded", "unanswered", "circuit-open"),
@@ -35,9 +36,8 @@ PAGING = frozenset(
         *("index-red", "index-blocked", "index-storage", "index-key", "index-managers"),
     }
 )
-"""Alarms of failures that users notice."""
+# Minimum calls for a share; failures that count even with fewer calls.
 FEW, SEVERAL = 20, 3
-"""Minimum calls for a share; failures that count even with fewer calls."""
 
 type Silence = Literal["fine", "bad", "bad once heard"]
 _MISSING = {

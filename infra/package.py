@@ -26,8 +26,8 @@ type Target = Literal["aarch64", "host"]
 BUILD = ROOT / "build"
 OWN = ROOT / "layers" / "common" / "python" / "docstokg"
 SHARED = BUILD / "shared"
+# Block size of most file systems, in bytes.
 BLOCK = 4096
-"""Block size of most file systems, in bytes."""
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"

@@ -11,8 +11,8 @@ import typer
 from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
 
+# Two alarm periods plus CloudWatch's evaluation time.
 WATCH_MINUTES = 12.0
-"""Two alarm periods plus CloudWatch's evaluation time."""
 LOOK_EVERY_S = 15.0
 
 Weights = list[dict[str, Any]]

@@ -27,8 +27,8 @@ type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 # A misspelt setting is refused.
 STRICT = ConfigDict(extra="forbid")
+# Prefix list of S3 in eu-central-1.
 S3_LIST = "pl-6ea54007"
-"""Prefix list of S3 in eu-central-1."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

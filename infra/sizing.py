@@ -6,21 +6,22 @@ from typing import Final, NamedTuple
 
 from infra.settings import Index
 
+# Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search.
 SHARD_CHUNKS: Final = 2_000_000
-"""Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search."""
+# Maximum bytes on disk per chunk (docs/measured.md, how large it may become).
 CHUNK_BYTES: Final = 12_900
-"""Maximum bytes on disk per chunk (docs/measured.md, how large it may become)."""
+# Resident memory per chunk, from the same table.
 RESIDENT_BYTES: Final = 3_000
-"""Resident memory per chunk, from the same table."""
+# OpenSearch's CPU per question by number of chunks, from the same table.
 CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
-"""OpenSearch's CPU per question by number of chunks, from the same table."""
 BUSY: Final = 0.8
+# Usable share of the CPUs and of the disks; above them an alarm fires.
 FULL: Final = 0.75
-"""Usable share of the CPUs and of the disks; above them an alarm fires."""
+# CPUs of the sizes below `xlarge`, which has four.
 SMALL: Final = {"medium": 1, "large": 2}
-"""CPUs of the sizes below `xlarge`, which has four."""
+# CPUs that a burstable node has without credits: 20 % of two.
 BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
-"""CPUs that a burstable node has without credits: 20 % of two."""
+# Memory of a node; the service gives half of it to the heap.
 MEMORY_GIB: Final = {
     "t3.small.search": 2,
     "t3.medium.search": 4,
@@ -29,7 +30,6 @@ MEMORY_GIB: Final = {
     "r7g.large.search": 16,
     "r7g.xlarge.search": 32,
 }
-"""Memory of a node; the service gives half of it to the heap."""
 GIB: Final = 1024**3
 
 

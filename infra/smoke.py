@@ -25,8 +25,8 @@ TEXTS = {
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
 ALARM = "test"
+# Probability that no question reaches a version which has a share of the traffic.
 MISSED = 0.001
-"""Probability that no question reaches a version which has a share of the traffic."""
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0
@@ -44,8 +44,8 @@ class Answer:
     body: Any
 
 
+# Method, URL, body -> authentication headers.
 Sign = Callable[[str, str, bytes], Mapping[str, str]]
-"""Method, URL, body -> authentication headers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from infra.tracequeue import queue_before
 from infra.traces import keyless, read_queue
 
 BATCH = 1_000
+# Reason of the removal of an old version, which is no change.
 EXPIRED = "Lifecycle Expiration"
-"""Reason of the removal of an old version, which is no change."""
 BY_NAMESPACE = "A schedule of this environment's own group is named by its namespace."
 
 ONE_STACK = "Rule, queue and function are in this stack, so in one account and region."

@@ -19,11 +19,11 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
+# Leases by namespace; see docstokg.loading.run.lease, which this function cannot import.
 LEASES = "runs/leases/"
-"""Leases by namespace; see docstokg.loading.run.lease, which this function cannot import."""
 
+# Limits of an upload that the state machine loads without maps.
 FEW, SMALL_BYTES = 20, 1_000_000
-"""Limits of an upload that the state machine loads without maps."""
 
 STATED = {"title", "acl", "metadata", "media_type"}
 

@@ -14,11 +14,11 @@ from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
 
+# Maximum chunks read on either side.
 NEIGHBOURS = 8
-"""Maximum chunks read on either side."""
 
+# Separator of chunks with unknown offsets or more than a space between them.
 GAP = "\n\n"
-"""Separator of chunks with unknown offsets or more than a space between them."""
 
 
 def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:

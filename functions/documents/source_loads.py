@@ -11,10 +11,10 @@ from docstokg.observability import Telemetry
 from docstokg.ports import LoadRuns
 
 JOB = "load_sources"
+# Seconds without a change before a load; a schedule is up to a minute late.
 QUIET_S = 60
-"""Seconds without a change before a load; a schedule is up to a minute late."""
+# Deleted documents that a load removes even if they are over 20 % of the namespace.
 MOST_REMOVED = 10
-"""Deleted documents that a load removes even if they are over 20 % of the namespace."""
 
 
 class SourceLoads:

@@ -23,6 +23,7 @@ from docstokg.contracts.tools import (
     FetchResult,
     FoundResult,
     NamespacesResult,
+    Page,
     Paging,
     PassageResult,
     SearchResult,
@@ -76,7 +77,7 @@ class Tool(NamedTuple):
     request: type[BaseModel]
     shown: tuple[str, ...]
     facts: tuple[str, ...]
-    result: type[BaseModel]
+    result: type[Page]
     compact: Callable[[Json, Json], Json]
     stored: bool = False
     is_paged: bool = True

@@ -46,8 +46,8 @@ class Execution(NamedTuple):
     error: str | None = None
     cause: str | None = None
     states: tuple[str, ...] = ()
+    # (state, argument bytes, result bytes) of every task, in order.
     sizes: tuple[tuple[str, int, int], ...] = ()
-    """(state, argument bytes, result bytes) of every task, in order."""
 
 
 class Listener(Protocol):

@@ -64,8 +64,8 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """uvicorn's connection with limits: connections, header size, unread bodies per address."""
 
+    # Requests by client address whose bodies have not arrived completely.
     unread: ClassVar[Counter[str]] = Counter()
-    """Requests by client address whose bodies have not arrived completely."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -77,20 +77,20 @@ class Connection(H11Protocol):
             await self._answers(scope, receive, send)
             return
         address, names = str((scope["client"] or ("",))[0]), {name for name, _ in scope["headers"]}
+        headers = {"Connection": "close"}
         if len(self.connections) >= most_connections() or self.unread[address] >= MOST_UNREAD:
-            headers = {"Retry-After": "1", "Connection": "close"}
-            reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
+            status, code, detail = 503, "overloaded", TOO_MANY
+            headers["Retry-After"] = "1"
         elif sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+            status, code = 431, "headers_too_large"
             detail = f"Send at most {HEADER_BYTES} bytes of headers."
-            headers = {"Connection": "close"}
-            reply = problem_reply(431, "headers_too_large", detail, str(ULID()), headers=headers)
         elif names.issuperset(BODY_HEADERS):  # request smuggling, RFC 9112 section 6.3
+            status, code = 400, "invalid_request"
             detail = "Send Content-Length or Transfer-Encoding, not both."
-            headers = {"Connection": "close"}
-            reply = problem_reply(400, "invalid_request", detail, str(ULID()), headers=headers)
         else:
             await self._counted(address, scope, receive, send)
             return
+        reply = problem_reply(status, code, detail, str(ULID()), headers=headers)
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
     async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -117,8 +117,8 @@ class Telemetry:
         self._segments = segments
         self._log_line = log_line or (lambda line: write(text_of(line, reveal=reveal)))
         self._threshold = LEVELS.index(level)
+        # Called with the exception that ended a span.
         self.on_error: Callable[[Exception], None] = lambda _: None
-        """Called with the exception that ended a span."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, or observe one value of a histogram; nothing without a sink."""

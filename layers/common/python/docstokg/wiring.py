@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
+# Seconds for the first flags; the agent fetches them while the sandbox starts.
 FIRST_FLAGS_TIME_S = 0.5
-"""Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+# Seconds of processor time, and in all, to draw one page.
 DRAW_S, DRAW_WALL_S = 10, 20.0
-"""Seconds of processor time, and in all, to draw one page."""
-
+# Prefix of the keys of further encoders in the port cache.
 OTHER_ENCODER = "encoder "
-"""Prefix of the keys of further encoders in the port cache."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
@@ -140,8 +139,8 @@ class Wiring:
             )
         login = {"user": chosen.index_user, "password": chosen.index_password}
         shards = (chosen.index_shards, chosen.index_replicas)
-        at = {"url": chosen.index_url, "auth": chosen.index_auth, "shards": shards, **login}
-        return {**at, "name": chosen.index_name}
+        at = {"url": chosen.index_url, "name": chosen.index_name, "auth": chosen.index_auth}
+        return {**at, "shards": shards, **login}
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
@@ -193,8 +192,7 @@ class Wiring:
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         if provider == "local":
-            inner = self._local_encoder(chosen.embed_model or "")
-            if inner is None:
+            if (inner := self._local_encoder(chosen.embed_model or "")) is None:
                 return None
             return CachedEmbedder(inner, self.cache_folder(), others=self.encoder)
         at: dict[str, Any] = {"base_urls": chosen.embed_base_url, "model": chosen.embed_model}
@@ -268,12 +266,10 @@ class Wiring:
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
-
-        if not OnnxSplade.installed():
-            return None
         from docstokg.adapters.sqlite.vector_cache import CachedSparseEncoder
 
-        return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
+        folder = self.cache_folder()
+        return CachedSparseEncoder(OnnxSplade(), folder) if OnnxSplade.installed() else None
 
     @once
     def names(self) -> ports.NameFinder | None:
@@ -332,8 +328,7 @@ class Wiring:
             return BedrockReranker(**at)
         from docstokg.adapters.http.reranker import HttpReranker
 
-        provider, key = chosen.rerank_provider, chosen.rerank_api_key
-        return HttpReranker(provider=provider, api_key=key, **at)
+        return HttpReranker(provider=chosen.rerank_provider, api_key=chosen.rerank_api_key, **at)
 
     def _local_reranker(self) -> ports.Reranker:
         from docstokg.adapters.onnx.reranker import OnnxReranker
@@ -526,11 +521,10 @@ class Wiring:
 
     def current_settings(self) -> Settings:
         """Return the settings with current flags, else the last ones, else with switches off."""
-        if self.settings.appconfig is None:
+        if (path := self.settings.appconfig) is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 
-        path = self.settings.appconfig
         source = self._once("flags", lambda: AppConfigFlags(path))
         known_once = self._flagged is not self.settings
         try:
@@ -538,9 +532,8 @@ class Wiring:
             flag_settings = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
                 if flag_settings != self._flags or not known_once:
-                    self._flagged = Settings.model_validate(
-                        self.settings.model_dump() | flag_settings
-                    )
+                    all_settings = self.settings.model_dump() | flag_settings
+                    self._flagged = Settings.model_validate(all_settings)
                     self._flags = flag_settings
         except DocsToKGError as exc:
             self.telemetry.log("WARNING", "flags_unavailable", **cause(exc))
@@ -603,8 +596,7 @@ class Wiring:
         """Close all connections, for servers that stop and tests."""
         with self._lock:
             for port in self._made.values():
-                close = getattr(port, "close", None)
-                if callable(close):
+                if callable(close := getattr(port, "close", None)):
                     close()
 
     def cache_folder(self) -> Path:

@@ -4,12 +4,12 @@ import importlib.util
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import batched
 from typing import Any
 
 from docstokg.domain.text.language_weights import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Timeout
-from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 # Its name in `DOCSTOKG_EMBED_MODEL`.
@@ -48,11 +48,11 @@ class MultilingualEncoder:
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
-        for start in range(0, len(texts), AT_ONCE):
+        for batch in batched(texts, AT_ONCE):
             if until is not None and time.monotonic() >= until:
-                raise Timeout(f"{start} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
-            batch = [text[:LONGEST] for text in texts[start : start + AT_ONCE]]
-            vectors += map(pack, self._loaded.encode(batch))
+                done = f"{len(vectors)} of {len(texts)} texts"
+                raise Timeout(f"{done} were embedded in {timeout_s:.3f} s")
+            vectors += map(pack, self._loaded.encode([text[:LONGEST] for text in batch]))
         return tuple(vectors)
 
     @cached_property
@@ -63,6 +63,4 @@ class MultilingualEncoder:
         model.encode("")
         return model
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart

@@ -4,7 +4,8 @@ Float vectors are float32 little-endian unit vectors. Compact ones are int8: cos
 Packed ones (sentences) have 4 bits per component: cosine error about 0.005.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,17 +82,24 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
     return _unit(levels[:, :dimension].astype(np.float32) - 7.5)
 
 
+class Encoder(Protocol):
+    """What `embedded_apart` is a method of."""
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per text."""
+
+
 def embedded_apart(
-    embed: Callable[[Sequence[str], float | None], Sequence[bytes]],
+    self: Encoder,
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Embed texts and their spans separately; return (vector, `packed` spans) per text.
+    """Return per text its vector and its spans' `packed` vectors, embedded separately.
 
-    Raise ValueError if the numbers of `texts` and `parts` differ.
+    A method of encoders. Raise ValueError if the numbers of `texts` and `parts` differ.
     """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-    whole, own = embed(texts, None), iter(embed(pieces, None))
+    whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
     return tuple(
         (one, packed([next(own) for _ in spans])) for one, spans in zip(whole, parts, strict=True)
     )

@@ -16,8 +16,8 @@ from docstokg.loading.read.staging import Staging
 CHUNK_BATCH = 128
 ROW_BATCH = 500
 READ_S = 60.0
+# Seconds that a load or removal waits for another one into its namespace.
 WAIT_S = 3600.0
-"""Seconds that a load or removal waits for another one into its namespace."""
 
 
 class Progress(Protocol):

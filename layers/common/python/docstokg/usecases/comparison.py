@@ -4,6 +4,7 @@ import base64
 import math
 import time
 from collections.abc import Sequence
+from itertools import batched
 
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.vectors import unpack
@@ -72,11 +73,10 @@ class Comparison:
         unique = dict.fromkeys(text for text in texts if text not in self._vectors)
         missing = sorted(unique, key=len)
         # A local encoder checks the time only between calls, so batches are small.
-        for start in range(0, len(missing), _BATCH):
+        for part in batched(missing, _BATCH):
             left = self._until - time.monotonic()
             if left <= 0 or self._embedder is None:
                 return False
-            part = missing[start : start + _BATCH]
             try:
                 vectors = self._embedder.embed(part, left)
             except DocsToKGError as error:

@@ -75,8 +75,8 @@ class OntologyDomain:
             and not any(alias.key in key.strip() and f" {alias.key} " != key for key in keys)
         ]
 
+    # Checks that ids exist and are current, labels match, and stated is-a and part-of hold.
     check_consistency = staticmethod(check_consistency)
-    """Checks that ids exist and are current, labels match, and stated is-a and part-of hold."""
 
 
 class Together:

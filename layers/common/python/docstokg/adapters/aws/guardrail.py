@@ -9,9 +9,9 @@ from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
+# Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
+# verified.
 LONGEST: Final = 1_000
-"""Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
-verified."""
 AT_ONCE: Final = 6
 
 

@@ -16,12 +16,12 @@ from docstokg.observability import Line, Telemetry, text_of
 
 NAMESPACE = "DocsToKG"
 _LOGGERS = itertools.count()
+# Labels, and their values, that make a separate metric, each at a cost.
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "reason": tuple(REASONS),
     "hit": ("true",),
     "step": ("embed", "search", "hydrate"),
 }
-"""Labels, and their values, that make a separate metric, each at a cost."""
 
 
 class EmfSink:

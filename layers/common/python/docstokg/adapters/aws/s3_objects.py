@@ -8,8 +8,8 @@ from docstokg.errors import Misconfigured
 from docstokg.ports import StoredObject
 
 LIST_S = 10.0
+# For an object of some hundred MB between a function and its own region.
 OBJECT_S = 60.0
-"""For an object of some hundred MB between a function and its own region."""
 PAGE = 1000
 ABSENT = ("NoSuchKey", "404")
 REFUSED = ("AccessDenied", "403")

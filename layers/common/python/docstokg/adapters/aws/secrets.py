@@ -9,11 +9,11 @@ from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 
 TIME_S = 5.0
+# Seconds inside a request.
 TEXT_TIME_S = 1.0
-"""Seconds inside a request."""
 
+# Settings by id of their secret.
 type Known = dict[str, dict[str, str]]
-"""Settings by id of their secret."""
 
 _TEXTS = TypeAdapter(dict[str, str])
 

@@ -17,14 +17,14 @@ from docstokg.adapters.signing import Signer
 from docstokg.contracts.language_models import BEDROCK_EMBEDDER, BEDROCK_RERANKER
 from docstokg.errors import Misconfigured
 
+# Default dimension and maximum characters of a text, which is cut there: longer ones are refused.
+# Titan takes 8,192 tokens.
 EMBEDDERS = {
     BEDROCK_EMBEDDER: (1024, 8192),
     "cohere.embed-english-v3": (1024, 2048),
     "cohere.embed-multilingual-v3": (1024, 2048),
     "cohere.embed-v4:0": (1536, 128_000),
 }
-"""Default dimension and maximum characters of a text, which is cut there: longer ones are refused.
-Titan takes 8,192 tokens."""
 AT_ONCE = 8
 
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, FiniteFloat, TypeAdapter
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked, first_that_answers
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
-from docstokg.ports import Parts, Spans
 
 ADDRESSES = {
     "jina": "https://api.jina.ai/v1",
@@ -89,9 +88,7 @@ class HttpEmbedder:
             vectors += self._patiently(batch) if left is None else self._embedded(batch, left)
         return tuple(vectors)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):

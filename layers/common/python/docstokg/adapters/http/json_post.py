@@ -15,12 +15,12 @@ from docstokg.adapters.signing import Signer
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
+# Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less.
 LONGEST_ANSWER = 64 * 1024 * 1024
-"""Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less."""
 JSON, EVENTS = "application/json", "text/event-stream"
 
+# A bearer key, or the role of the process.
 type Credential = str | Signer | None
-"""A bearer key, or the role of the process."""
 
 
 class Endpoint:

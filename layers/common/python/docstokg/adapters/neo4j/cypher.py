@@ -37,8 +37,8 @@ class Template:
     name: str
     text: str
     examples: Mapping[str, object]
+    # SHA-256 of the text, under which a checked text is admitted.
     digest: str = field(init=False)
-    """SHA-256 of the text, under which a checked text is admitted."""
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(self.text.encode("utf-8")).hexdigest()

@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import batched
 from typing import Any, Unpack
 
 from neo4j import Record
@@ -164,9 +165,9 @@ class Neo4jGraphWriter:
         """
         gone = 0
         targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
-        for start in range(0, len(targets), BATCH):
-            some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
-            gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
+        for some in batched(targets, BATCH):
+            part = {"namespace": namespace, "uuids": list(some)}
+            gone += self._write(cypher.DELETE_CHUNKS, part)[0]["done"]
         if uuids is None:
             self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)

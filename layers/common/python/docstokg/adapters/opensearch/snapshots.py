@@ -22,16 +22,16 @@ LIMIT_S = 120.0
 JOB_S = 6 * 3600.0
 POLL_S = 2.0
 COPIED_AT_ONCE = 200
+# Until an index without an alias has answered its last question.
 SETTLE_S = 10.0
-"""Until an index without an alias has answered its last question."""
 PAGE = 1000
 TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 DAILY = "daily-"
 KEPT_DAYS = 14
+# Sort fields of each kind, for a stable order.
 SORTED = {"chunks": ("uuid",), "facts": ("id",), "documents": ("namespace", "doc_id")}
-"""Sort fields of each kind, for a stable order."""
+# Namespace and id.
 type Document = tuple[str, str]
-"""Namespace and id."""
 
 
 class Snapshots:

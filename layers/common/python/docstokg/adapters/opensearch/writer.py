@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import batched
 from typing import Literal, Unpack
 
 import numpy as np
@@ -156,11 +157,11 @@ class OpenSearchWriter:
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
-        for start in range(0, len(uuids), PAGE):
+        for some in batched(uuids, PAGE):
             answer = self._call(
                 "POST",
                 f"/{self._name}/_mget",
-                {"ids": list(uuids[start : start + PAGE])},
+                {"ids": some},
                 {"_source_includes": "namespace,fingerprint"},
             )
             there = documents_there(answer)
@@ -188,8 +189,8 @@ class OpenSearchWriter:
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
-        for start in range(0, len(silent), PAGE):
-            terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
+        for some in batched(silent, PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": list(some)}
             self._remove(facts, self._ids(facts, terms, "id"))
         written = {chunk.uuid for chunk, _ in change.chunks}
         generation = change.generation
@@ -205,8 +206,8 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        for start in range(0, len(uuids), REMARKED):
-            for document in self._documents(uuids[start : start + REMARKED]):
+        for some in batched(uuids, REMARKED):
+            for document in self._documents(some):
                 shown = {**json.loads(document["shown"]), "generation": generation}
                 marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
                 yield document["uuid"], json.dumps(marked, allow_nan=False)
@@ -216,7 +217,7 @@ class OpenSearchWriter:
         return [doc["_source"] for doc in documents_there(answer)]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
-        """Write facts in bulk, with the guarantees of `put`."""
+        """Write facts in bulk, replacing by id, each entirely or not; failures as in `put`."""
         self._bulk(
             facts_alias(self._name),
             ((namespaced(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
@@ -235,8 +236,7 @@ class OpenSearchWriter:
             self._remove(facts, self._ids(facts, everything, "id"))
             return self._remove(self._name, self._ids(self._name, everything, "uuid"))
         removed = 0
-        for start in range(0, len(uuids), PAGE):
-            some = list(uuids[start : start + PAGE])
+        for some in map(list, batched(uuids, PAGE)):
             stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
             self._remove(facts, stated)
             own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")

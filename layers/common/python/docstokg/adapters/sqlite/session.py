@@ -17,8 +17,8 @@ from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Un
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
+# A load pauses so long after so much time.
 WRITING_S, PAUSE_S = 2.0, 0.15
-"""A load pauses so long after so much time."""
 
 Execute = Callable[..., sqlite3.Cursor]
 # Raises an error for another layout; returns the size after the last load, in bytes.

@@ -69,8 +69,8 @@ class RejectLog:
         self.unread: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
+        # Source folders with a subfolder that cannot be listed.
         self.unlisted: set[Path] = set()
-        """Source folders with a subfolder that cannot be listed."""
         self._path = path
         self._file: IO[str] | None = None
 

@@ -50,8 +50,8 @@ class SourceRegistry:
         self._roots: dict[Path, str] = {}
         self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self._moved: dict[str, str] = {}
+        # Files postponed until moved folders are known; None: do not postpone.
         self.postponed: list[SourceFile] | None = None
-        """Files postponed until moved folders are known; None: do not postpone."""
 
     def root(self, folder: Path) -> str:
         """Return the HMAC of a folder's resolved path; POSTED has its own."""

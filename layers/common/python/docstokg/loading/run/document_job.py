@@ -17,8 +17,8 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 
+# Suffixes of a doc_id that set the format of its `text`.
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
-"""Suffixes of a doc_id that set the format of its `text`."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:

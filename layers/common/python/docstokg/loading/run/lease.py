@@ -11,14 +11,14 @@ from docstokg.loading.pipeline import info_before
 from docstokg.loading.run.rows import every_object
 from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
+# One per namespace.
 LEASES = "runs/leases/"
-"""One per namespace."""
 
+# Seconds until a killed run's lease expires; tasks take half of it.
 LEASE_S = 1800
-"""Seconds until a killed run's lease expires; tasks take half of it."""
 
+# Seconds that a task waits for the store's lease, which expires in 30.
 TAKE_S = 35.0
-"""Seconds that a task waits for the store's lease, which expires in 30."""
 
 CLOSED = "report.json"
 

@@ -14,8 +14,8 @@ from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
+# Models that read a shard: `dense`, `sparse` and `names`, each once it is done.
 type Models = dict[str, str | None]
-"""Models that read a shard: `dense`, `sparse` and `names`, each once it is done."""
 
 
 def put_output(

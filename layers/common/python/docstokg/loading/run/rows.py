@@ -15,8 +15,8 @@ from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
 from docstokg.ports import ObjectStore, StoredObject
 
+# Size of a shard's rows as text after which a new shard starts.
 SHARD_BYTES = 8_000_000
-"""Size of a shard's rows as text after which a new shard starts."""
 
 ENDING = ".jsonl.gz"
 

@@ -15,8 +15,8 @@ class PartRef(NamedTuple):
     position: int
 
 
+# A part of an object: see `Part`.
 type _Read = tuple[int, PartRef, bool, str]
-"""A part of an object: see `Part`."""
 
 
 class Entry(NamedTuple):

@@ -72,18 +72,18 @@ from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
+# Maximum bytes of an object, which is held in memory.
 LARGEST_OBJECT = 500_000_000
-"""Maximum bytes of an object, which is held in memory."""
 
+# Maximum rejections in a report; `rejects/resolve.jsonl` has all.
 MOST_NAMED = 1000
-"""Maximum rejections in a report; `rejects/resolve.jsonl` has all."""
 
 SHARDS_AT_HAND = 4
 AHEAD = 8
 CLOSING = "closing.json"
 VECTORS, NAMES = "vectors", "names"
+# Where the state machine records shards that crashed their reader.
 LOST = "lost"
-"""Where the state machine records shards that crashed their reader."""
 
 Answer = dict[str, Any]
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from docstokg.errors import LoadError
 
+# Seconds reserved for the current batch and the answer.
 KEPT_S = 180.0
-"""Seconds reserved for the current batch and the answer."""
 
 
 class TaskTime:

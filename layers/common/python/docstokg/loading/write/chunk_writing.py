@@ -25,8 +25,8 @@ from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
 Records = list[tuple[ChunkRecord, str]]
 
+# Number of batches that are encoded while one is written.
 AHEAD = 2
-"""Number of batches that are encoded while one is written."""
 
 
 class _Batch(NamedTuple):

@@ -14,11 +14,11 @@ from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.resolve.entity_resolver import EntityResolver, called_id
 
+# The uuid of a stating chunk, and the chunk.
 Place = tuple[str, RawChunk | StoredChunk]
-"""The uuid of a stating chunk, and the chunk."""
 
+# Stored documents that this load removes: they are no longer evidence.
 Gone = frozenset[str]
-"""Stored documents that this load removes: they are no longer evidence."""
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
