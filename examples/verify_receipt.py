@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 
 def canonical(value: Any) -> str:
-    """Return RFC 8785 JSON; raise ValueError for values without one."""
+    """Return RFC 8785 JSON; raise ValueError for NaN, infinity and integers from 2^53."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
@@ -35,7 +35,7 @@ def canonical(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as ECMAScript writes it."""
+    """Return a number as ECMAScript writes it; raise ValueError as `canonical`."""
     if isinstance(value, int) and abs(value) >= 2**53:
         raise ValueError(f"{value} is not exact in JSON")
     sign, places, exponent = Decimal(repr(value)).as_tuple()
@@ -55,7 +55,7 @@ def number(value: float) -> str:
 
 
 def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
-    """Return the key whose RFC 7638 thumbprint is `key_id`."""
+    """Return the key whose RFC 7638 thumbprint is `key_id`, None if the set has none."""
     for key in keys["keys"]:
         named = canonical({name: key[name] for name in ("crv", "kty", "x")}).encode()
         digest = base64.urlsafe_b64encode(hashlib.sha256(named).digest()).decode().rstrip("=")
@@ -65,7 +65,10 @@ def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
 
 
 def faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
-    """Yield the parts of a response that its receipt does not prove."""
+    """Yield the parts of a response that its receipt does not prove.
+
+    A malformed response or key set raises LookupError, TypeError or ValueError.
+    """
     receipt = response["receipt"]
     texts = {one["uuid"]: one for one in receipt["texts"]}
     yield from signature_faults(response, keys)
@@ -81,7 +84,7 @@ def faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
 
 
 def signature_faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with version, key and signature."""
+    """Yield what is wrong with version, key and signature; raise ValueError if it is not base64."""
     receipt = {name: value for name, value in response["receipt"].items() if name != "signature"}
     signed = {name: value for name, value in response.items() if name != "diagnostics"}
     if receipt["version"] != 1:
@@ -113,7 +116,7 @@ def text_faults(citation: dict[str, Any], kept: dict[str, Any] | None) -> Iterat
 
 
 def answer_faults(response: dict[str, Any], texts: dict[str, Any]) -> Iterator[str]:
-    """Yield markers without a citation, and quotes that are in no cited passage."""
+    """Yield markers without a citation, and supported sentences' quotes in no cited passage."""
     ranked = {one["rank"]: one["uuid"] for one in response["citations"]}
     answer = response["answer"]
     for marker in re.finditer(r"\[(\d+)\]", answer):

@@ -1,1 +1,1 @@
-"""The AWS infrastructure; the only package that imports CDK."""
+"""The AWS infrastructure."""

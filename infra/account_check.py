@@ -1,4 +1,4 @@
-"""Measure a deployment in a real account: `make account-check URL=... ENV=...`."""
+"""`make account-check URL=... ENV=...`."""
 
 import sys
 import time
@@ -17,12 +17,15 @@ REPORTS = """filter type = "platform.report"
   pct(record.metrics.restoreDurationMs, 50) as restore_ms,
   pct(record.metrics.durationMs, 95) as p95_ms by @log"""
 COLUMNS = ("calls", "starts", "start_ms", "restores", "restore_ms", "p95_ms")
+# Until the logs of the last question can be queried.
 INGESTED_S = 60.0
-"""Until the logs of the last question can be queried."""
 
 
 def ask(service: Service, namespace: str, count: int, each_s: float) -> list[float]:
-    """Ask `count` questions, one every `each_s`, and return their seconds, sorted."""
+    """Ask QUESTION `count` times, at most one per `each_s`; return the seconds taken, sorted.
+
+    Raise `Wrong` without an answer of status 200.
+    """
     took = []
     for _ in range(count):
         begun = time.monotonic()
@@ -34,7 +37,10 @@ def ask(service: Service, namespace: str, count: int, each_s: float) -> list[flo
 
 
 def reported(logs: Any, groups: list[str], since: float) -> list[Mapping[str, str]]:
-    """Return the fields of REPORTS per log group, since epoch seconds."""
+    """Return the fields of REPORTS per log group, since epoch seconds.
+
+    Raise SystemExit if the query fails.
+    """
     begun = logs.start_query(
         logGroupNames=groups, startTime=int(since), endTime=int(time.time()), queryString=REPORTS
     )
@@ -46,7 +52,10 @@ def reported(logs: Any, groups: list[str], since: float) -> list[Mapping[str, st
 
 
 def table(rows: Iterable[Mapping[str, str]]) -> str:
-    """Return the rows as Markdown."""
+    """Return `@log` (KeyError without it) and COLUMNS of the rows as a Markdown table, sorted.
+
+    Missing columns are empty.
+    """
     lines = [f"| function | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
     for row in sorted(rows, key=lambda row: row["@log"]):
         cells = [row.get(column, "") for column in COLUMNS]
@@ -63,7 +72,10 @@ def main(  # noqa: PLR0913 - options of a command
     token: Annotated[str, typer.Option(envvar="SMOKE_TOKEN")] = "",
     key: Annotated[str, typer.Option(envvar="SMOKE_KEY")] = "",
 ) -> None:
-    """Ask QUESTIONS, one every EACH_S seconds, then print starts and restores as Markdown."""
+    """Ask QUESTIONS, one every EACH_S seconds, then print starts and restores as Markdown.
+
+    SystemExit without log groups.
+    """
     import boto3
 
     region, since = environment(env).region, time.time()

@@ -1,4 +1,4 @@
-"""The topics of alarms, encrypted with the environment's key."""
+"""Topics of alarms."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -11,7 +11,7 @@ from infra.nag import acknowledge
 
 
 def alert_topic(scope: Construct, name: str, key: kms.IKey, email: str) -> sns.Topic:
-    """Return a topic for alarms and the budget."""
+    """Create and return a topic for alarms and the budget; `email` is subscribed unless empty."""
     topic = sns.Topic(Construct(scope, name), "Topic", master_key=key, enforce_ssl=True)
     ours = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
     # Replaces the default policy for the owner's alarms; without the key's policy, messages are

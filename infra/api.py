@@ -1,4 +1,4 @@
-"""The HTTP API: VTL templates and routes."""
+"""The HTTP API."""
 
 import json
 import re
@@ -79,7 +79,7 @@ PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
 
 
 class Api(Construct):
-    """Regional REST API; every answer is JSON or problem+json."""
+    """Regional REST API."""
 
     def __init__(self, stack: Stack, workflow: Workflow, functions: dict[str, Function]) -> None:
         super().__init__(stack, "Api")

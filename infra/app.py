@@ -1,4 +1,4 @@
-"""Synthesise one environment, without account, network or CLI."""
+"""Synthesis of one environment."""
 
 import json
 import os
@@ -22,14 +22,15 @@ from infra.specs import ROOT
 from infra.stack import RunStack
 
 BUNDLES = ROOT / "build" / "aarch64"
+# Variable in which the CDK command line passes its output folder.
 CLI = "CDK_OUTDIR"
-"""Variable in which the CDK command line passes its output folder."""
 
 
 def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """Return the app of one environment with both rule packs; `bundles` None uses the sources.
 
-    Templates of sources cannot be deployed.
+    Templates of sources cannot be deployed. Raise ValueError or `Misconfigured` for invalid
+    settings.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
@@ -41,9 +42,9 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
 
 
 def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
-    """Return the resources of a data stack that its new template removes and `running` reads.
+    """Return, sorted, the resources that `running` reads and the data stack no longer has.
 
-    `running`: template of the deployed functions.
+    `running`: template of the deployed functions; `data`: new template of the data stack.
     """
     read = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
     return sorted(
@@ -56,8 +57,7 @@ def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
 def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
     """Mark the data stack with an error if it removes a resource that deployed functions read.
 
-    CDK refuses to deploy a stack with an error. `session`: a boto3 session that may assume CDK's
-    deploy role.
+    `session`: a boto3 session that may assume CDK's deploy role.
     """
     name = f"docstokg-{target.name}"
     data = app.synth().get_stack_by_name(f"{name}-data")
@@ -80,7 +80,10 @@ def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
 
 
 def missing(target: Environment, *, sources: bool = False) -> list[str]:
-    """Return the problems that prevent a deployment from this checkout."""
+    """Return the problems that prevent a deployment from this checkout.
+
+    `sources`: ignore bundles.
+    """
     problems = obstacles(target)
     if sources:
         return problems
@@ -90,7 +93,10 @@ def missing(target: Environment, *, sources: bool = False) -> list[str]:
 
 
 def deployable(name: str) -> Environment:
-    """Return an environment, or exit with all problems that prevent its deployment."""
+    """Return an environment; raise SystemExit with all problems that prevent its deployment.
+
+    ValueError lists the known names.
+    """
     target = environment(name)
     if problems := missing(target):
         lines = "".join(f"\n  - {problem}" for problem in problems)
@@ -125,10 +131,7 @@ def main(
 
 
 def _for_cli() -> None:
-    """Synthesise for the CLI.
-
-    `cdk bootstrap` needs a stack: an empty one whose error blocks a deploy.
-    """
+    """`cdk bootstrap` needs a stack: an empty one whose error blocks a deploy."""
     app = cdk.App()
     name = app.node.try_get_context("env")
     if not name:

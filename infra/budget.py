@@ -7,7 +7,10 @@ from constructs import Construct
 
 
 def budget(scope: Construct, environment: str, usd: int, topic: sns.ITopic) -> None:
-    """Create a monthly cost budget over the resources with the environment's tag."""
+    """Create a monthly cost budget over the resources with the environment's tag.
+
+    Notifies `topic` of costs over 80 %, and forecasts over 100 %.
+    """
     subscriber = {"subscriptionType": "SNS", "address": topic.topic_arn}
     over = {"comparisonOperator": "GREATER_THAN", "thresholdType": "PERCENTAGE"}
     budgets.CfnBudget(

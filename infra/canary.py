@@ -1,4 +1,4 @@
-"""A scheduled question that detects failures."""
+"""A scheduled question."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ MISSED = 3
 def keep_asking(
     scope: Construct, canary: Canary, workflow: Workflow, observability: Observability
 ) -> None:
-    """Create the schedule, its role, and the alarm."""
+    """Create the schedule, its role, and an alarm after three questions without a passage."""
     scheduler.Schedule(
         Construct(scope, "Canary"),
         "Every",

@@ -1,4 +1,4 @@
-"""Secrets by reference, filled by an operator."""
+"""Secrets."""
 
 from collections.abc import Mapping
 
@@ -16,6 +16,7 @@ ROTATED_BY_VENDOR = (
     "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
     "by `aws secretsmanager put-secret-value`; docs/deploy.md says when."
 )
+# Vendor -> use of the functions with its key, and the key's setting.
 VENDORS: Mapping[str, tuple[str, str]] = {
     "openai": ("model", "openai_api_key"),
     "anthropic": ("model", "anthropic_api_key"),
@@ -24,11 +25,10 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "reranker": ("reranker", "rerank_api_key"),
     "verifier": ("verifier", "verifier_api_key"),
 }
-"""Vendor -> use of the functions with its key, and the key's setting."""
 
 
 class Secrets(Construct):
-    """One secret per credential, so that functions get only their own."""
+    """One secret per credential."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Secrets")

@@ -27,7 +27,7 @@ OWN_INDICES = "The indices of one environment: their names begin with its own."
 
 
 class SearchData(Construct):
-    """The index: its URL, its authentication, and grants to read or load it."""
+    """The index."""
 
     def __init__(self, stack: Stack, network: Network | None) -> None:
         super().__init__(stack, "Search")

@@ -1,4 +1,4 @@
-"""The stack of an environment's data."""
+"""Stack of the data."""
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -16,7 +16,7 @@ from infra.storage import Storage
 
 
 class DataStack(Stack):
-    """Key, secrets, index, tables, bucket, topic: created once, changed rarely."""
+    """Key, secrets, index, tables, bucket, topics."""
 
     def __init__(self, scope: Construct, target: Environment) -> None:
         super().__init__(scope, target, "what is kept", "-data")

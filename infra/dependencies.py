@@ -16,15 +16,15 @@ FREE_SHARE = 0.25
 UNDER = ("Storage", "Nodes", "Managers")
 STALE_S = 900
 THROTTLED = 20
+# Thread pools of the index whose rejections are counted since the start of a node.
 REJECTED = ("Search", "Write")
-"""Thread pools of the index whose rejections are counted since the start of a node."""
 MIB_PER_GIB = 1024
 
 
 def watch_dependencies(
     observability: Observability, data: DataStack, traces: sqs.IQueue, access_logs: logs.ILogGroup
 ) -> None:
-    """Create an alarm for each known failure of a store."""
+    """Create the alarms for index, tables, trace queue and throttled requests."""
     account = cdk.Stack.of(observability).account
     domain = {"DomainName": data.search.domain_name, "ClientId": account}
     index = data.target.index

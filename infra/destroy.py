@@ -1,4 +1,4 @@
-"""Delete an environment: `make destroy ENV=dev`; `cdk destroy` cannot finish it."""
+"""`make destroy ENV=dev`."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +13,10 @@ BUCKETS = ("DocumentBucket", "SnapshotBucket")
 
 
 def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
-    """Delete both stacks of an environment, the run stack first, if they exist.
+    """Delete both stacks of an environment, if they exist, and wait.
 
-    `session`: a boto3 session.
+    Detaches policies, deletes versions of flags and, unless `retain_data`, empties buckets (see
+    `empty`). `session`: a boto3 session.
     """
     cloudformation = session.client("cloudformation")
     for stack in (f"docstokg-{target.name}", f"docstokg-{target.name}-data"):
@@ -50,7 +51,7 @@ def detach(policy: Any) -> Iterator[str]:
 
 
 def empty(bucket: Any) -> int:
-    """Delete every version of every object of a bucket; return their number."""
+    """Delete all object versions of a bucket; return their number; raise SystemExit on failure."""
     count = 0
     for answer in bucket.object_versions.delete():
         if errors := answer.get("Errors"):
@@ -83,7 +84,10 @@ def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
 
 
 def main(name: str, yes: bool = False) -> None:
-    """Delete an environment; without --yes its name has to be typed again."""
+    """Delete an environment; without --yes its name has to be typed again.
+
+    SystemExit for another name and for a protected environment.
+    """
     import boto3
 
     target = environment(name)

@@ -1,4 +1,4 @@
-"""The key for data at rest."""
+"""Data key."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

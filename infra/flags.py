@@ -42,7 +42,7 @@ def agent_layer(stack: cdk.Stack) -> str:
 
 
 class Flags(Construct):
-    """The flags document, its schema, and its address for functions."""
+    """Flags document and schema."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Flags")

@@ -1,4 +1,4 @@
-"""The Lambda functions."""
+"""Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -29,7 +29,7 @@ METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.powertools writes there
 
 
 class Function(Construct):
-    """A function with its own role, log group, version and alias `live`."""
+    """A function with role, logs, version and alias `live`."""
 
     def __init__(
         self,
@@ -96,7 +96,10 @@ class Function(Construct):
         acknowledge(self.function, SYNCHRONOUS, "Serverless-LambdaDLQ")
 
     def let_invoke(self, others: Mapping[str, "Function"]) -> None:
-        """Allow this function to call others, by name, at their aliases."""
+        """Allow calling `others` at their aliases.
+
+        `DOCSTOKG_ROUTE_FUNCTIONS` lists them as `NAME=ARN`.
+        """
         arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))
         for other in others.values():
@@ -126,12 +129,12 @@ SYNCHRONOUS = (
 )
 
 
+# DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress.
 CACHED = {"cache": ("GetItem", "PutItem"), "tells": ("PutItem",), "streams": ("GetItem",)}
-"""DynamoDB actions on the cache, by use; `tells` and `streams` reach only answers in progress."""
 
 
 class Functions(Construct):
-    """All built functions; `by_name` for the constructs that route to them."""
+    """All functions."""
 
     def __init__(self, stack: Stack, data: DataStack, flags: Flags, traces: TraceQueue) -> None:
         super().__init__(stack, "Functions")

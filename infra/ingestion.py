@@ -1,4 +1,4 @@
-"""The state machine for loads from the bucket."""
+"""State machine of loads."""
 
 import json
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ CHILDREN = (
 
 
 class Ingestion(Construct):
-    """A standard JSONata machine, logged without data; its maps start child executions."""
+    """A standard machine, logged without data."""
 
     def __init__(self, stack: Stack, functions: Mapping[str, Function], intake: Intake) -> None:
         super().__init__(stack, "Ingestion")
@@ -94,7 +94,10 @@ class Ingestion(Construct):
     def every(
         self, when: str, name: str, function: Function, event: dict[str, str], said: str
     ) -> None:
-        """Call a function by a schedule."""
+        """Call a function with `event` by the schedule expression `when`.
+
+        `said`: its description.
+        """
         scheduler.Schedule(
             self,
             name,

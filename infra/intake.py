@@ -1,4 +1,4 @@
-"""The bucket of posted documents and loads."""
+"""Bucket of documents and loads."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,8 @@ from infra.nag import shared_arn
 from infra.rights import add, allow, key_use, policy_of
 from infra.storage import private_bucket
 
+# Documents by namespace; metadata of posted ones; uploads; objects of a load.
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
-"""Documents by namespace; metadata of posted ones; uploads; objects of a load."""
 
 ACTIONS = (
     ["s3:GetObject"],
@@ -29,7 +29,7 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 
 
 class Intake(Construct):
-    """Private, versioned, TLS only, our key; reports expire after 90 days."""
+    """The bucket; reports expire after 90 days."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Intake")
@@ -89,7 +89,7 @@ class Intake(Construct):
         return [*statements, key_use(self._key, through, actions)]
 
     def let_delete(self, role: iam.Role, *below: str) -> None:
-        """Allow a role of the other stack to delete objects."""
+        """Allow a role of the other stack to delete objects with keys like `below`."""
         arns = (f"{self._shared}/{name}" for name in below)
         allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 
@@ -103,15 +103,13 @@ class Intake(Construct):
         return policy_of(self, "Sources", what, [*rights, removing], ANY_OBJECT)
 
 
+# Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS. Optional
+# objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_read": ((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
     "ingest_close": ((POSTED, RUNS), (INBOX, POSTED, RUNS)),
 }
-"""Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS.
-
-Optional objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
-"""
 
 
 def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:

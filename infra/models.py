@@ -1,4 +1,4 @@
-"""Language models in AWS: provider secrets and Bedrock rights."""
+"""Rights for language models."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -17,14 +17,14 @@ from docstokg.contracts.language_models import (
 from infra.rights import add
 from infra.settings import Environment
 
+# Includes Converse, the only API in use.
 INVOKE = "bedrock:InvokeModel"
-"""Includes Converse, the only API in use."""
 
+# Uses of functions that call models on Bedrock.
 USES = ("model", "embedder", "reranker")
-"""Uses of functions that call models on Bedrock."""
 
+# Functions with a verifier; they call language models through synthesize.
 VERIFYING = ("respond", "check")
-"""Functions with a verifier; they call language models through synthesize."""
 
 _PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
 ANY_REGION = (
@@ -34,7 +34,7 @@ ANY_REGION = (
 
 
 def providers(environment: Environment) -> frozenset[str]:
-    """Return the providers of selectable and fallback models."""
+    """Return the providers of all models except `extractive`: listed, fallback, `llm:` verifier."""
     base_url = environment.settings.get("llm_base_url")
     access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
     return frozenset(access.route(model).provider for model in _remote(environment))
@@ -65,7 +65,7 @@ def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tu
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return kind and rest of the verifier setting, or ""."""
+    """Return (kind, rest) of the verifier setting `KIND:REST`; ("", "") without one."""
     kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
     return kind, rest
 
@@ -125,7 +125,7 @@ def bedrock_endpoint(
     group: ec2.ISecurityGroup,
     allowed: Sequence[iam.PolicyStatement],
 ) -> None:
-    """Create a Bedrock endpoint in the VPC."""
+    """Create a Bedrock endpoint in the VPC with the policy `allowed`."""
     endpoint = ec2.InterfaceVpcEndpoint(
         Construct(scope, "Bedrock"),
         "Runtime",

@@ -1,4 +1,4 @@
-"""Acknowledged findings of the security rules."""
+"""Acknowledged findings."""
 
 import json
 from typing import Any

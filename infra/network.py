@@ -1,4 +1,4 @@
-"""The VPC of a deployment."""
+"""The VPC."""
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -10,7 +10,7 @@ NO_ROUTES = "Nothing here adds routes: the VPC and its way out belong to whoever
 
 
 class Network(Construct):
-    """An existing VPC and one security group shared by functions and domain."""
+    """An existing VPC with security groups."""
 
     def __init__(self, scope: Construct, construct_id: str, *, network: settings.Network) -> None:
         super().__init__(scope, construct_id)

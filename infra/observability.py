@@ -1,7 +1,7 @@
-"""The dashboard and the alarms of the service."""
+"""Dashboard and alarms."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -11,7 +11,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from docstokg.contracts.response import DegradedReason
+from docstokg.contracts.response import REASONS
 from docstokg.domain import time_budget
 from infra.api import Api
 from infra.base import Stack
@@ -21,14 +21,14 @@ from infra.workflow import Workflow
 FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
 # For rollback alarms, which must fire during the shift.
 ONE_MINUTE = cdk.Duration.minutes(1)
-REASONS: tuple[str, ...] = get_args(DegradedReason)
+# Spans of dependency calls, with their time budgets.
 STEPS = {
     "embed": time_budget.RETRIEVE,
     "search": time_budget.RETRIEVE,
     "hydrate": time_budget.HYDRATE,
 }
-"""Spans of dependency calls, with their time budgets."""
 RUNNING = "ingest_running_seconds"
+# Alarms of failures that users notice.
 PAGING = frozenset(
     {
         *("api5xx", "api-latency", "degraded", "unanswered", "circuit-open"),
@@ -36,9 +36,8 @@ PAGING = frozenset(
         *("index-red", "index-blocked", "index-storage", "index-key", "index-managers"),
     }
 )
-"""Alarms of failures that users notice."""
+# Minimum calls for a share; failures that count even with fewer calls.
 FEW, SEVERAL = 20, 3
-"""Minimum calls for a share; failures that count even with fewer calls."""
 
 type Silence = Literal["fine", "bad", "bad once heard"]
 _MISSING = {
@@ -49,7 +48,7 @@ _MISSING = {
 
 
 class Observability(Construct):
-    """Metrics of the service (EMF) and of the platform."""
+    """Metrics, alarms, dashboard."""
 
     def __init__(
         self,
@@ -281,7 +280,7 @@ class Observability(Construct):
 
 
 def share(bad: cloudwatch.Metric, of: cloudwatch.Metric) -> cloudwatch.MathExpression:
-    """Return a percentage metric: 0 for few calls, 100 if several of few fail."""
+    """Return a percentage metric; for fewer than 20 calls 0, or 100 from 3 failures."""
     return cloudwatch.MathExpression(
         expression=f"IF(calls >= {FEW}, 100 * bad / calls, IF(bad >= {SEVERAL}, 100, 0))",
         using_metrics={"bad": bad, "calls": of},

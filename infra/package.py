@@ -1,4 +1,4 @@
-"""Build each function's zip folder from its lock, without Docker, for Lambda and this machine.
+"""Build of function zips, without Docker.
 
 CDK deploys `build/aarch64`; tests run `build/host`.
 """
@@ -26,8 +26,8 @@ type Target = Literal["aarch64", "host"]
 BUILD = ROOT / "build"
 OWN = ROOT / "layers" / "common" / "python" / "docstokg"
 SHARED = BUILD / "shared"
+# Block size of most file systems, in bytes.
 BLOCK = 4096
-"""Block size of most file systems, in bytes."""
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
@@ -106,7 +106,10 @@ class Step(NamedTuple):
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
-    """Build missing or stale parts of `target`."""
+    """Build missing or stale parts of `target`.
+
+    Raise SystemExit under another Python than Lambda's, or if own code does not compile.
+    """
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     (BUILD / target).mkdir(parents=True, exist_ok=True)
@@ -122,7 +125,7 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
-    """Return the missing or stale parts of `target`."""
+    """Return the names of the missing or stale parts of `target`, in order of build, each once."""
     stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
     return list(dict.fromkeys(stale))
 
@@ -209,10 +212,7 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """Remove symbols and debug sections of shared libraries: all bytes after the last segment.
-
-    Source: ELF-64, `elf(5)`.
-    """
+    """Remove all bytes after the last segment of shared libraries (ELF-64, `elf(5)`)."""
     for path in folder.rglob("*.so*"):
         library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
         if library[:6] != b"\x7fELF\x02\x01":
@@ -280,7 +280,7 @@ def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.package [aarch64|host ...]`: build and print a table."""
+    """`python -m infra.package [aarch64|host ...]` (default: both): `build` and print a table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The web page and API reference in AWS."""
+"""Web page in AWS."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from infra.base import Stack
 from infra.functions import Function
 from infra.specs import PAGE
 
+# All its paths in the gateway; other paths are the gateway's 404.
 PATHS = (*FILES, *VIEWER, SIGN_IN)
-"""All its paths in the gateway; other paths are the gateway's 404."""
 
 
 def page_function(stack: Stack) -> Function:

@@ -1,7 +1,4 @@
-"""Shift the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
-
-Only the alias changes.
-"""
+"""Shift traffic by hand: `make promote ENV=prod PERCENT=10`."""
 
 import math
 import sys
@@ -14,17 +11,18 @@ import typer
 from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
 
+# Two alarm periods plus CloudWatch's evaluation time.
 WATCH_MINUTES = 12.0
-"""Two alarm periods plus CloudWatch's evaluation time."""
 LOOK_EVERY_S = 15.0
 
 Weights = list[dict[str, Any]]
 
 
 def weights(versions: Sequence[str], percent: int) -> Weights:
-    """Route `percent` to the newest version and the rest to the previous one.
+    """Return routes: `percent` to the newest version, the rest to the previous one.
 
-    `versions`: ARNs, newest first. 100 selects the newest only, 0 rolls back.
+    Zero routes are omitted. `versions`: ARNs, newest first. Raises ValueError outside 0 to 100,
+    without versions, and below 100 with only one.
     """
     if not 0 <= percent <= 100:
         raise ValueError("PERCENT is 0..100")
@@ -40,7 +38,7 @@ def weights(versions: Sequence[str], percent: int) -> Weights:
 
 
 def firing(name: str, cloudwatch: Any) -> list[str]:
-    """Return the rollback alarms that fire or are missing."""
+    """Return the names of the rollback alarms that fire or are missing, sorted."""
     names = [f"docstokg-{name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     alarms = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
     states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
@@ -48,7 +46,11 @@ def firing(name: str, cloudwatch: Any) -> list[str]:
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
-    """Shift the alias; raise ValueError while an alarm fires, except for a rollback."""
+    """Shift `percent` of the traffic to the newest version; return the routes.
+
+    Raise ValueError if an alarm fires or is missing (except for 0 per cent), for an unknown
+    environment or machine, and as `weights`.
+    """
     environment(name)
     if percent > 0 and (bad := firing(name, cloudwatch)):
         raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
@@ -69,9 +71,9 @@ def watch(
     cloudwatch: Any,
     wait: Callable[[float], object] = time.sleep,
 ) -> list[str]:
-    """Watch the rollback alarms for `minutes`; roll back when one fires.
+    """Watch the rollback alarms for `minutes`; roll back when one fires or is missing.
 
-    Returns the alarms that fired, or []. `wait`: sleeps for a number of seconds.
+    Returns these alarms, or []. Raises ValueError as `promote`.
     """
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)
@@ -94,7 +96,8 @@ def main(
 ) -> None:
     """Shift PERCENT of the traffic of an environment to its newest version.
 
-    Then watch the alarms for some minutes, and roll back if one fires.
+    Then watch the alarms for some minutes, and roll back if one fires. SystemExit if refused or
+    rolled back.
     """
     import boto3
 

@@ -1,6 +1,6 @@
-"""Remove versions that no rollback needs: `make prune ENV=prod`, after a deploy.
+"""Remove versions that no rollback needs: `make prune ENV=prod`.
 
-Kept are those of the last state machine versions, with traffic, or with an alias.
+Kept: those of the last state machine versions, with traffic or an alias.
 """
 
 import re
@@ -22,7 +22,8 @@ def leftovers(
 ) -> tuple[list[str], list[str]]:
     """Return the ARNs of unused state machine versions and function versions.
 
-    `machines`: the one with the alias `live` first. `names`: the functions.
+    `machines`: the one with the alias `live` first. `names`: the functions. Raises ValueError if a
+    machine names no function version.
     """
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machines[0]}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
@@ -61,7 +62,10 @@ def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]
 
 
 def prune(machines: Sequence[str], versions: Sequence[str], states: Any, functions: Any) -> None:
-    """Delete these versions; raise ValueError before if an ARN has no version."""
+    """Delete these versions, given as ARNs.
+
+    Raise ValueError, before any deletion, if one of `versions` is no version of a function.
+    """
     for arn in versions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")

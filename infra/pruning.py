@@ -1,4 +1,4 @@
-"""Role that removes old versions."""
+"""Role for `infra.prune`."""
 
 from collections.abc import Sequence
 

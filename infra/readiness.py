@@ -1,4 +1,4 @@
-"""Problems that prevent a deployment."""
+"""Obstacles to a deployment."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
-    """Return the settings to complete or raise, one sentence each."""
+    """Return the settings to complete or raise, one sentence each; raise as `contradictions`."""
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")
@@ -112,7 +112,7 @@ def _times(environment: Environment) -> Iterator[str]:
 
 
 def cautions(environment: Environment) -> list[str]:
-    """Return warnings about a working configuration."""
+    """Return warnings about a working configuration, one sentence each."""
     told = []
     if not environment.alarm_email:
         told.append("alarm_email is empty: alarms change colour and nobody is told")

@@ -38,5 +38,5 @@ def log_group(
 
 
 def removal(*, retain: bool) -> cdk.RemovalPolicy:
-    """Return the removal policy of a resource with content; see RETAIN."""
+    """Return RETAIN if `retain`, else DESTROY, for a resource with content."""
     return RETAIN if retain else cdk.RemovalPolicy.DESTROY

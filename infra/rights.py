@@ -1,4 +1,4 @@
-"""Helpers for IAM rights and key usage."""
+"""IAM rights."""
 
 from collections.abc import Sequence
 

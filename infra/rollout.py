@@ -1,8 +1,4 @@
-"""Deploy an environment and test its new version: `make rollout ENV=prod`.
-
-The smoke test runs as soon as the new version has a share of the traffic. If it fails, all traffic
-goes back, and the update of the stack is cancelled.
-"""
+"""Deploy and test an environment: `make rollout ENV=prod`."""
 
 import subprocess
 import sys
@@ -21,7 +17,7 @@ LOOK_EVERY_S = 5.0
 
 
 def traffic(name: str, states: Any) -> tuple[str, Weights]:
-    """Return the alias of an environment and its routes; no routes before the first deploy."""
+    """Return the alias ARN of an environment and its routes; ("", []) before the first deploy."""
     try:
         alias = f"{machine_arn(states, f'docstokg-{name}')}:live"
         return alias, states.describe_state_machine_alias(stateMachineAliasArn=alias)[
@@ -77,7 +73,7 @@ def _go_back(alias: str, before: Weights, states: Any) -> None:
 
 
 def main(name: str) -> None:
-    """Deploy an environment, and go back if the smoke test fails.
+    """Deploy an environment, and go back if the smoke test fails (SystemExit).
 
     The variable URL has the output `Url`; SMOKE_* are those of `make smoke`.
     """

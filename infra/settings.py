@@ -1,4 +1,4 @@
-"""Types of the settings of an environment, and their file."""
+"""Settings of environments."""
 
 import json
 import os
@@ -20,12 +20,15 @@ from infra.specs import ROOT
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
 type When = Annotated[str, Field(pattern=r"^(rate|cron)\(.+\)$")]
+type NodeType = Annotated[
+    str, Field(pattern=r"^(t3\.small|\w+\.(medium|large|\d*xlarge))\.search$")
+]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 # A misspelt setting is refused.
 STRICT = ConfigDict(extra="forbid")
+# Prefix list of S3 in eu-central-1.
 S3_LIST = "pl-6ea54007"
-"""Prefix list of S3 in eu-central-1."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -39,9 +42,9 @@ class Index:
     kind: IndexKind
     endpoint: str = ""
     arn: str = ""
-    instance_type: str = "t3.small.search"
+    instance_type: NodeType = "t3.small.search"
     data_nodes: int = 1
-    manager_type: str = "m7g.medium.search"
+    manager_type: NodeType = "m7g.medium.search"
     managers: int = 0
     zones: int = 1
     volume_gib: int = 10
@@ -164,7 +167,7 @@ class Environment:
 
     @property
     def index_name(self) -> str:
-        """Return the alias of the chunk index; two environments may share a domain."""
+        """Return the alias of the chunk index."""
         return f"docstokg-{self.name}"
 
     @property
@@ -201,7 +204,10 @@ def settings_file() -> Path:
 
 
 def read(path: Path) -> dict[str, Environment]:
-    """Return the environments of a TOML file; `Misconfigured` has file, setting and reason."""
+    """Return the environments of a TOML file.
+
+    Raise `Misconfigured`, with file and setting, if invalid.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, table in tables.items():

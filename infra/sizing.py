@@ -1,4 +1,4 @@
-"""Shards, replicas, questions per second and memory of a search domain, from measured figures."""
+"""Sizing from measured figures."""
 
 from bisect import bisect_left
 from math import ceil
@@ -6,21 +6,22 @@ from typing import Final, NamedTuple
 
 from infra.settings import Index
 
+# Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search.
 SHARD_CHUNKS: Final = 2_000_000
-"""Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search."""
+# Maximum bytes on disk per chunk (docs/measured.md, how large it may become).
 CHUNK_BYTES: Final = 12_900
-"""Maximum bytes on disk per chunk (docs/measured.md, how large it may become)."""
+# Resident memory per chunk, from the same table.
 RESIDENT_BYTES: Final = 3_000
-"""Resident memory per chunk, from the same table."""
+# OpenSearch's CPU per question by number of chunks, from the same table.
 CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
-"""OpenSearch's CPU per question by number of chunks, from the same table."""
 BUSY: Final = 0.8
+# Usable share of the CPUs and of the disks; above them an alarm fires.
 FULL: Final = 0.75
-"""Usable share of the CPUs and of the disks; above them an alarm fires."""
+# CPUs of the sizes below `xlarge`, which has four.
 SMALL: Final = {"medium": 1, "large": 2}
-"""CPUs of the sizes below `xlarge`, which has four."""
+# CPUs that a burstable node has without credits: 20 % of two.
 BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
-"""CPUs that a burstable node has without credits: 20 % of two."""
+# Memory of a node; the service gives half of it to the heap.
 MEMORY_GIB: Final = {
     "t3.small.search": 2,
     "t3.medium.search": 4,
@@ -29,7 +30,6 @@ MEMORY_GIB: Final = {
     "r7g.large.search": 16,
     "r7g.xlarge.search": 32,
 }
-"""Memory of a node; the service gives half of it to the heap."""
 GIB: Final = 1024**3
 
 
@@ -52,14 +52,14 @@ def layout(data_nodes: int, zones: int, chunks: int) -> Layout:
 
 
 def cpu_ms(chunks: int) -> float:
-    """Return OpenSearch's CPU per question, interpolated, and extrapolated above one million."""
+    """Return OpenSearch's CPU milliseconds per question; extrapolated above one million."""
     below = max(1, bisect_left([size for size, _ in CPU_MS], chunks))
     (low, at_low), (high, at_high) = CPU_MS[min(below, len(CPU_MS) - 1) - 1 :][:2]
     return at_low + (chunks - low) * (at_high - at_low) / (high - low)
 
 
 def questions_per_second(index: Index) -> float:
-    """Return the rate at which the data nodes of a new domain are busy to `BUSY`."""
+    """Return the questions per second that keep a new domain's nodes 80 % busy."""
     nodes = _nodes_in_use(index)
     burst = BURSTABLE.get(index.instance_type)
     size = index.instance_type.split(".")[1]
@@ -74,12 +74,15 @@ def chunks_per_node(index: Index) -> float:
 
 
 def gib_per_node(index: Index) -> float:
-    """Return the disk that the expected chunks take on a data node."""
+    """Return the GiB of disk that the expected chunks take on a data node."""
     return chunks_per_node(index) * CHUNK_BYTES / GIB
 
 
 def fits(index: Index, rate: float) -> bool:
-    """Return whether nodes of a known type answer `rate` questions per second from memory."""
+    """Return whether the nodes answer `rate` questions per second from memory.
+
+    Raise KeyError for unknown instance types.
+    """
     cached = chunks_per_node(index) * RESIDENT_BYTES / GIB
     in_memory = cached <= MEMORY_GIB[index.instance_type] / 2
     return in_memory and questions_per_second(index) >= rate

@@ -1,8 +1,4 @@
-"""Smoke test of a deployed environment: `make smoke URL=...`.
-
-It loads, queries and deletes three documents, and sends requests that must be refused. In a named
-environment it fires the alarm `test`.
-"""
+"""Smoke test: `make smoke URL=...`."""
 
 import json
 import math
@@ -29,8 +25,8 @@ TEXTS = {
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
 ALARM = "test"
+# Probability that no question reaches a version which has a share of the traffic.
 MISSED = 0.001
-"""Probability that no question reaches a version which has a share of the traffic."""
 WAIT_S = 120.0
 LIMIT_S = 40.0
 JOB_S, PAUSE_S = 900.0, 1.0
@@ -48,8 +44,8 @@ class Answer:
     body: Any
 
 
+# Method, URL, body -> authentication headers.
 Sign = Callable[[str, str, bytes], Mapping[str, str]]
-"""Method, URL, body -> authentication headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,11 @@ class Service:
     sign: Sign = field(default=lambda method, url, body: {})
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """Send one request and return the answer, also for error statuses."""
+        """Send one request and return the answer, also for error statuses.
+
+        A body that is not JSON becomes `{"text": ...}`, 200 characters. Raise `Wrong` without an
+        answer.
+        """
         url = self.url.rstrip("/") + path
         headers = {"Content-Type": "application/json", **self.sign(method, url, body or b"")}
         try:
@@ -75,7 +75,7 @@ class Service:
             return Answer(answer.status, {"text": answer.data.decode("utf-8", "replace")[:200]})
 
     def post(self, path: str, **fields: Any) -> Answer:
-        """POST a JSON object."""
+        """POST `fields` as a JSON object; see `ask`."""
         return self.ask("POST", path, json.dumps(fields).encode())
 
 
@@ -86,7 +86,7 @@ def expect(right: bool, answer: Answer, what: str) -> None:
 
 
 def refuses(service: Service) -> None:
-    """Check requests that gateway and validate must refuse."""
+    """Raise `Wrong` unless gateway and validate refuse invalid requests with the right status."""
     long = json.dumps({"query": "x" * 70_000}).encode()
     for method, path, body, status in (
         ("POST", "/v1/answer", b"not json", 400),
@@ -124,7 +124,7 @@ def answers(service: Service, namespace: str, share: int = 100) -> None:
 
 
 def is_empty(service: Service, namespace: str) -> None:
-    """Check that the namespace has no passages any more."""
+    """Wait until the namespace has no passages; raise `Wrong` after 120 s."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
         if gone := answer.status == 200 and not answer.body["citations"]:
@@ -143,7 +143,10 @@ def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
 
 @contextmanager
 def loaded(service: Service, namespace: str) -> Iterator[None]:
-    """Load three documents before the block and remove them after it."""
+    """Load three documents before the block and remove them after it.
+
+    Raise `Wrong` if that fails.
+    """
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in TEXTS.items()]
     begun = service.post("/v1/documents", namespace=namespace, documents=documents)
     expect(begun.status == 202, begun, "documents cannot be sent: may this caller load?")
@@ -170,7 +173,7 @@ def _ended(service: Service, begun: Answer) -> Answer:
 
 
 def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
-    """Set one alarm and check that its action was executed."""
+    """Set the alarm `test`; raise `Wrong` unless its action succeeds within 120 s."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):
@@ -188,7 +191,10 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
 
 
 def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> None:
-    """Run all checks that need no environment's name; `share`: see `answers`."""
+    """Run all checks that need no environment's name; raise `Wrong` at a failure.
+
+    `share`: see `answers`.
+    """
     namespace = f"smoke-{secrets.token_hex(4)}"
     contract = service.ask("GET", "/openapi.json")
     expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
@@ -207,13 +213,13 @@ def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> N
 
 
 def bearer(token: str, key: str) -> Sign:
-    """Return authentication by a token and the usage plan's key."""
+    """Return authentication by a token and, unless empty, the usage plan's key."""
     headers = {"Authorization": f"Bearer {token}"} | ({"X-Api-Key": key} if key else {})
     return lambda method, url, body: headers
 
 
 def sigv4(region: str) -> Sign:
-    """Return authentication by the credentials of this shell."""
+    """Return authentication by this shell's AWS credentials; raise `Wrong` if there are none."""
     import boto3
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
@@ -232,14 +238,19 @@ def sigv4(region: str) -> Sign:
 
 
 def minted(url: str, variables: Mapping[str, str]) -> str:
-    """Return an access token by OAuth's client credentials (RFC 6749, 4.4)."""
+    """Return an access token by OAuth's client credentials (RFC 6749, 4.4).
+
+    Raise `Wrong` if refused, or without SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET.
+    """
     fields = {"grant_type": "client_credentials", "scope": variables.get("SMOKE_SCOPE", "")}
-    client = f"{variables['SMOKE_CLIENT_ID']}:{variables['SMOKE_CLIENT_SECRET']}"
+    parts = [variables.get(name, "") for name in ("SMOKE_CLIENT_ID", "SMOKE_CLIENT_SECRET")]
+    if not all(parts):
+        raise Wrong("SMOKE_TOKEN_URL also needs SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET")
     answer = urllib3.request(
         "POST",
         url,
         body=urllib.parse.urlencode({name: value for name, value in fields.items() if value}),
-        headers=urllib3.make_headers(basic_auth=client)
+        headers=urllib3.make_headers(basic_auth=":".join(parts))
         | {"Content-Type": "application/x-www-form-urlencoded"},
         timeout=LIMIT_S,
     )
@@ -249,9 +260,10 @@ def minted(url: str, variables: Mapping[str, str]) -> str:
 
 
 def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
-    """Return a deployment with a caller's token, or signed with this shell's credentials.
+    """Return a deployment with a caller's token, else this shell's credentials if `env`, else none.
 
-    Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint for client credentials.
+    Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint (see `minted`). Raise
+    `Wrong` without credentials, ValueError for an unknown `env`.
     """
     if not token and (token_url := os.environ.get("SMOKE_TOKEN_URL")):
         token = minted(token_url, os.environ)
@@ -279,7 +291,7 @@ def main(
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
     (IAM) if ENV names an environment of environments.toml. SHARE: per cent of the traffic that the
-    version under test has.
+    version under test has. SystemExit at a failure.
     """
     try:
         smoke(service_of(url, env, token, key), _say, share)

@@ -1,4 +1,4 @@
-"""Loads after changes of the bucket: S3 events, their queue, and the schedules of their loads."""
+"""Automatic loads."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -19,8 +19,8 @@ from infra.tracequeue import queue_before
 from infra.traces import keyless, read_queue
 
 BATCH = 1_000
+# Reason of the removal of an old version, which is no change.
 EXPIRED = "Lifecycle Expiration"
-"""Reason of the removal of an old version, which is no change."""
 BY_NAMESPACE = "A schedule of this environment's own group is named by its namespace."
 
 ONE_STACK = "Rule, queue and function are in this stack, so in one account and region."
@@ -29,7 +29,7 @@ ONE_STACK = "Rule, queue and function are in this stack, so in one account and r
 def load_sources(
     stack: Stack, intake: Intake, ingestion: Ingestion, documents: Function, dead: sqs.Queue
 ) -> None:
-    """Let the documents function load `sources/NAMESPACE/` by schedules and after S3 events."""
+    """Make the documents function load `sources/NAMESPACE/` by schedules and after S3 events."""
     for namespace, when in stack.target.sync.items():
         event = {"job": JOB, "namespace": namespace}
         said = f"Load sources/{namespace}/ and remove its deleted documents"

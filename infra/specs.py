@@ -1,4 +1,4 @@
-"""Resources, rights and routes of each function."""
+"""Function specifications."""
 
 import re
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from docstokg.domain.time_budget import net
 
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
+# Import name of functions/ in repository, wheels and zips.
 IMPORT_NAME = "docstokg_functions"
-"""Import name of functions/ in repository, wheels and zips."""
 SIZE_LIMIT_MB = 240
+# Reserved for AppConfig's agent, a layer of unpublished size.
 AGENT_MB = 20
-"""Reserved for AppConfig's agent, a layer of unpublished size."""
 # Alarms that roll back the alias while traffic shifts.
 ROLLBACK_ALARMS = (
     *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
@@ -103,6 +103,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("record", 512, "graph_writer"),
 )
 
+# Only for environments with the page; it has no layer and no rights.
 PAGE = FunctionSpec(
     "page",
     256,
@@ -115,11 +116,11 @@ PAGE = FunctionSpec(
         "swagger_ui_bundle-*.dist-info/*",
     ),
 )
-"""Only for environments with the page; it has no layer and no rights."""
 
 
 _STORES = ("intake", "loader", "graph_loader", "embedder")
 
+# Stages of the load machine, in order.
 STAGES: tuple[FunctionSpec, ...] = (
     # Untrusted files: no credentials, no stores, no way out of a VPC.
     _stage("read", 2048, 300, "intake"),
@@ -131,14 +132,13 @@ STAGES: tuple[FunctionSpec, ...] = (
     _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
     _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
 )
-"""Stages of the load machine, in order."""
 
+# Functions of every environment.
 FUNCTIONS = (*SPECS, *STAGES)
-"""Functions of every environment."""
+# All functions with a zip, including optional ones.
 PACKAGED = (*FUNCTIONS, PAGE)
-"""All functions with a zip, including optional ones."""
 
 
 def gateway_path(route: Route) -> str:
-    """Return a route's path in the gateway's syntax; ids may contain slashes."""
+    """Return a route's path in the gateway's syntax; `doc_id` and `model` may contain slashes."""
     return re.sub(r"\{(doc_id|model)\}", r"{\1+}", route.path)

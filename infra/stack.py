@@ -1,4 +1,4 @@
-"""Compose one environment from two stacks: data and code."""
+"""Stack of the service."""
 
 from pathlib import Path
 

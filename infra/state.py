@@ -1,4 +1,4 @@
-"""Tables with a TTL: cached responses and open circuits."""
+"""Tables with a TTL."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ NO_BACKUP = "Every item expires within the hour and is made again by the next re
 
 
 class State(Construct):
-    """Two on-demand tables; losing either costs time, never a request."""
+    """Two on-demand tables."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "State")

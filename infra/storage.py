@@ -1,4 +1,4 @@
-"""The bucket for index snapshots."""
+"""Snapshot bucket."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
@@ -46,7 +46,7 @@ def private_bucket(
 
 
 class Storage(Construct):
-    """Private, versioned, TLS only, under our key."""
+    """The bucket and the service's role."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Storage")

@@ -1,4 +1,4 @@
-"""Write templates and zips for a deployment without CDK; see docs/without-cdk.md."""
+"""Deployment without CDK; see docs/without-cdk.md."""
 
 import json
 import re
@@ -17,7 +17,7 @@ BUCKET = re.compile(r'\{"Fn::Sub": "cdk-[a-z0-9]+-assets-[^"]*"\}')
 
 
 def freed(text: str) -> str:
-    """Return a template with a bucket parameter instead of CDK's bootstrap stack."""
+    """Return a JSON template with a bucket parameter, if used, instead of CDK's bootstrap stack."""
     plain, used = BUCKET.subn(json.dumps({"Ref": PARAMETER}), json.dumps(json.loads(text)))
     body = json.loads(plain) | {"Rules": {}, "Parameters": {}}
     if used:
@@ -26,7 +26,7 @@ def freed(text: str) -> str:
 
 
 def write(assembly: Path, out: Path) -> list[str]:
-    """Write templates and zips of an assembly below `out`; return their names."""
+    """Replace `out` by templates and zips of an assembly; return their names."""
     shutil.rmtree(out, ignore_errors=True)
     (out / "assets").mkdir(parents=True)
     written = []
@@ -44,7 +44,7 @@ def write(assembly: Path, out: Path) -> list[str]:
 
 
 def main(name: str) -> None:
-    """Write the templates and zips of an environment to `build/template/ENV`."""
+    """Write the templates and zips of an environment to `build/template/ENV`; see `deployable`."""
     target = deployable(name)
     with tempfile.TemporaryDirectory() as folder:
         build(target, out=Path(folder), bundles=BUNDLES).synth()

@@ -34,7 +34,7 @@ def caller(
 
 
 def edge(namespaces: tuple[str, ...], origin: str) -> str:
-    """Return the stage variable for `stream`: namespaces and headers."""
+    """Return the stage variable for `stream`: namespaces and headers, as base64url of JSON."""
     headers = {"Access-Control-Allow-Origin": origin} if origin else {}
     told = json.dumps({"namespaces": namespaces, "headers": headers})
     return base64.urlsafe_b64encode(told.encode()).decode()
@@ -43,7 +43,10 @@ def edge(namespaces: tuple[str, ...], origin: str) -> str:
 def request_workflow(
     route: str, target: str, caller_vtl: str, parameters: tuple[str, ...] = ()
 ) -> str:
-    """Return VTL for StartSyncExecution on `target` (alias ARN)."""
+    """Return VTL for StartSyncExecution on `target` (alias ARN).
+
+    `parameters`: see `request_function`.
+    """
     parts = {"BODY": _body(parameters, MAX_BYTES), "TARGET": target, "CALLER": caller_vtl}
     return _fill(_read("request_workflow"), ROUTE=route, **parts)
 
@@ -72,13 +75,17 @@ def response(name: str, route: str = "") -> str:
 
     `workflow`: of StartSyncExecution, which is HTTP 200 also if the execution failed. `function`: a
     function's {statusCode, body, headers?}, or its error. `refused`: the service refused the call.
+    Others raise FileNotFoundError.
     """
     problem = _problem(route in CHAT_ROUTES)
     return _fill(_read(f"response_{name}"), REPLY=_read("part_reply"), PROBLEM=problem)
 
 
 def response_unrouted(status: int, code: str, detail: str, *, chat: bool = False) -> str:
-    """Return the template for an unknown path or method; `chat`: in OpenAI's error format."""
+    """Return the template for an unknown path or method; `chat`: in OpenAI's error format.
+
+    Raise ValueError for an unknown status.
+    """
     title, problem = HTTPStatus(status).phrase, _problem(chat)
     return _fill(
         _read("response_unrouted"),
@@ -102,7 +109,10 @@ def static_json(document: object) -> str:
 
 
 def gateway_problem(status: int, code: str, detail: str) -> str:
-    """Return the body of a gateway response; only $context is substituted, without VTL."""
+    """Return the body of a gateway response; only $context is substituted, without VTL.
+
+    Raise ValueError for an unknown status.
+    """
     return (
         f'{{"type":"about:blank","title":"{HTTPStatus(status).phrase}","status":{status},"code":"{code}",'
         f'"detail":"{detail}","request_id":"$context.requestId","errors":[]}}'

@@ -1,4 +1,4 @@
-"""Queue for retrieval traces, off the request path."""
+"""Trace queue."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def queue_before(scope: Construct, name: str, key: kms.IKey, dead: sqs.Queue) ->
 
 
 class TraceQueue(Construct):
-    """The trace queue and its dead letter queue after three tries."""
+    """The queue and its dead letters."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Traces")

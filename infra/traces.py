@@ -1,4 +1,4 @@
-"""Consumer of retrieval traces, and their removal."""
+"""Trace consumer."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda_destinations as destinations
@@ -20,7 +20,7 @@ BY_THE_QUEUE = "The queue itself moves a message to its dead letter queue after 
 
 
 def read_queue(scope: Construct, queue: sqs.Queue, function: Function, batch: int) -> None:
-    """Let a function read a queue, at most twice at once."""
+    """Make a function read a queue, at most twice at once."""
     acknowledge(function.live, BY_THE_QUEUE, "Serverless-LambdaEventSourceMappingDestination")
     function.live.add_event_source(
         sources.SqsEventSource(

@@ -1,7 +1,4 @@
-"""Settings allowed in `Environment.settings`; every function receives them.
-
-An invalid value ends the synthesis.
-"""
+"""Settings of `Environment.settings`."""
 
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings, variable
@@ -53,7 +50,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
 
 
 def settings_of(environment: Environment) -> dict[str, str]:
-    """Return the variables of a function."""
+    """Return the settings of `chosen` as a function's variables, sorted; raise as it does."""
     return {variable(name): text(value) for name, value in sorted(chosen(environment).items())}
 
 

@@ -1,4 +1,4 @@
-"""The state machine and its alias."""
+"""Answer state machine."""
 
 import json
 import re
@@ -24,12 +24,12 @@ ALIAS = "live"
 
 
 def substitutions(path: Path = ASL) -> tuple[str, ...]:
-    """Return the function placeholders of the file, sorted."""
+    """Return the names `...Function` in `${}` of the file, sorted, each once."""
     return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
 
 
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """Return the definition with `seconds` added to fixed time limits, for cold starts."""
+    """Return the definition with `seconds` added to each integer `TimeoutSeconds` of its states."""
     states = {
         name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
         if isinstance(state.get("TimeoutSeconds"), int)
@@ -40,7 +40,7 @@ def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
 
 
 class Workflow(Construct):
-    """Express, JSONata, logged without execution data; callers get the alias only."""
+    """An express machine; callers get its alias only."""
 
     def __init__(self, stack: Stack, functions: dict[str, Function]) -> None:
         super().__init__(stack, "Workflow")

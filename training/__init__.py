@@ -1,1 +1,1 @@
-"""Training of the product's learned parts."""
+"""Training of learned parts."""

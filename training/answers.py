@@ -10,8 +10,8 @@ Each FOLDER has `given.jsonl` (training.passages). Fits
 4. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
    where either it or the choice is; `pair_right`: the preferred pairs being right.
 
-(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` if a question
-or a paragraph is in a test set (`--kept`).
+(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` for overlap
+with a test set (`--kept`).
 """
 
 import argparse
@@ -68,14 +68,17 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def says(row: Mapping[str, Any], text: str) -> bool:
-    """Return whether a text contains the written answer; a `whole` one is a sentence."""
+    """Return whether a text contains the written answer, or of a `whole` one WHOLE of its words."""
     if row.get("whole"):
         return held([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
 
 
 def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None:
-    """Return the candidates and pairs of a question; None without candidates."""
+    """Return the candidates and pairs of a question; None without candidates.
+
+    `without_gold`: omit gold documents; then nothing is right.
+    """
     given = [
         Block.model_validate(block)
         for block, document in zip(row["blocks"], row["documents"], strict=True)
@@ -105,14 +108,14 @@ def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
 
 
 def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
-    """Return a set's training data, with repeats without gold documents."""
+    """Return the questions with candidates, then every third again without gold documents."""
     own = [asked(row) for row in rows]
     again = [asked(row, without_gold=True) for row in rows[::WITHOUT_GOLD] if row.get("gold")]
     return [one for one in (*own, *again) if one is not None]
 
 
 def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[Pair]]:
-    """Return the score of each candidate, and the pairs."""
+    """Return each candidate's score, and the pairs with `choice` relative to the best score."""
     scores = [extractive.weighted(choice, own.features._asdict()) for own in one.found]
     top = max(scores)
     linked = [
@@ -125,7 +128,7 @@ def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[P
 
 
 def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
-    """Return features by name as a matrix."""
+    """Return features by name as a matrix, a row each; raise KeyError for a missing one."""
     return np.array([[one[name] for name in names] for one in signs])
 
 
@@ -170,7 +173,7 @@ class Chosen(NamedTuple):
 def choose(
     rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
 ) -> list[tuple[Chosen, Chosen | None]]:
-    """Choose like the product: the best candidate and the best pair."""
+    """Choose like the product: the best candidate and the best pair, None without pairs."""
     chosen = []
     for one in rows:
         scores, linked = scored(one, choice)
@@ -214,7 +217,10 @@ def fit_logistic(
     names: Sequence[str],
     of: Callable[[Chosen], bool] = lambda one: one.right,
 ) -> dict[str, Any]:
-    """Fit the probability that `of` holds; sets have equal weights."""
+    """Return bias and weights by name for the probability of `of`; nonempty sets weigh the same.
+
+    Raises ValueError without examples.
+    """
     groups = [group for group in sets if group]
     rows = [one for group in groups for one in group]
     weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
@@ -229,7 +235,7 @@ def fit_logistic(
 
 
 def preferred(fitted: Mapping[str, Any], pair: Chosen | None) -> bool:
-    """Return whether the product quotes the pair."""
+    """Return whether the product quotes the pair; False for None."""
     if pair is None:
         return False
     return extractive.logistic(fitted, pair.signs) >= extractive.PREFERRED
@@ -258,7 +264,7 @@ def main() -> None:
 def fit_all(
     sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Collection[str]
 ) -> dict[str, Any]:
-    """Fit every model; `facts`: sets without reviews; `hops`: sets with hops."""
+    """Return every fitted model; `facts`: sets without reviews; `hops`: sets with hops."""
     plain = [name for name in sets if name not in hops]
     choice = _softmax(
         CHOICE,

@@ -1,4 +1,4 @@
-"""Detect overlap of training and test data."""
+"""Overlap of training and test data."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
-    """Return the questions and paragraphs of test sets.
+    """Return the folded questions and paragraphs of test sets.
 
     `folders`: folders as in ../shared/data, or files of JSON lines. Raises `FileNotFoundError` for
     a missing one.

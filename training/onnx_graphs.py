@@ -1,6 +1,6 @@
-"""Write the graphs of the two local encoders: `python -m training.onnx_graphs`.
+"""Write both local encoders' graphs: `python -m training.onnx_graphs`.
 
-They contain no weights: constants are ranges of an installed file, mapped into memory.
+Their constants are ranges of an installed file, mapped into memory.
 """
 
 import json
@@ -46,7 +46,7 @@ class Graph:
         return add
 
     def stored(self, name: str) -> str:
-        """Declare a constant of the file."""
+        """Declare a constant of the file and return `name`; raise KeyError outside `places`."""
         kind, shape, offset, length = self.places[name]
         tensor = TensorProto(name=name, data_type=kind, dims=shape)
         tensor.data_location = TensorProto.EXTERNAL
@@ -56,19 +56,19 @@ class Graph:
         return name
 
     def value(self, value: float | list[int]) -> str:
-        """Add a small constant to the graph."""
+        """Add a float, or a list as INT64, as a constant; return its name."""
         kind, values = (INT64, value) if isinstance(value, list) else (FLOAT, [value])
         shape = [len(values)] if kind == INT64 else []
         self._constants[str(value)] = helper.make_tensor(str(value), kind, shape, values)
         return str(value)
 
     def normal(self, x: str, gain: str, bias: str) -> str:
-        """Add a layer normalisation; `gain` and `bias` are names in the file."""
+        """Add a layer normalisation, return its output; `gain`, `bias`: names in the file."""
         parts = self.stored(gain), self.stored(bias)
         return str(self.LayerNormalization(x, *parts, epsilon=EPSILON))
 
     def placed(self, word: str, places: str, kinds: str) -> str:
-        """Add position vectors and the first token type vector to word vectors."""
+        """Add positions and the first token type (`kinds`: table in the file) to word vectors."""
         table = self.Add(places, self.Gather(self.stored(kinds), self.value([0])))
         until = self.Shape("ids", start=1, end=2)
         return str(self.Add(word, self.Slice(table, self.value([0]), until)))

@@ -2,8 +2,7 @@
 
 Fitted on attribution_dev, wice_dev (supported against the rest) and scifact_train (supporting
 against other abstracts); faithbench_dev and expertqa_val are only measured. Every set and label
-weighs the same; the intercept is the mean of the sets'. The card has each set's AUC and standard
-error from a fit without it, and that of the share of stems in the sources (`line`).
+weighs the same; the intercept is the mean of the sets'.
 """
 
 import argparse
@@ -69,7 +68,7 @@ def main() -> None:
 def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
     """Return a folder's claims with features, without those that have no source sentence.
 
-    A folder without `claims*.jsonl` is read as SciFact.
+    A folder without `claims*.jsonl` is read as SciFact. Raises `LoadError` for invalid claims.
     """
     claims = read_claims(folder) if any(folder.glob("claims*.jsonl")) else scifact(folder)
     names = {claim.set for claim in claims}
@@ -82,7 +81,7 @@ def read_examples(folder: Path, embedder: Embedder | None) -> list[Example]:
 
 
 def scifact(folder: Path) -> list[LabelledClaim]:
-    """Return SciFact's claims, each with its labelled abstracts."""
+    """Return a claim per SciFact claim and gold or labelled abstract; true if it is SUPPORT."""
     texts = {row["doc_id"]: row["text"] for row in _lines(folder / "passages.jsonl")}
     claims = []
     for row in _lines(folder / "questions.jsonl"):
@@ -119,7 +118,7 @@ def _importance(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
 
 
 def left_out(examples: Sequence[Example]) -> Figures:
-    """Measure every set with a model fitted without its folder."""
+    """Return `by_set` of each folder, with a model fitted on FITTED without it."""
     figures: Figures = {}
     for folder in dict.fromkeys(one.folder for one in examples):
         model = fit([one for one in examples if one.folder in FITTED and one.folder != folder])
@@ -128,7 +127,7 @@ def left_out(examples: Sequence[Example]) -> Figures:
 
 
 def by_set(examples: Sequence[Example], model: Model) -> Figures:
-    """Measure `line`, `no vectors` and `support` per folder and set."""
+    """Measure `line`, `no vectors` and `support` per folder and set; {} if labels are equal."""
     figures: Figures = {}
     for title in dict.fromkeys(title for one in examples for title in (one.folder, one.title)):
         own = [one for one in examples if title in (one.folder, one.title)]
@@ -145,7 +144,7 @@ def by_set(examples: Sequence[Example], model: Model) -> Figures:
 
 
 def written(examples: Sequence[Example], figures: Figures) -> str:
-    """Return the weights file with its card."""
+    """Fit on FITTED and return the weights file, with `figures` in its card."""
     chosen = [one for one in examples if one.folder in FITTED]
     card = {
         "made_by": "python -m training.support",

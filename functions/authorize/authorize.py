@@ -1,4 +1,4 @@
-"""Bearer tokens: gateway policy and caller."""
+"""Bearer tokens: policy and caller."""
 
 import base64
 import json
@@ -15,9 +15,10 @@ NOBODY = "nobody"
 
 
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
-    """Return the policy for a REQUEST authorizer event: Deny without a valid token.
+    """Return the policy for a REQUEST authorizer event.
 
-    It covers all routes. The context is base64 of {sub, namespaces, groups, load}.
+    Deny without a valid token, or for a caller over 16 KiB. It covers all routes. The context is
+    base64 of {sub, namespaces, groups, load}.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None

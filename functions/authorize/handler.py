@@ -1,4 +1,4 @@
-"""Entry point of the gateway's authorizer."""
+"""Entry point: gateway's authorizer."""
 
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring

@@ -1,1 +1,1 @@
-"""Check of drafts against their sources and the graph."""
+"""Checks of drafts."""

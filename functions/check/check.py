@@ -54,8 +54,8 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     """Return the CheckResponse as a reply, or a problem: 400, 403, 413, 503, 504.
 
     Sentences are compared with their cited texts, else with retrieved passages. A failing graph or
-    embedder is a degraded reason, a failing index 503, a timeout 504. `compare`: returns a text
-    comparison for some seconds. `verifier`: decides sentences that rules leave unverified.
+    embedder is a degraded reason, a failing index 503, a timeout 504. `verifier`: decides sentences
+    that rules leave unverified.
     """
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):

@@ -1,1 +1,1 @@
-"""Documents over HTTP: list, read, load, remove."""
+"""Documents over HTTP."""

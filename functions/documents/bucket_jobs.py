@@ -1,4 +1,4 @@
-"""Job queue over S3 and Step Functions."""
+"""Jobs over S3 and Step Functions."""
 
 import base64
 import json
@@ -19,23 +19,26 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
+# Leases by namespace; see docstokg.loading.run.lease, which this function cannot import.
 LEASES = "runs/leases/"
-"""Leases by namespace; see docstokg.loading.run.lease, which this function cannot import."""
 
+# Limits of an upload that the state machine loads without maps.
 FEW, SMALL_BYTES = 20, 1_000_000
-"""Limits of an upload that the state machine loads without maps."""
 
 STATED = {"title", "acl", "metadata", "media_type"}
 
 
 class BucketJobs:
-    """A `JobQueue` over a bucket and executions; job and execution share their name."""
+    """A `JobQueue` over a bucket and executions of the same names."""
 
     def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
         self._store, self._runs, self._bucket = store, runs, bucket
 
     def add(self, order: JobOrder) -> bool:
-        """Store the documents and start the run; return False if MAX_QUEUED runs are unfinished."""
+        """Store the documents and start the run.
+
+        Return False, without either, if the namespace has MAX_QUEUED unfinished runs.
+        """
         if self._full(order.namespace):
             return False
         if order.documents:
@@ -58,7 +61,10 @@ class BucketJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Return the state of a job, with its report if it has ended."""
+        """Return the state of a job, with its report if it has ended; None if unknown.
+
+        Raise `WrongAnswer` for a broken report.
+        """
         run = self._runs.find(job_id)
         if run is None or not run.arguments.get("namespace"):
             return None
@@ -66,7 +72,7 @@ class BucketJobs:
         return _job(job_id, run, state, self._report(job_id) if run.ended else {})
 
     def cancel(self, job_id: str) -> None:
-        """Stop the run and release its lease."""
+        """Stop the run; release its lease if it has one."""
         self._runs.stop(job_id)
         run = self._runs.find(job_id)
         with suppress(KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""Requests to load or remove documents."""
+"""Loads and removals of documents."""
 
 import json
 from collections import Counter
@@ -63,7 +63,7 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
 
 
 def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
-    """Return a Job as a reply, or 404, also for callers who may not load into its namespace."""
+    """Return a Job as a reply, or 400; 404 also for callers who may not load into its namespace."""
     name = parse_body(envelope, JobName)
     if isinstance(name, Reply):
         return name
@@ -75,7 +75,10 @@ def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
 
 def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
-    """Cancel an unfinished job and return it as a reply, or 404 as `job_of` does."""
+    """Cancel an unfinished job; return it as failed, an ended one as it is.
+
+    Problems as `job_of`.
+    """
     found = job_of(envelope, queue=queue)
     if found.statusCode != HTTPStatus.OK:
         return found

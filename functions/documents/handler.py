@@ -1,4 +1,4 @@
-"""Entry point of the document routes."""
+"""Entry point: document routes."""
 
 import time
 from collections.abc import Callable

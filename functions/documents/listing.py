@@ -29,7 +29,7 @@ WRITTEN = ("utf-8", "surrogatepass")
 def list_documents(
     envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, begin: Begin, key: bytes
 ) -> Reply:
-    """Return a DocumentPage as a reply, or a problem: 400, 403.
+    """Return a DocumentPage of visible ones by id as a reply, or a problem: 400, 403.
 
     `key` signs cursors; a forged or foreign cursor is a 400.
     """
@@ -68,7 +68,7 @@ def list_namespaces(
     queue: JobQueue,
     telemetry: Telemetry,
 ) -> Reply:
-    """Return a NamespaceList as a reply."""
+    """Return a NamespaceList as a reply, also before the first load; see `states`."""
     try:
         info = index.info(time_budget.NAMESPACE_S)
     except NotLoaded:
@@ -86,8 +86,8 @@ def states(
 ) -> Iterator[ListedNamespace]:
     """Yield the state of each namespace that the caller may read, by name.
 
-    Only namespaces with a visible document, a passage, an unfinished load or a job. The number of
-    jobs is None if the queue cannot be read.
+    Without namespaces whose documents are all hidden. The number of jobs is None if the queue
+    cannot be read.
     """
     jobs: Mapping[str, int] | None
     try:

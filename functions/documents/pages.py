@@ -26,7 +26,7 @@ def show_page(
 ) -> Reply:
     """Return a PNG in base64 as a reply, or a problem: 400, 403, 404.
 
-    404: document or page missing, not visible to the caller, or not stored as a file.
+    404: document or page missing, invisible, not stored as a file, or not drawn in time.
     """
     name = parse_body(envelope, PageName)
     if isinstance(name, Reply):

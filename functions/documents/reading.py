@@ -1,4 +1,4 @@
-"""Passages with the text before and after."""
+"""Passages with surrounding text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,15 +14,15 @@ from docstokg.usecases.intake import invalid, namespace_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call
 
+# Maximum chunks read on either side.
 NEIGHBOURS = 8
-"""Maximum chunks read on either side."""
 
+# Separator of chunks with unknown offsets or more than a space between them.
 GAP = "\n\n"
-"""Separator of chunks with unknown offsets or more than a space between them."""
 
 
 def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:
-    """Return a Passage as a reply, or a problem: 400, 403, 404, 503.
+    """Return a Passage as a reply, or a problem: 400, 403, 404, 413, 503.
 
     An invisible passage is a 404, an invisible neighbour is left out.
     """

@@ -1,4 +1,4 @@
-"""Loads of `sources/NAMESPACE/`, a quiet period after its objects changed, or by a schedule."""
+"""Loads of `sources/NAMESPACE/` after changes or by schedule."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from docstokg.observability import Telemetry
 from docstokg.ports import LoadRuns
 
 JOB = "load_sources"
+# Seconds without a change before a load; a schedule is up to a minute late.
 QUIET_S = 60
-"""Seconds without a change before a load; a schedule is up to a minute late."""
+# Deleted documents that a load removes even if they are over 20 % of the namespace.
 MOST_REMOVED = 10
-"""Deleted documents that a load removes even if they are over 20 % of the namespace."""
 
 
 class SourceLoads:
-    """At most one such load per namespace; changes during a load lead to another one after it."""
+    """At most one such load per namespace; changes during one cause another."""
 
     def __init__(self, runs: LoadRuns, bucket: str, telemetry: Telemetry) -> None:
         self._runs, self._bucket, self._telemetry = runs, bucket, telemetry
@@ -34,7 +34,10 @@ class SourceLoads:
                 self._postpone(namespace, function)
 
     def load(self, event: Mapping[str, Any], function: str) -> dict[str, Any]:
-        """Start the load of a namespace, or postpone it while another one runs."""
+        """Start the load of a namespace, or postpone it while another runs.
+
+        Returns `run_id`, or `postponed`.
+        """
         namespace = event["namespace"]
         name = f"sources-{namespace}"
         if any(run.rpartition("-")[0] == name for run in self._runs.unfinished()):

@@ -1,1 +1,1 @@
-"""Expansion and re-ranking with the knowledge graph."""
+"""Knowledge graph expansion and re-ranking."""

@@ -1,4 +1,4 @@
-"""Expansion of a caller's seeds by the subject domain."""
+"""Seed expansion by subject domain."""
 
 from docstokg.domain import time_budget
 from docstokg.ports import KnowledgeGraph
@@ -7,7 +7,7 @@ from docstokg.usecases.run import Run, graph_reason
 
 
 def widen_seeds(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> None:
-    """Replace the plan's seeds by their expansion in the domain; unchanged if the graph fails."""
+    """Replace the plan's seeds by their expansion in the domain, if enabled and successful."""
     expansion = run.plan.expansion
     left_s = run.left_s(expansion.time_s, time_budget.EXPAND.reserve_s)
     if not (expansion.enabled and expansion.seeds) or left_s < time_budget.LEAST_CALL_S:

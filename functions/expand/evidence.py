@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
 
 
 class EvidenceTable:
-    """Evidence as one table of entities and one of edges, within MAX_BYTES of JSON."""
+    """Tables of entities and edges within MAX_BYTES of JSON."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class EvidenceTable:
         return min(found, key=len, default=())
 
     def listed(self, relations: Sequence[SliceRelation]) -> tuple[int, ...]:
-        """Return relations as indices of the table of edges, with their ends as entities."""
+        """Add relations and their ends to the tables; return the relations' indices."""
         for relation in relations:
             self._entity(relation.source)
             self._entity(relation.target)

@@ -1,4 +1,4 @@
-"""Graph expansion of retrieved chunks: reordering, additions, evidence."""
+"""Graph expansion: order, additions, evidence."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,8 +59,8 @@ MAX_SEEDS = 20
 class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `names`: in the question.
-    `misspelt`: entity of a misspelt name.
+    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `misspelt`: entity of a
+    misspelt name.
     """
 
     until_s: float
@@ -75,9 +75,8 @@ class Exploration:
 class RankedGraph(NamedTuple):
     """The slice, ranked by one walk.
 
-    `matches`: names in the question. `shares`: their entities; `leading`: those at which the walk
-    may start; `seed_shares`: chunks of given seeds. `start`: restart vector. `scores`: probability
-    of every node.
+    `shares`: entities named in the question; `leading`: those at which the walk may start;
+    `seed_shares`: chunks of given seeds. `scores`: probability of every node.
     """
 
     graph: SliceGraph
@@ -92,10 +91,11 @@ class RankedGraph(NamedTuple):
 def expand(
     run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY
 ) -> Expansion:
-    """Return the order of citation, with the evidence of every chunk in the graph.
+    """Return the order of citation: selected chunks reordered, graph chunks added, with evidence.
 
-    Without time, links or a working graph the order is `selected`, with the reason in
-    `graph_gain.skipped` and `degraded`. A later failure keeps earlier results.
+    If disabled, or without time, links or a working graph, it is `selected`, with the reason in
+    `graph_gain.skipped`. Lack of time and failures are also in `degraded`; later ones keep earlier
+    results.
     """
     explored, ranking = explore(run, retrieval, graph=graph)
     expansion = (
@@ -202,10 +202,6 @@ def _types(part: GraphSlice) -> set[str]:
 def _as_misspelt(
     run: Run, graph: KnowledgeGraph, explored: Exploration, absent: Collection[str]
 ) -> bool:
-    """Match the only name within one letter of the question's words, with a warning.
-
-    `absent`: words that no passage contains.
-    """
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
     seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
@@ -282,7 +278,6 @@ def _best(
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
-    """Return the caller's maximum, else 2 for two entities that lead on."""
     leading = ranking.leading.keys() | (ranking.shares.keys() & ranking.graph.related)
     hops = plan.expansion.max_hops or (2 if len(leading) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
@@ -336,7 +331,7 @@ def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
 def leads(graph: SliceGraph, entity: str) -> bool:
     """Return whether the walk may start at an entity of the question.
 
-    False for names without a chunk about them.
+    False for unlisted names without a chunk about them.
     """
     return not is_own_id(entity) or graph.is_page(entity)
 
@@ -372,15 +367,14 @@ def _used(explored: Exploration) -> GraphUse:
 
 
 def stated(retrieval: Retrieval) -> list[FactRef]:
-    """Return the best matching facts that a chunk states."""
+    """Return the first FACTS matching facts that a chunk states."""
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return the walk's order of chunks, or the retrieval order without a signal.
+    """Return the walk's order of chunk uuids; without a signal, the selected ones first.
 
-    Signals: a matched fact, a seed, a named entity that is listed or has a chunk about it, or
-    enough opened chunks that mention another chunk's subject.
+    Signals: a matched fact, a seed, a leading entity, or enough linked chunks.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
@@ -409,7 +403,6 @@ def _as_searched(
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Return the added chunks, at most one per selected rank."""
     selected = set(retrieval.selected)
     if not selected:
         return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])

@@ -1,4 +1,4 @@
-"""Entry point of graph expansion and routing."""
+"""Entry point: expansion and routing."""
 
 from docstokg.contracts import Json
 from docstokg.contracts.state import Expansion, Restriction, Retrieval

@@ -1,4 +1,4 @@
-"""Restriction of retrieval to documents around graph nodes."""
+"""Restriction of retrieval to documents."""
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction

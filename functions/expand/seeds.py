@@ -1,4 +1,4 @@
-"""Interpretation of `kg_expansion.seeds`: entities, chunks, documents and topics."""
+"""Meanings of `kg_expansion.seeds`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from docstokg.domain.text.words import fold
 class Seeds(NamedTuple):
     """Given seeds in all possible meanings.
 
-    `entities`: ids. `chunks`: uuids. `groups`: `doc:ID` and `topic:NAME`, also for bare ids that
-    are no entity's. `keys`: alias keys of names.
+    `groups`: `doc:ID` and `topic:NAME`, also for bare ids that are no entity's. `keys`: alias keys
+    of names.
     """
 
     names: tuple[str, ...]
@@ -43,7 +43,7 @@ class Seeds(NamedTuple):
         ]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
-        """Return the chunks of seeds, each with its share of the seed."""
+        """Return each seed chunk's share: 1 if seeded itself, plus 1/n per seeded group of n."""
         if not self.names:
             return {}
         chunks = {chunk.uuid for chunk in part.chunks}

@@ -1,1 +1,1 @@
-"""Hydration, citation and trimming to the budget."""
+"""Hydration, citation and trimming."""

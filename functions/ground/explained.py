@@ -5,8 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.request import Expected
-from docstokg.contracts.response import Channel, ExplainResponse, ExplainStage, StageName
-from docstokg.contracts.retrieval import ChannelQuery, Hydrated
+from docstokg.contracts.response import Channel
+from docstokg.contracts.retrieval import (
+    ChannelQuery,
+    ExplainResponse,
+    ExplainStage,
+    Hydrated,
+    StageName,
+)
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.domain import time_budget
 from docstokg.domain.identity import chunk_uuid

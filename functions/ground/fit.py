@@ -1,4 +1,4 @@
-"""Trimming of citations and blocks to the state limit."""
+"""Trimming to the state limit."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,10 +28,9 @@ def fitted(
     chunks: Sequence[StoredChunk],
     limit: int = GROUNDED_LIMIT_BYTES,
 ) -> tuple[list[Citation], list[Block], bool]:
-    """Trim to `limit` bytes, measured as JSON inside a JSON string; return whether it changed.
+    """Trim to `limit` bytes if possible, measured as JSON in a JSON string; return if it changed.
 
     Citations without a block shrink from the lowest rank, then are removed, then blocks shrink.
-    A citation with a block is kept.
     """
     blocks = list(blocks)
     block_bytes = sum(_bytes(block) for block in blocks)
@@ -63,7 +62,7 @@ def located(
     chunks: Sequence[StoredChunk],
     limit: int,
 ) -> list[Citation]:
-    """Add page boxes to the snippets, from the first rank, while they fit."""
+    """Add page boxes to the snippets, from the first rank, while they fit, and OCR confidences."""
     found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
     if not found:
         return list(citations)

@@ -1,4 +1,4 @@
-"""Grounding: hydrate, remove repeats, trim, and cite."""
+"""Grounding: hydrate, deduplicate, trim, cite."""
 
 import base64
 import time
@@ -71,8 +71,8 @@ def ground(
 ) -> Grounded:
     """Return citations by rank and the blocks for the model.
 
-    Raise `NothingToCite` if all passages are lost, `Timeout` if the deadline is over. `fallback`:
-    used if the first reranker fails.
+    An empty result is a warning. Raise `NothingToCite` if all passages are lost, `Timeout` if the
+    deadline is over. `fallback`: used if the first reranker fails.
     """
     plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
@@ -158,10 +158,6 @@ def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
 def _unique(
     plan: Plan, ranking: Sequence[Ranked], hydrated: Hydrated
 ) -> tuple[list[Ranked], list[StoredChunk], dict[str, str]]:
-    """Return the hydrated passages in order, without repeats and near-repeats.
-
-    Of two repeats the superseded one is removed. The third item maps superseded to replacing uuids.
-    """
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
     replaced_by = replacements(chunks, partial(_home, plan))
@@ -230,10 +226,6 @@ def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> l
 def _reranked(
     run: Run, chunks: Sequence[StoredChunk], rerankers: Sequence[Reranker]
 ) -> tuple[str | None, list[int]]:
-    """Rerank by the first cross-encoder that succeeds, then by MMR on its scaled scores.
-
-    Return the reranker's name, or None, and indices of `chunks`.
-    """
     same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
     scores, name = None, None
     for reranker in rerankers if chunks else ():

@@ -28,7 +28,7 @@ NOTE = 200
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Return kg_evidence, None without a path from the question, and the ids on the path."""
+    """Return kg_evidence, None if only the walk or no path led here, and the ids on the path."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()
@@ -69,8 +69,8 @@ def credited(
 def focus(name: str, chunk: StoredChunk) -> float:
     """Return how much a chunk is about a name, in [0, 1].
 
-    1 if the title contains it; else sqrt(2 x its share of the words of the shortest sentence with
-    it).
+    1 if the title or no sentence contains it; else sqrt(2 x its share of the words of the shortest
+    sentence with it).
     """
     name_stems = snippets.question_stems(name)
     if not name_stems or name_stems <= snippets.question_stems(chunk.title):
@@ -95,7 +95,10 @@ def renamed(query: str, renamings: Sequence[Renaming]) -> str:
 
 
 def discount(ranked: Ranked, by_retrieval: bool) -> float:
-    """Return the discount of a chunk that no channel found, 1 if the question names its entity."""
+    """Return the factor of a chunk's score.
+
+    Below 1 if no channel found it and the question does not name its entity.
+    """
     pointer = ranked.evidence
     if by_retrieval or (pointer is not None and pointer.match_type == "direct_mention"):
         return 1.0
@@ -123,7 +126,7 @@ def other_names(
 
 
 def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> str | None:
-    """Return the graph line of a passage: entity, match type, and its name in the question."""
+    """Return a passage's graph line (entity, match type, name in the question), or None."""
     if evidence is None:
         return None
     kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
@@ -199,7 +202,10 @@ def stating(expansion: Expansion | None) -> set[str]:
 def gained(
     plan: Plan, retrieval: Retrieval, expansion: Expansion | None, citations: Sequence[Citation]
 ) -> tuple[KgStats, GraphGain]:
-    """Return the graph statistics of the citations; `added`: those that no channel found."""
+    """Return the graph statistics of the citations; `added`: those that no channel found.
+
+    Without expansion: none, and `skipped` is `failed` or `disabled`.
+    """
     if expansion is None:
         skipped = "failed" if plan.expansion.enabled else "disabled"
         without = retrieval.selected[: plan.top_k]

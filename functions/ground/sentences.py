@@ -1,4 +1,4 @@
-"""Cosines of a passage's sentences with the question."""
+"""Cosines of sentences and question."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ def compared(
     query_vector: str | None,
     index: SearchIndex,
 ) -> list[Block]:
-    """Return the blocks with sentence spans and cosines, in one more round trip.
+    """Return the blocks with their sentences' cosines, in one more round trip.
 
-    `query_vector`: base64 of float32. Without vectors there are no cosines. A sentence with a
-    synonym of a name in the question gets at least the cosine of its word overlap.
+    `query_vector`: base64 of float32. Without vectors or index there are no cosines. Cosines are
+    raised as by `names_credited`.
     """
     plan = run.plan
     cosines: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Superseded passages in results: order, conflicts, blocks."""
+"""Superseded passages."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -43,7 +43,7 @@ def replacements(
 def conflicts(
     citations: Sequence[Citation], chunks: Sequence[StoredChunk], replaced_by: Mapping[str, str]
 ) -> tuple[Conflict, ...]:
-    """Return the citations of superseded documents, each with its replacement."""
+    """Return the first MOST_LISTED citations of superseded documents, with cited replacements."""
     ranks = {citation.uuid: citation.rank for citation in citations}
     spans = {chunk.uuid: _span(chunk) for chunk in chunks}
     found = sorted(
@@ -58,7 +58,7 @@ def conflicts(
 
 
 def marked(blocks: Sequence[Block], replaced_by: Mapping[str, str]) -> list[Block]:
-    """Set `superseded_by` in the blocks whose replacement is also given to the model."""
+    """Set `superseded_by` (a rank) in the blocks whose replacement is also given to the model."""
     ranks = {block.uuid: block.rank for block in blocks}
     return [
         block.model_copy(update={"superseded_by": ranks.get(replaced_by.get(block.uuid, ""))})

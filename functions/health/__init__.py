@@ -1,1 +1,1 @@
-"""Health of the service and its dependencies."""
+"""Health of the service."""

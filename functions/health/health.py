@@ -1,4 +1,4 @@
-"""Parallel health checks of all dependencies."""
+"""Parallel health checks."""
 
 import time
 from collections.abc import Callable, Mapping

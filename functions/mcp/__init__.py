@@ -1,1 +1,1 @@
-"""Tools of the Model Context Protocol."""
+"""Model Context Protocol tools."""

@@ -1,4 +1,4 @@
-"""Compact form of responses for agents."""
+"""Compact responses for agents."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -13,7 +13,7 @@ from docstokg_functions.mcp.tools import TOOLS, Service
 
 
 def writer(wiring: Wiring) -> str | None:
-    """Return the answering model: the first available remote one, else the built-in one."""
+    """Return the answering model: the first available remote one, the built-in one, or None."""
     models = wiring.settings.models
     remote = wiring.model_access().remote(models)
     if remote:

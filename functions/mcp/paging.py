@@ -1,4 +1,4 @@
-"""Paging of results, without repetition or loss."""
+"""Paging of results."""
 
 import json
 from bisect import bisect_left
@@ -29,11 +29,11 @@ class Page(NamedTuple):
 
 
 class NoSuchPosition(ValueError):
-    """The document has no content at the requested position."""
+    """No content at the requested position."""
 
 
 class PageTooSmall(ValueError):
-    """The limit is too small for a single leaf with its path."""
+    """The limit fits no leaf with its path."""
 
 
 def page_of(
@@ -46,7 +46,7 @@ def page_of(
 
     Later pages have `continues_at`: the JSON pointer (RFC 6901) of their first leaf. Top-level
     values and elements of top-level lists are split only if they exceed a page. Raise
-    `PageTooSmall` if no code point fits.
+    `PageTooSmall` if no code point fits, `NoSuchPosition` for a `start` past the end.
     """
     rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
@@ -111,7 +111,7 @@ def _cut(
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
-    """Yield the leaves in document order: scalars and empty containers."""
+    """Yield the leaves below the root in document order: scalars and empty containers."""
     if isinstance(value, dict) and value:
         for key, below in value.items():
             yield from leaves(below, (*path, key))

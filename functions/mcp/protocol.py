@@ -1,7 +1,6 @@
-"""Model Context Protocol without sessions, one message at a time.
+"""Model Context Protocol without sessions.
 
-Requests with a version in `params._meta` (2026-07-28 on) need no handshake; others begin with
-`initialize`.
+Requests with a version in `params._meta` (2026-07-28 on) need no `initialize`.
 """
 
 import base64
@@ -83,7 +82,7 @@ JSON_TYPE = {"Content-Type": "application/json"}
 
 
 class Refused(Exception):
-    """A message that is answered with a JSON-RPC error."""
+    """A message answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -234,7 +233,6 @@ def _listed(tool: Tool) -> ListedTool:
 
 
 def _check_headers(headers: Mapping[str, str], request: JSONRPCRequest, meta: Json | None) -> None:
-    """Raise `Refused` if a header contradicts the body; the later generation needs all headers."""
     params = request.params or {}
     body = {"mcp-method": request.method}
     if meta is not None:

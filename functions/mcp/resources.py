@@ -1,4 +1,4 @@
-"""Documents and passages as MCP resources, read by the document routes."""
+"""Documents and passages as MCP resources."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ type Ask = Callable[[RouteName, Json], Reply]
 
 
 class NoResource(Exception):
-    """A resource or page that does not exist or that the caller may not read."""
+    """A missing or unreadable resource or page."""
 
 
 def passage_uri(namespace: str, uuid: str) -> str:
@@ -61,7 +61,6 @@ def listed_resources(cursor: str | None, ask: Ask, fresh_ms: int) -> ListResourc
 
 
 def _namespace_after(name: str, ask: Ask) -> str:
-    """Return the next namespace of the caller, "" after the last."""
     stored = _asked(ask, "namespaces", {})["namespaces"]
     return next((one["namespace"] for one in stored if one["namespace"] > name), "")
 
@@ -101,7 +100,6 @@ def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
 
 
 def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
-    """Return the first passage of a document with the text after it."""
     from docstokg.domain.identity import chunk_uuid
 
     uuid = chunk_uuid(namespace, f"{doc_id}#0")

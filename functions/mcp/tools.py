@@ -1,4 +1,4 @@
-"""MCP tools: each one calls a route of the HTTP API."""
+"""MCP tools over HTTP routes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from docstokg.contracts.tools import (
     FetchResult,
     FoundResult,
     NamespacesResult,
+    Page,
     Paging,
     PassageResult,
     SearchResult,
@@ -76,7 +77,7 @@ class Tool(NamedTuple):
     request: type[BaseModel]
     shown: tuple[str, ...]
     facts: tuple[str, ...]
-    result: type[BaseModel]
+    result: type[Page]
     compact: Callable[[Json, Json], Json]
     stored: bool = False
     is_paged: bool = True
@@ -117,7 +118,7 @@ class Outcome(NamedTuple):
 
 
 def passage_of(arguments: Json) -> Json:
-    """Return the passage route's request for the arguments of fetch."""
+    """Return the passage route's request for fetch's `id`: NAMESPACE/UUID or UUID."""
     namespace, _, uuid = str(arguments["id"]).rpartition("/")
     return {"uuid": uuid, **({"namespace": namespace} if namespace else {})}
 
@@ -231,7 +232,10 @@ TOOLS = (
 
 
 def with_answer(arguments: Json, model: str | None) -> Json:
-    """Return the arguments with synthesis enabled by default; invalid ones are unchanged."""
+    """Return the arguments with synthesis, by default by `model`.
+
+    Unchanged if invalid, disabled or without any model.
+    """
     synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
         return arguments
@@ -321,7 +325,7 @@ def _max_bytes(limit: object) -> int | None:
 
 
 def asked(route: RouteName, body: Json, service: Service, caller: Caller, request_id: str) -> Reply:
-    """Return a route's reply to this body."""
+    """Return a route's reply or problem; raise KeyError for an unavailable route."""
     envelope = Envelope.of(route, request_id, caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
 

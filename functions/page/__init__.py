@@ -1,1 +1,1 @@
-"""Static files: the page and the API reference."""
+"""Static files."""

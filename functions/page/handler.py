@@ -1,4 +1,4 @@
-"""Entry point of the page in AWS: static files, without clients or credentials."""
+"""Entry point: page in AWS, without credentials."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Static files by path, with their security headers."""
+"""Static files with security headers."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -42,8 +42,7 @@ TYPES = {
 class SignIn:
     """A public OAuth client of the trusted issuer (authorization code with PKCE).
 
-    `authorize_url`, `token_url`: the issuer's endpoints. `scope`: separated by spaces; `openid`
-    enables the nonce check.
+    `scope`: separated by spaces; `openid` enables the nonce check.
     """
 
     client_id: str
@@ -98,7 +97,7 @@ def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
 
 
 def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
-    """Return a file as a gateway response: `{statusCode, headers, body}`, the body UTF-8 text.
+    """Return a file as a gateway response with a UTF-8 body; 404 for an unknown one.
 
     `resource`: the gateway's path. `address`: the browser's path with the stage. Redirects the page
     without a final `/` and others with one.

@@ -1,4 +1,4 @@
-"""Entry point of the trace queue's consumer and the clean-up."""
+"""Entry point: traces and their clean-up."""
 
 from docstokg.contracts import Json
 from docstokg.entry import entry_point

@@ -1,4 +1,4 @@
-"""Traces: queue messages are written to the graph."""
+"""Traces from queue to graph."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Check, format and record the response."""
+"""Response: check, format, record."""

@@ -1,4 +1,4 @@
-"""Entry point of the last step."""
+"""Entry point: last step."""
 
 from docstokg.contracts import Json
 from docstokg.contracts.state import RespondInput

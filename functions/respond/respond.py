@@ -1,4 +1,4 @@
-"""Response: checks, diagnostics, limits, logging, caching, tracing."""
+"""Response: checks, diagnostics, limits, records."""
 
 import hashlib
 import time
@@ -53,9 +53,10 @@ def respond(  # noqa: PLR0913 - one parameter a port
     receipt_keys: Callable[[], ReceiptKeys | None],
     digest: str,
 ) -> Reply:
-    """Return the reply; failures of the cache, log or trace store do not affect it.
+    """Return the reply, or the problem of a failed step.
 
-    `digest`: of the settings, for a receipt.
+    Failures of the cache, log or trace store do not affect it. `digest`: of the settings, for a
+    receipt.
     """
     for reason in step_input.degraded:
         run.mark_degraded(reason)
@@ -356,7 +357,10 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
 
 
 def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
-    """Return the reasons why an answer lacks support, for metrics and the log."""
+    """Return why an answer lacks support, for metrics and log; [] if it does not.
+
+    `nothing_left`, or `orphan_markers`, `low_coverage`, `unsupported`.
+    """
     if grounding is None:
         if synthesis is None or synthesis.outcome != "answered":
             return []

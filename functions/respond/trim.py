@@ -1,4 +1,4 @@
-"""Trimming of the reply to the payload limit."""
+"""Trimming to the payload limit."""
 
 import json
 from collections.abc import Callable
@@ -24,9 +24,9 @@ def reply_within(
 ) -> tuple[Reply, RAGResponse]:
     """Return the reply with a body of at most `limit` bytes, measured as a JSON string.
 
-    Trimmed from the lowest rank, in this order: additions of verbosity full, `graph`, uncited
-    snippets, uncited citations with their texts in `receipt`, then `receipt`. Adds the degraded
-    reason `payload_trimmed`. `sign` signs what is left.
+    Trimmed from the lowest rank: additions of verbosity full, `graph`, uncited snippets, uncited
+    citations with their texts in `receipt`, then `receipt`; cited citations stay. Adds the degraded
+    reason `payload_trimmed`. `sign` signs the rest; if it raises `ValueError`, `receipt` is None.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:

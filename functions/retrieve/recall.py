@@ -1,4 +1,4 @@
-"""Namespace of requests that name none, and cached responses."""
+"""Default namespace, and cached responses."""
 
 import hashlib
 import json

@@ -82,7 +82,10 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     workers: Executor,
     languages: LanguageFinder | None = None,
 ) -> Retrieval:
-    """Return `selected` and `pool`; a failed channel is a degraded reason."""
+    """Return `selected` and `pool`.
+
+    A failed channel is a degraded reason; if all fail, `failed` is set.
+    """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
         run.warnings.extend(restriction.warnings)
@@ -273,10 +276,6 @@ def _mark(run: Run, result: ChannelResult) -> None:
 
 
 def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
-    """Return the words that may be misspelt names.
-
-    () if the scope hides passages of the namespace that may contain them.
-    """
     is_whole = not run.scope.filter and run.scope.doc_ids is None
     has_words = any(query.channel == "bm25" for query in queries)
     if not (is_whole and has_words and run.plan.expansion.enabled):
@@ -308,10 +307,7 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
 def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
-    """Return channel weights if passages or question may be in an unsupported language.
-
-    Words count less if vectors are multilingual; English vectors count only for English.
-    """
+    """Words count less if vectors are multilingual; English vectors count only for English."""
     found, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or found is None or not found.hits:
         return None

@@ -1,4 +1,4 @@
-"""Conversion of API Gateway events to envelopes."""
+"""API Gateway events as envelopes."""
 
 import base64
 import json
@@ -15,7 +15,10 @@ def edge_of(event: dict[str, Any]) -> Any:
 
 
 def envelope_of(event: dict[str, Any], namespaces: list[str]) -> Envelope | Reply:
-    """Return the envelope, or a refusal; `namespaces`: of IAM callers."""
+    """Return the envelope, or a 415 reply unless Content-Type is `application/json`, body or not.
+
+    `namespaces`: of IAM callers.
+    """
     context = event["requestContext"]
     named = {name.lower(): value for name, value in event["headers"].items()}
     if named.get("content-type", "").partition(";")[0].strip().lower() != "application/json":

@@ -1,6 +1,6 @@
-"""Client of the Lambda Runtime API with response streaming.
+"""Lambda Runtime API client with response streaming.
 
-See the AWS guide "Using the Lambda runtime API for custom runtimes".
+See AWS "Using the Lambda runtime API for custom runtimes".
 """
 
 import base64
@@ -25,7 +25,7 @@ STREAMED = {
 
 
 class Exchange:
-    """One event and its reply; passed to the handler as its context."""
+    """An event and its reply; the handler's context."""
 
     def __init__(self, address: str, request_id: str) -> None:
         self._connection = HTTPConnection(address)
@@ -35,7 +35,7 @@ class Exchange:
         self.headers: Mapping[str, str] = {}
 
     def send(self, text: str | None) -> bool:
-        """Send a part of the body, headers first; return False if the client disconnected."""
+        """Send a part of the body (None: nothing), headers first; False if disconnected."""
         try:
             if text and not self.is_begun:
                 self._begin()
@@ -74,7 +74,7 @@ class Exchange:
 
 
 def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> None:
-    """Process events in an endless loop."""
+    """Process events in an endless loop; log and report errors of the handler."""
     waiting = HTTPConnection(address)
     while True:
         waiting.request("GET", f"{API}/invocation/next")

@@ -1,1 +1,1 @@
-"""Answer synthesis with a language model."""
+"""Answer synthesis."""

@@ -1,4 +1,4 @@
-"""Rewriting of follow-ups by a language model."""
+"""Model-based rewriting of follow-ups."""
 
 from collections.abc import Callable
 

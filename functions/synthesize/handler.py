@@ -1,4 +1,4 @@
-"""Entry point of synthesis; mode `verify` judges claims."""
+"""Entry point: synthesis; mode `verify`."""
 
 from docstokg.contracts import Json
 from docstokg.contracts.state import Block
@@ -13,7 +13,7 @@ from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler."""
+    """Return the handler; an unavailable language model is only logged."""
     settings = wiring.settings
     if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)

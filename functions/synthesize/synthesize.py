@@ -144,10 +144,7 @@ def _completed(
     timeout_s: float,
     told: Told | None,
 ) -> tuple[Completion, int]:
-    """Call one model; return its completion and the number of passages that fit.
-
-    The completion is "" if the token limit came before the first sentence end.
-    """
+    """Return a completion ("" if cut before a sentence end) and the number of passages."""
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
     model = language_model()

@@ -1,4 +1,4 @@
-"""Rate limit for walks per caller and minute."""
+"""Rate limit for walks."""
 
 import threading
 from collections import OrderedDict, deque
@@ -28,7 +28,10 @@ class CallBudget:
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str, now_s: float, request_id: str) -> float:
-        """Count one call; return 0.0, or the seconds to wait if the limit is reached."""
+        """Count one call; return 0.0, or the seconds to wait if the limit is reached.
+
+        A failing shared counter is ignored.
+        """
         return self._spend_here(caller, now_s) or self._spend_everywhere(caller, now_s, request_id)
 
     def _spend_here(self, caller: str, now_s: float) -> float:

@@ -1,4 +1,4 @@
-"""Entry point of `POST /v1/traverse` and verbosity graph."""
+"""Entry point: `POST /v1/traverse`, verbosity graph."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`, and the graph view of an answer."""
+"""`POST /v1/traverse`; graph views."""
 
 import hashlib
 import json
@@ -284,7 +284,7 @@ def _view_room(plan: Plan, grounded: Grounded) -> int:
 def view_within(
     nodes: Sequence[GraphNode], edges: Sequence[GraphViewEdge], limit: int
 ) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
-    """Return the best nodes, then the first edges between them, within `limit` bytes of state.
+    """Return the best nodes in half of `limit` bytes of state, then first edges between them.
 
     The order is kept.
     """

@@ -1,4 +1,4 @@
-"""Unsigned cursor of an answer's graph view, for `/v1/traverse`."""
+"""Unsigned cursor of a graph view."""
 
 from typing import Annotated
 

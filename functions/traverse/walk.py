@@ -1,4 +1,4 @@
-"""Similarity-guided walk over chunks, entities, topics and documents."""
+"""Similarity-guided graph walk."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -116,7 +116,8 @@ def walk_graph(
 ) -> WalkResult:
     """Walk layer by layer for at most `time_s` seconds.
 
-    A graph failure on the seeds is raised; a later one, or a timeout, ends the walk.
+    A failure of graph or index, or a timeout, is raised on the seeds and ends the walk later.
+    Without a working embedder, words score.
     """
     until = time.monotonic() + time_s
     return _Walker(call, request, until, graph, index, embedder).run()
@@ -355,10 +356,9 @@ class _Walker:
         return all({end.casefold(), prefix_of(end), kinds[end]} & allowed for end in ends)
 
     def _scores(self, layer: Sequence[str]) -> dict[str, float]:
-        """Return the scores of a layer's nodes, by vectors or else by words.
+        """Return scores of nodes by vectors, else words.
 
-        Without a query: by the heaviest relation of a node (default 1), relative to the layer's
-        heaviest.
+        Without a query: by the heaviest relation (default 1), relative to the layer's.
         """
         names = sorted(layer)
         if self._request.query is None:

@@ -1,1 +1,1 @@
-"""Validation and planning of a request."""
+"""Request validation and planning."""

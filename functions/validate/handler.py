@@ -1,4 +1,4 @@
-"""Entry point of the first step."""
+"""Entry point: first step."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Validation of a request, and planning of its budget."""
+"""Request validation and budget planning."""
 
 import hashlib
 import json

@@ -1,1 +1,1 @@
-"""The local server and command line."""
+"""Local server and command line."""

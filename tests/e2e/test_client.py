@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from docstokg.client import AsyncClient, Client, ProblemError, anthropic_blocks
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsRequest, Job, PostedDocument
+from docstokg.contracts.request import SearchRequest
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 from tests.loopback import Loopback
@@ -27,6 +28,8 @@ def test_every_route_gives_its_contract(server_for) -> None:
         assert answer.citations[0].rank == 1
         found = rag.search("What are seizures?", top_k=2)
         assert (found.answer, found.metadata.top_k) == ("", 2)
+        whole = SearchRequest(query="What are seizures?", top_k=2, namespace="default")
+        assert rag.search(whole, top_k=3).metadata.top_k == 3
         assert rag.check(CheckRequest(text="Seizures are events.")).grounding.sentences
         assert rag.traverse(TraverseRequest(seed_ids=("HP:0001250",))).nodes
         assert rag.health().status == "ok"
@@ -147,6 +150,9 @@ def test_what_may_have_been_begun_is_not(peer) -> None:
         with pytest.raises(ProblemError) as failed:
             Client(peer.url).search("What are seizures?")
         assert (failed.value.status, len(peer.asked)) == (status, 1)
+    peer.script[:] = [(401, {}, problem(401, "unauthorized"), 0)]
+    with pytest.raises(ProblemError):
+        Client(peer.url).health()
     peer.asked.clear()
     peer.script[:] = [(200, {"content-length": "999999"}, b"{", 0)] * 3
     with pytest.raises((Unavailable, Timeout, WrongAnswer)):

@@ -1,42 +1,32 @@
 """Writes docs/resources.md, see `make resources-page`."""
 
 import sys
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from benchmarks.cloud_costs import custom_metrics
 from tests.infra.conftest import ENVIRONMENTS, Template
 
-HEAD = """# What the stacks hold
+HEAD = """# Resource types of the stacks
 
-Made by `make resources-page`. Of two numbers the first is of the data stack.
+Made by `make resources-page`. A cell names the stacks that hold the type: data, run or both.
 
 """
 
 
 def page(templates: list[Template]) -> str:
     """The whole page, from the templates of every environment."""
-    kinds = [
-        {
-            part: Counter(one["Type"] for one in resources.values())
-            for part, resources in (("data", one.data), ("run", one.run))
-        }
-        for one in templates
-    ]
+    stacks = [{"data": kinds(one.data), "run": kinds(one.run)} for one in templates]
     lines = ["| | " + " | ".join(one.name for one in templates) + " |"]
     lines.append("|---" * (len(templates) + 1) + "|")
-    metrics = [custom_metrics(list(one.resources.values())) for one in templates]
-    totals = [f"{len(one.data)} + {len(one.run)}" for one in templates]
-    lines.append("| **resources** (at most 500 a stack) | " + " | ".join(totals) + " |")
-    lines.append("| **custom metrics** that can be written | " + _row(metrics))
-    for kind in sorted({name for one in kinds for part in one.values() for name in part}):
-        cells = [f"{one['data'][kind]} + {one['run'][kind]}" for one in kinds]
+    for kind in sorted({kind for one in stacks for held in one.values() for kind in held}):
+        cells = [", ".join(name for name, held in one.items() if kind in held) for one in stacks]
         lines.append(f"| {kind.removeprefix('AWS::')} | " + " | ".join(cells) + " |")
     return HEAD + "\n".join(lines) + "\n"
 
 
-def _row(numbers: list[int]) -> str:
-    return " | ".join(map(str, numbers)) + " |"
+def kinds(resources: dict[str, Any]) -> set[str]:
+    """The types of a stack's resources."""
+    return {one["Type"] for one in resources.values()}
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def test_a_contradiction_is_refused_with_its_reason(
     [
         ("log_days = 365", "log_dayz = 365", "prod.log_dayz: Unexpected keyword argument"),
         ("log_days = 365", 'log_days = "many"', "prod.log_days: Input should be a valid integer"),
+        ('"r7g.large.search"', '"r7g.search"', "prod.index.instance_type: String should match"),
         ('like = "staging"', 'like = "stagging"', "`like` names 'stagging'"),
         ("log_days = 365", "log_days = ", "Invalid value"),
     ],

@@ -113,3 +113,6 @@ def test_a_token_is_minted_by_client_credentials(monkeypatch: pytest.MonkeyPatch
         issuer.reply = lambda *_: (401, {})
         with pytest.raises(Wrong, match="401 to client credentials"):
             service_of("https://api", "staging")
+        monkeypatch.delenv("SMOKE_CLIENT_SECRET")
+        with pytest.raises(Wrong, match="also needs SMOKE_CLIENT_ID and SMOKE_CLIENT_SECRET"):
+            service_of("https://api", "staging")

@@ -1,5 +1,6 @@
 """A subject domain is named by a setting, found by its entry point, and acts in every mode."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.graph import GraphSlice
+from docstokg.contracts.records import RelationRecord, Scope
 from docstokg.errors import Misconfigured, Unavailable
 from docstokg.usecases.domains import OntologyDomain, Together, domain_of
+from tests.contract.embedded import EmbeddedGraph
 
 PARTS = """
 from docstokg.contracts.check import Consistency, ConsistencyIssue
@@ -59,6 +62,23 @@ def test_several_act_together(installed) -> None:
     found = both.check_consistency("x", None, None, 1.0)
     assert [issue.code for issue in found.issues] == ["old_part", "late"]
     assert found.ok is False
+
+
+def test_the_example_of_the_page_adds_successors() -> None:
+    page = (Path(__file__).parents[2] / "docs/domains.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {}
+    exec(example, names)
+    graph = EmbeddedGraph()
+    edges = (("1", "succeeded_by", "2"), ("1", "uses", "0"), ("0", "succeeded_by", "1"))
+    graph.put_relations(
+        [
+            RelationRecord(namespace="default", source=f"part:{a}", type=kind, target=f"part:{b}")
+            for a, kind, b in edges
+        ]
+    )
+    seeds = names["PartsDomain"]().expand_seeds(graph, ("part:1",), Scope(namespace="default"), 1.0)
+    assert seeds == ("part:1", "part:2")
 
 
 class Failing(OntologyDomain):

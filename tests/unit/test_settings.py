@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from docstokg.contracts.response import REASONS, DegradedReason
 from docstokg.errors import Misconfigured
 from docstokg.settings import NAMES, SECRETS, Settings, variable
 from docstokg_local.cli import page_words
@@ -62,3 +64,7 @@ def test_the_page_of_settings_is_the_one_published() -> None:
 def test_the_page_has_the_words_of_the_contract() -> None:
     words = Path(__file__).parents[2].joinpath("functions/page/static/words.js").read_text("utf-8")
     assert words == page_words.module() + "\n", "run `make page-words`"
+
+
+def test_each_degraded_reason_has_a_text() -> None:
+    assert tuple(REASONS) == get_args(DegradedReason)

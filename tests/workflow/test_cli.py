@@ -47,7 +47,8 @@ def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path:
 def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
     code, out, err = cli("ask", "x")
     assert (code, out) == (1, "")
-    assert err.endswith("docstokg: the question: must have at least 3 bytes of UTF-8\n")
+    problem = "the question: must be at least 3 letters long (3 bytes in UTF-8)"
+    assert err.endswith(f"docstokg: {problem}\n")
     code, out, _ = cli("ask", "x", "--json")
     assert (code, json.loads(out)["status"]) == (1, 400)
 

@@ -92,11 +92,11 @@ CHANGES: list[tuple[str, Callable[[Path, str], None]]] = [
     ("deleted", both(delete, newer("other"))),
     ("changed", both(edit("12 metres", "14 metres"), newer("NAME.md"))),
     *(("changed", one) for one in INSIDE),
-    *(("still so", one) for one in (*ELSEWHERE, *RENAMED)),
+    *(("unchanged", one) for one in (*ELSEWHERE, *RENAMED)),
     *(("superseded", one) for one in SUPERSEDED),
-    ("still so", lambda folder, name: None),
+    ("unchanged", lambda folder, name: None),
 ]
-CHANGES = [one for one in CHANGES if one[1] is not SUPERSEDED[5]] + [("still so", SUPERSEDED[5])]
+CHANGES = [one for one in CHANGES if one[1] is not SUPERSEDED[5]] + [("unchanged", SUPERSEDED[5])]
 """A declared name that is no longer a document's supersedes nothing."""
 
 
@@ -162,7 +162,7 @@ def test_each_change_is_reported_with_its_kind_and_no_other(
         if change in RENAMED:
             assert len(now) == 1 and now != {f"{name}.md"}
     text = cli("drift", responses, store=store)[1]
-    drifted = [kind for kind, _ in CHANGES if kind != "still so"]
+    drifted = [kind for kind, _ in CHANGES if kind != "unchanged"]
     assert f"{len(drifted)} responses of {len(CHANGES)} drifted" in text
     assert all(text.count(f": {kind}") == drifted.count(kind) for kind in set(drifted))
     assert re.search(rf"^  \[\d\] {PUMPS[0]}\.md: deleted$", text, re.MULTILINE)
@@ -187,9 +187,9 @@ def test_files_that_are_no_responses_and_other_namespaces(
     code, out, err = cli("drift", responses, store=store)
     assert code == 2
     assert "0 responses of 3 drifted" in out
-    assert "broken.json is no saved response: is not JSON" in err
-    assert "problem.json is no saved response: not a RAGResponse: " in err
-    assert "list.json is no saved response: is not a JSON object" in err
+    assert "broken.json is not a saved response: is not JSON" in err
+    assert "problem.json is not a saved response: not a RAGResponse: " in err
+    assert "list.json is not a saved response: is not a JSON object" in err
     (tmp_path / "empty").mkdir()
     code, _, err = cli("drift", tmp_path / "empty", store=store)
     assert code == 2 and "contains no saved responses" in err

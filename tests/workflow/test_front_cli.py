@@ -128,3 +128,13 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     made = list(home.rglob("*"))
     assert {"s.sqlite", "r"} <= {path.name for path in made}
     assert not [path for path in made if path.stat().st_mode & 0o077]
+
+
+def test_an_export_is_loaded_under_any_file_name(cli: Cli, tmp_path: Path) -> None:
+    file, other = tmp_path / "saved.backup", tmp_path / "other.sqlite"
+    code, _, err = cli("export", "default", file)
+    assert code == 0, err
+    code, _, err = cli("load", file, store=other)
+    assert code == 0, err
+    digest = cli("doctor", "--digest", store=other)[1]
+    assert digest == cli("doctor", "--digest")[1]

@@ -1,4 +1,4 @@
-"""Entry point of the load stage `close`, and of all writing stages of a small upload."""
+"""Entry point: stages `close` and `store`."""
 
 import time
 

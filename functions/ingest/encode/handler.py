@@ -1,4 +1,4 @@
-"""Entry point of the load stage `encode`."""
+"""Entry point: stage `encode`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import encode

@@ -1,1 +1,1 @@
-"""Recognition of names in a shard's chunks."""
+"""Names in a shard's chunks."""

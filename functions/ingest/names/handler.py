@@ -1,4 +1,4 @@
-"""Entry point of the load stage `names`."""
+"""Entry point: stage `names`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import names

@@ -1,4 +1,4 @@
-"""Entry point of the load stage `read`."""
+"""Entry point: stage `read`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import read

@@ -1,4 +1,4 @@
-"""Entry point of the load stage `resolve`."""
+"""Entry point: stage `resolve`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.stages import resolve

@@ -1,4 +1,4 @@
-"""Entry point of the load stage `write`."""
+"""Entry point: stage `write`."""
 
 from docstokg.entry import entry_point
 from docstokg.loading.run.resolved import ResolverCache

@@ -1,4 +1,4 @@
-"""DocsToKG RAG as a LangChain retriever."""
+"""DocsToKG RAG for LangChain."""
 
 from langchain_docstokg.retrievers import DocsToKGRetriever, SearchError
 

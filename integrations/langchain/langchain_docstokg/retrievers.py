@@ -1,4 +1,4 @@
-"""Retriever that calls `POST /v1/search` of a DocsToKG RAG service."""
+"""Retriever on `POST /v1/search`."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 
 class SearchError(RuntimeError):
-    """The service refused the search or failed; the message has its status and its reply."""
+    """The service refused or failed; the message has its status and reply."""
 
 
 class DocsToKGRetriever(BaseRetriever):

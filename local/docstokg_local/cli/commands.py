@@ -162,8 +162,8 @@ def export(
 ) -> None:
     """Write a namespace to one file: texts, vectors and graph.
 
-    `docstokg load FILE` loads it into any stores, without encoding anything again, and results in
-    the same content digest.
+    `docstokg load FILE` loads it into any stores without encoding anything again; the same
+    namespace gets the same content digest.
     """
     from docstokg_local.cli.transfer import write_export
 

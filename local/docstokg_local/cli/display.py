@@ -63,7 +63,7 @@ LINE_EVERY_S = 10.0
 
 
 class SafeConsole(Console):
-    """A console that styles output but makes control characters in texts visible."""
+    """A console that makes control characters visible."""
 
     def on_broken_pipe(self) -> None:
         """Raise `BrokenPipeError`, which the command treats as success."""
@@ -124,7 +124,7 @@ SHOWN_S = 0.5
 
 
 class TerminalProgress:
-    """Progress on standard error: bars on a terminal, else a line every ten seconds."""
+    """Progress on standard error: bars on a terminal, else lines."""
 
     def __init__(self) -> None:
         self._console = notes()
@@ -250,7 +250,7 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
 def show_answer(response: Json, shown: int | None = None) -> None:
     """Print a response: citations with places and graph paths, then the answer.
 
-    `shown`: maximum number of citations; cited ones have priority.
+    `shown`: maximum number of citations (None: all); cited ones have priority.
     """
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
@@ -279,7 +279,7 @@ def show_answer(response: Json, shown: int | None = None) -> None:
 
 
 def without_general(warnings: Sequence[str]) -> list[str]:
-    """Return the warnings without the general one on a failed model if its reason follows."""
+    """Return the warnings without the general one on a failed model, unless it is the last."""
     return [
         one
         for place, one in enumerate(warnings, 1)
@@ -335,13 +335,13 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: Json) -> str:
-    """Return a citation's snippet on one line, cut if it is long."""
+    """Return a citation's snippet on one line of at most SNIPPET_SHOWN characters."""
     snippet = " ".join(citation["snippet"].split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
 
 def path_line(citation: Json) -> str:
-    """Return the graph path to a citation, as `A -type-> B`."""
+    """Return how the graph led to a citation: path (`A -type-> B`), mention or walk; "" if not."""
     evidence = citation.get("kg_evidence")
     if not evidence:
         return FOUND_BY_WALK if citation["kg_path"] else ""

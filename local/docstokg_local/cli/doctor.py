@@ -51,7 +51,7 @@ class Diagnosis(NamedTuple):
 
 
 def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
-    """Check every part, without changes or downloads.
+    """Check every part, without changes or downloads; product errors become `missing`.
 
     `check`: also make a small call to every configured language model and the verifier.
     """
@@ -312,7 +312,7 @@ def show_settings(settings: Settings) -> None:
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
-    """Print one digest per store over all namespaces, then one of both."""
+    """Print one digest per store over these (default: all) namespaces, then one of both."""
     chosen = sorted(set(namespaces)) or _namespaces(wiring)
     index, graph, both = digests(
         wiring.index_writer(), wiring.graph_writer(), wiring.register(), chosen

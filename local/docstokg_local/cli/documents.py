@@ -1,4 +1,4 @@
-"""Lists of loaded documents, and the removal prompt."""
+"""Document lists and removal prompt."""
 
 import sys
 from collections.abc import Iterable, Sequence

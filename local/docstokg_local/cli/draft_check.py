@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docstokg.contracts.reason_words import VERDICT_REASONS
+from docstokg.contracts.check import VERDICT_REASONS
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
@@ -57,7 +57,7 @@ def _citations(response: Body) -> list[Body]:
 
 
 def show_check(text: str, status: int, body: Body) -> None:
-    """Print one line per sentence and per issue, then the verdict on the whole."""
+    """Print a problem, or a line per sentence and per issue, then the verdict on the whole."""
     if status != 200:
         show_problem(body)
         return

@@ -1,4 +1,4 @@
-"""`docstokg drift`: saved responses whose evidence changed since they were made."""
+"""`docstokg drift`: responses with changed evidence."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from docstokg.contracts.response import Citation, RAGResponse
     from docstokg.ports import IndexWriter
 
-KEPT = "still so"
+KEPT = "unchanged"
 
 
 def drift(
@@ -37,8 +37,8 @@ def drift(
     """Report saved responses whose evidence was deleted, changed or superseded.
 
     Evidence is the text that the answer relies on: quoted spans, else the snippets of cited
-    passages, else of all passages. A moved or renamed text is `still so`. --namespace compares with
-    another namespace. Exit code 0: no drift; 1: drift; 2: no response, or a file is none.
+    passages, else of all passages. A moved or renamed text is `unchanged`. --namespace compares
+    with another namespace. Exit code 0: no drift; 1: drift; 2: no response, or another JSON file.
     """
     from docstokg_local.cli.display import print_json
     from docstokg_local.cli.verify import read_response
@@ -59,7 +59,7 @@ def drift(
     else:
         _show(report)
     for name, why in unread.items():
-        say(f"docstokg: {name} is no saved response: {why}", err=True)
+        say(f"docstokg: {name} is not a saved response: {why}", err=True)
     drifted = any(row["drifted"] for row in report)
     raise typer.Exit(WRONG_USAGE if unread else NOT_GOOD if drifted else DONE)
 
@@ -128,8 +128,6 @@ def _words(text: str) -> str:
 
 
 class _Stored:
-    """A namespace as it is stored now."""
-
     def __init__(
         self, writer: "IndexWriter", namespace: str, citations: Sequence["Citation"]
     ) -> None:
@@ -160,7 +158,6 @@ class _Stored:
     def state(
         self, citation: "Citation", quotes: Sequence[str], was_superseded: bool
     ) -> tuple[str, str]:
-        """Return the kind of change, and the document that has or supersedes the text now."""
         doc_id = citation.doc_id
         text = self._texts.get(doc_id)
         if text is None or not all(quote in text for quote in quotes):

@@ -81,7 +81,10 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
 
 
 def show(stores: "Stores", namespace: str) -> None:
-    """Print every pair of names with its source: a passage and its span, or a decision."""
+    """Print every pair of equal (=) or different (!=) names with its source.
+
+    Sources: a passage with its span, a decision, or a file.
+    """
     from docstokg.domain.graph.same_names import SAME_AS
 
     names = {entity.id: entity.name for entity in stores.graph_writer.stored_entities(namespace)}

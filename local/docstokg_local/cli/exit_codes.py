@@ -1,4 +1,4 @@
-"""Error messages and exit codes of the commands."""
+"""Error messages and exit codes."""
 
 import atexit
 import os
@@ -14,7 +14,10 @@ DONE, NOT_GOOD, WRONG_USAGE, NOT_VERIFIED = 0, 1, 2, 3
 
 
 def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code; print a product error as one message."""
+    """Run a command and return its exit code; print a product error as one message.
+
+    2: `LoadError`, `Misconfigured`; 1: other product errors; 130: interrupted.
+    """
     try:
         command(args=arguments, standalone_mode=True)
         code = DONE

@@ -1,4 +1,4 @@
-"""`load --extract`: the model and the prompt."""
+"""`load --extract`: model and prompt."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,10 @@ from docstokg_local.cli.printing import agreed, say
 def extractor_of(
     wiring: Wiring, model: str, restricted: bool, yes: bool
 ) -> Callable[[Context], ExtractionReport]:
-    """Return the function that extracts a load's triples; `Misconfigured` without a model."""
+    """Return the function that extracts a load's triples.
+
+    Raises `Misconfigured` for `extractive` or a model that is not configured.
+    """
     if model == EXTRACTIVE:
         raise Misconfigured(f"{EXTRACTIVE!r} cannot extract relations; choose a language model")
     route = wiring.model_access().route(model)
@@ -33,7 +36,10 @@ def extractor_of(
 
 
 def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
-    """Print the data to be sent and its cost, and ask; False without a terminal."""
+    """Print the data to be sent and its cost; with `yes` return True, else ask.
+
+    False without a terminal.
+    """
     say(f"data to send to {estimate.model} at {where}:", err=True)
     size = f"{estimate.chunks:,} passages, {estimate.characters:,} characters"
     tokens = f"{estimate.tokens_in:,} tokens with the instructions"

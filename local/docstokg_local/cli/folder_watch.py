@@ -1,4 +1,4 @@
-"""File changes for `docstokg load --watch`."""
+"""`docstokg load --watch`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Model servers on this machine; only `GET /v1/models` is requested."""
+"""Model servers on this machine (`GET /v1/models`)."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ class LocalServer(NamedTuple):
 
 
 def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
-    """Return the model servers on the well-known ports, without docstokg servers."""
+    """Return the reachable model servers on `ports` (by name), without docstokg servers."""
     found = []
     for name, port in (PORTS if ports is None else ports).items():
         address = f"http://127.0.0.1:{port}/v1"

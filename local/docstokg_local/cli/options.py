@@ -1,4 +1,4 @@
-"""Options of most commands: stores, namespace, JSON files."""
+"""Common options and JSON files."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def argument(value: str, about: str | None = None, **more: Any) -> Any:
 
 
 def check_namespace(namespace: str | None) -> str | None:
-    """Return a valid namespace; raise `typer.BadParameter` for an invalid one."""
+    """Return a valid namespace or None; raise `typer.BadParameter` for an invalid one."""
     from docstokg.contracts.request import NAMESPACE_PATTERN
 
     if namespace is not None and not re.match(NAMESPACE_PATTERN, namespace):
@@ -93,7 +93,10 @@ NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_
 def wiring_of(
     index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
 ) -> "Wiring":
-    """Connect to the stores; `aloud` prints the default store if none is configured."""
+    """Return the wiring; `aloud` prints a default store and missing model files.
+
+    `log`: log errors without DOCSTOKG_LOG_LEVEL, too. Raises `Misconfigured` for invalid settings.
+    """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
 
@@ -122,7 +125,7 @@ def text_file(path: Path) -> str:
 
 
 def json_file(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` if invalid."""
+    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` for others."""
     try:
         value = json.loads(text_file(path), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as broken:

@@ -1,11 +1,12 @@
-"""Writes functions/page/static/words.js: the page's reason texts and media types."""
+"""Writes functions/page/static/words.js."""
 
 import json
 import sys
 
+from docstokg.contracts.check import VERDICT_REASONS
 from docstokg.contracts.documents import MEDIA_TYPES
 from docstokg.contracts.file_types import SUFFIXES
-from docstokg.contracts.reason_words import REASONS, VERDICT_REASONS
+from docstokg.contracts.response import REASONS
 
 
 def media() -> dict[str, str]:

@@ -42,7 +42,7 @@ def ask(workflow: Workflow, request: Json, route: RouteName = "answer") -> Outco
 
 
 def envelope_of(request: Json, route: RouteName) -> Envelope:
-    """Return the envelope of a request, as the HTTP server makes it."""
+    """Return the envelope of a request, with a new id and all rights."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Envelope.of(route, str(ULID()), EVERYBODY, body)
 
@@ -60,7 +60,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: Json) -> Out
 def request_of(fields: Json, given: Json, filters: Sequence[str], graph: bool) -> Json:
     """Return the RAGRequest; options that are not None override the file's `fields`.
 
-    Raises `typer.BadParameter` for wrong usage.
+    Raises `typer.BadParameter` without a query or for a wrong filter.
     """
     made = {**fields, **{name: value for name, value in given.items() if value is not None}}
     if "query" not in made:
@@ -73,21 +73,24 @@ def request_of(fields: Json, given: Json, filters: Sequence[str], graph: bool) -
 
 
 def with_answer(request: Json, model: str) -> Json:
-    """Return the request with an answer by this model."""
+    """Return the request with an answer by this model, with `max_tokens_gen` if unset."""
     synthesis = {**_mapping(request, "synthesis"), "enabled": True, "model": model}
     budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(request, "budget")}
     return {**request, "synthesis": synthesis, "budget": budget}
 
 
 def with_time(request: Json, most_s: float) -> Json:
-    """Return the request with the maximum time limit if its model is not the built-in one."""
+    """Return the request with the maximum time limit, unless set or the model is built-in."""
     if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
         return request
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
 
 
 def filter_of(pairs: Sequence[str]) -> dict[str, list[Any]]:
-    """Parse `KEY=VALUE` options; numbers and Booleans match as text and as JSON values."""
+    """Parse `KEY=VALUE` options; numbers and Booleans match as text and as JSON values.
+
+    Raise `typer.BadParameter` for others.
+    """
     filters: dict[str, list[Any]] = {}
     for text in pairs:
         key, sign, value = text.partition("=")
@@ -107,7 +110,10 @@ def _readings(value: str) -> list[Any]:
 
 
 def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
-    """Choose a model: a configured one, else a local server's, else the built-in one."""
+    """Choose a model: a configured one, else a local server's, else the built-in one.
+
+    Prints it; returns the wiring for it and its name.
+    """
     from docstokg.wiring import Wiring
     from docstokg_local.cli.local_models import local_servers
 
@@ -130,9 +136,10 @@ def ask_and_show(
     most: int,
     receipt: Path | None = None,
 ) -> bool:
-    """Ask and print the result, with at most `most` citations; return whether it succeeded.
+    """Ask and print the result, with at most `most` citations; return whether there is one.
 
-    Errors are printed on standard error, each with its remedy. `receipt`: file of the response.
+    With "answer": an answer; else, a response. Errors are printed on standard error with remedies.
+    `receipt`: file of the response, else `LoadError`.
     """
     from docstokg_local.cli.display import print_json, show_answer
     from docstokg_local.engine.workflow import LocalWorkflow

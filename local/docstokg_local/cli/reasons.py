@@ -1,14 +1,13 @@
-"""Degraded reasons and verdicts as sentences with remedies."""
+"""Reasons and verdicts in words."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from docstokg.contracts.reason_words import REASONS
-from docstokg.contracts.response import RULES
+from docstokg.contracts.response import REASONS, RULES
 
 
 def summary(grounding: Mapping[str, Any]) -> str:
-    """Return whether an answer is grounded, or how many of its sentences are verified."""
+    """Return in words whether an answer is grounded, or how many sentences are verified."""
     factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
     if grounding["grounded"]:
         is_quoted = {one["decided_by"] for one in factual} == {RULES}
@@ -37,7 +36,7 @@ CURES = {
 
 
 def in_words(reasons: Iterable[str]) -> str:
-    """Return degraded reasons in one line, each with its remedy."""
+    """Return the words of all reasons (unknown: as is), then in parentheses their remedies."""
     names = list(reasons)
     causes = "; ".join(REASONS.get(reason, reason) for reason in names)
     cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in names)

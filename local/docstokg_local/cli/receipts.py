@@ -1,4 +1,4 @@
-"""Signed receipts: keys, and proof of a response without the store."""
+"""Signed receipts: keys and offline proof."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -51,7 +51,7 @@ def receipt_key(
 
 
 def save_receipt(file: Path, body: Json) -> None:
-    """Write a response with its receipt; raise `LoadError` if it has none."""
+    """Write a response; raise `LoadError` if it has no receipt or the file cannot be written."""
     if body["receipt"] is None:
         why = [one for one in body["warnings"] if one.startswith("There is no receipt")]
         raise LoadError(f"{file} was not written. {' '.join(why)}")
@@ -66,7 +66,9 @@ def verify_offline(
 ) -> tuple[list[Any], int]:
     """Prove a response by its receipt; return findings and number of proven citations.
 
-    `key`: file with public keys; None: the `configured` ones. Raises `LoadError` without a receipt.
+    `key`: file with public keys; None: the `configured` ones. An invalid response is a finding.
+    Raises `LoadError` without a receipt or for an unreadable file, `typer.BadParameter` without
+    keys.
     """
     from docstokg.adapters.receipt_keys import ReceiptKeys
     from docstokg_local.cli.verify import Finding, check_response, read_response

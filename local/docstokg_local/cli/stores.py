@@ -17,10 +17,10 @@ FILE = "store.sqlite"
 
 
 def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
-    """Return the settings of the environment and the options.
+    """Return the settings of environment and options; raise `Misconfigured` if invalid.
 
-    A single sqlite URL applies to index and graph. Without any URL, `default_store` is used;
-    `name_store` prints it.
+    A single sqlite URL applies to index and graph. Otherwise `default_store` replaces a missing
+    one; `name_store` prints it.
     """
     from docstokg.settings import Settings
 
@@ -41,7 +41,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
 
 
 def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
-    """Return the path of the default store and its owner.
+    """Return the path of the default store, and "this folder's" or "yours".
 
     A `.docstokg/` in the current folder takes precedence over the user's data folder.
     """
@@ -52,7 +52,7 @@ def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder where this system keeps a user's data."""
+    """Return XDG_DATA_HOME, else the folder where this system keeps a user's data."""
     if chosen := environment.get("XDG_DATA_HOME"):
         return Path(chosen)
     if sys.platform == "darwin":
@@ -61,7 +61,7 @@ def data_folder(environment: Mapping[str, str]) -> Path:
 
 
 def short(path: Path) -> str:
-    """Return a path with the home folder as `~`."""
+    """Return a path, with the home folder as `~` if inside it."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""`docstokg trace REQUEST_ID`: the log lines of one request, or its stored retrieval trace."""
+"""`docstokg trace`: log lines or stored trace."""
 
 import json
 import re
@@ -27,7 +27,10 @@ type Clients = Callable[[str], Any]
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
-    """Read the lines of one request, oldest first; `texts`: function names and log lines."""
+    """Return the JSON lines of one request, oldest first; others and invalid ones are skipped.
+
+    `texts`: function names and log lines.
+    """
     found = []
     for function, text in texts:
         start = text.find("{")
@@ -41,13 +44,13 @@ def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
 
 
 def in_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines that a server on this machine printed."""
+    """Yield ("server", line) for each line of a server's log."""
     with path.open(encoding="utf-8", errors="replace") as log:
         yield from (("server", line) for line in log)
 
 
 def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
-    """Yield the log lines of an environment's functions that contain a request id."""
+    """Yield (function, log line) of an environment where a line contains a request id."""
     pages = clients("cloudformation").get_paginator("list_stack_resources")
     logs = clients("logs").get_paginator("filter_log_events")
     resources = pages.paginate(StackName=f"docstokg-{environment}")
@@ -60,7 +63,7 @@ def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tupl
 
 
 def told(lines: list[Line]) -> Iterator[str]:
-    """Yield the lines as text; the last one states what to look at first."""
+    """Yield the lines as text, then what to look at first; raise IndexError without lines."""
     begun = lines[0]["time_ms"]
     for line in lines:
         rest = {name: value for name, value in line.items() if name not in TOLD and value}
@@ -107,7 +110,7 @@ def trace(
     """Show the log lines of one request and what to look at first.
 
     `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities and
-    cited ranks. The exit code is 1 if nothing has the id.
+    cited ranks. The exit code is 1 if the id is not found.
     """
     if (log is not None) + bool(environment) + graph != 1:
         raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")

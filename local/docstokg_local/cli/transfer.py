@@ -1,4 +1,4 @@
-"""Export and import of a namespace."""
+"""Namespace export and import."""
 
 import zipfile
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from docstokg_local.loading.stores import stores_of
 
 
 def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
-    """Write a namespace to a file and print its counts and size."""
+    """Write a namespace to a file, print counts and size; `LoadError` if empty or not writable."""
     try:
         counts = export(stores_of(wiring, embed=False), namespace, target)
     except OSError as broken:
@@ -25,8 +25,8 @@ def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
 
 
 def is_export(sources: Sequence[Path]) -> bool:
-    """Return whether the sources are one file of `write_export`, judged by its content."""
-    if len(sources) != 1 or sources[0].suffix != ".zip" or not zipfile.is_zipfile(sources[0]):
+    """Return whether the sources are one zip file, of any name, with an export's manifest."""
+    if len(sources) != 1 or not sources[0].is_file() or not zipfile.is_zipfile(sources[0]):
         return False
     with zipfile.ZipFile(sources[0]) as file:
         return MANIFEST in file.namelist()
@@ -35,7 +35,10 @@ def is_export(sources: Sequence[Path]) -> bool:
 def read_export(
     wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
 ) -> bool:
-    """Load an export into its own or another namespace; return whether no line was rejected."""
+    """Load an export into its own or another namespace; return whether no line was rejected.
+
+    `only`: remove chunks not in it. Raises `LoadError` if it is no export.
+    """
     name = namespace or manifest_of(source).namespace
     stores = stores_of(wiring, embed=False)
     with RejectLog(rejects) as log:

@@ -1,4 +1,4 @@
-"""Check of a response against its sources."""
+"""Check of responses against sources."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +77,7 @@ type Chunks = dict[str, SourceChunk]
 def stored_chunks(
     index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
 ) -> Chunks:
-    """Read the chunks from the index, without acl checks."""
+    """Read the chunks from the index, without acl checks; missing ones are omitted."""
     found: Chunks = {}
     for namespace in namespaces:
         chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
@@ -96,10 +96,10 @@ def file_chunks(
     store: Store | None,
     tell: Callable[[str], None],
 ) -> Chunks:
-    """Read the loaded files again by the loader's own readers.
+    """Return all chunks of the files, read by the loader; rejected ones are omitted.
 
     If the installed converter produces another text than at the load, the text in `store` is used,
-    and `tell` gets a note.
+    and `tell` gets a note. Raises `LoadError` without files.
     """
     differing: set[str] = set()
     documents: dict[str, str] = {}
@@ -175,7 +175,6 @@ def read_response(body: dict[str, object]) -> RAGResponse:
 
 
 def _of_today(body: dict[str, object]) -> Any:
-    """Return a response saved by 0.x releases in today's contract."""
     made: Any = json.loads(json.dumps(body))
     # The contract rejects other shapes.
     with suppress(TypeError, KeyError):
@@ -196,7 +195,7 @@ def _stored(ports: Wiring) -> Store | None:
 
 
 def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding], int]:
-    """Return the findings on a response, and the number of proven citations."""
+    """Return the findings on a response, and the number of citations that equal the source."""
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):
@@ -215,7 +214,7 @@ def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding]
 
 
 def uuids_of(response: RAGResponse) -> list[str]:
-    """Return the uuids of cited chunks and of the chunks that state graph edges."""
+    """Return the distinct uuids of cited chunks and of chunks that state graph edges, sorted."""
     paths = (one.kg_evidence.path for one in response.citations if one.kg_evidence)
     stated = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
     return sorted(stated | {citation.uuid for citation in response.citations})

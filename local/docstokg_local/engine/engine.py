@@ -1,4 +1,4 @@
-"""Execute a state machine locally, with AWS's limits and timeouts.
+"""Local state machine with AWS's limits.
 
 See docs/decisions/0002-local-engine.md.
 """
@@ -46,8 +46,8 @@ class Execution(NamedTuple):
     error: str | None = None
     cause: str | None = None
     states: tuple[str, ...] = ()
+    # (state, argument bytes, result bytes) of every task, in order.
     sizes: tuple[tuple[str, int, int], ...] = ()
-    """(state, argument bytes, result bytes) of every task, in order."""
 
 
 class Listener(Protocol):
@@ -83,7 +83,7 @@ class StateMachine:
     def from_file(
         cls, path: Path, functions: Mapping[str, TaskFunction], timeout_s: float | None = None
     ) -> "StateMachine":
-        """Return the state machine of a definition file."""
+        """Return the state machine of a file; raise KeyError for a missing function."""
         return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
 
     def execute(
@@ -96,7 +96,7 @@ class StateMachine:
         """Run one execution to its end; errors of the machine are in the result.
 
         `started`: epoch seconds of its start, default now. Once `gone` is true no task is started
-        and the execution times out. `listener`: receives each task's result.
+        and the execution times out.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started

@@ -28,7 +28,10 @@ def measured(value: Any, what: str) -> bytes:
 
 
 def transferred(value: Any, what: str) -> tuple[Any, int]:
-    """Return JSON after a round trip through text, and the bytes of that text."""
+    """Return JSON after a round trip through `measured` text, and the bytes of that text.
+
+    Raises `DataLimitExceeded`.
+    """
     data = measured(value, what)
     try:
         return from_json(data), len(data)

@@ -33,10 +33,7 @@ class LocalTraceQueue:
         pause_s: float = PAUSE_S,
         is_the_one: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`consumer`: handler of `record`; `pause_s`: delay before a repeat.
-
-        `is_the_one`: whether this process removes expired traces.
-        """
+        """`consumer`: handler of `record`; `is_the_one`: whether this process expires traces."""
         self._is_the_one = is_the_one
         self._consumer, self._telemetry, self._pause_s = consumer, telemetry, pause_s
         self._waiting: queue.Queue[TraceMessage | None] = queue.Queue(MOST_WAITING)
@@ -45,7 +42,7 @@ class LocalTraceQueue:
         self._closing = threading.Event()
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Queue one message; raise `QuotaExceeded` if the queue is full."""
+        """Queue one message; raise `QuotaExceeded` if full; `timeout_s` is ignored."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full as exc:

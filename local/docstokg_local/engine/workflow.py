@@ -1,4 +1,4 @@
-"""Local `Workflow` over the handlers that Lambda loads."""
+"""Local `Workflow` over Lambda's handlers."""
 
 import math
 import traceback
@@ -34,7 +34,10 @@ STEPS: Mapping[str, ModuleType] = {
 
 
 def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
-    """Return a handler that logs the places of a crash, not its message, and traces the step."""
+    """Return the handler, traced; it logs the places of unexpected errors, and raises all.
+
+    Their messages are not logged.
+    """
     step = name.removesuffix("Function").lower()
 
     def call(event: Json, context: object) -> Json:

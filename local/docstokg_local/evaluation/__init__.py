@@ -1,1 +1,1 @@
-"""Evaluation of retrieval and answers against gold data."""
+"""Evaluation against gold data."""

@@ -1,4 +1,4 @@
-"""`docstokg eval --answers`: compare answers with human-written ones."""
+"""`docstokg eval --answers`."""
 
 import re
 import statistics
@@ -54,7 +54,7 @@ class WrittenAnswer(Line):
 def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     """Return `answers*.jsonl` of a folder, else rows of `questions*.jsonl` with an `answer`.
 
-    Raises `LoadError` with the place of an invalid line.
+    Raises `LoadError` for an invalid line, or if there are none.
     """
     files = sorted(folder.glob("answers*.jsonl"))
     short = not files
@@ -79,7 +79,7 @@ def without_markers(answer: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-case content words of a text: no markers, no stop words."""
+    """Return the lower-case ASCII content words of a text: no markers, no stop words."""
     return [word for word in _WORD.findall(without_markers(text).lower()) if word not in _STOP]
 
 
@@ -104,13 +104,13 @@ def rouge_l(answer: str, gold: str) -> float:
 
 
 def held(texts: Sequence[str], statement: str) -> float:
-    """Return the share of a statement's content words that occur in `texts`."""
+    """Return the share of a statement's content words that occur in `texts`; 0 without any."""
     statement_words, there = words(statement), set(words(" ".join(texts)))
     return sum(word in there for word in statement_words) / (len(statement_words) or 1)
 
 
 def is_right(answer: str, gold: str) -> bool:
-    """Return whether an answer contains a short gold, or half of a long one's words."""
+    """Return whether an answer contains a gold of SHORT words or less, or half of a longer one."""
     gold_words = words(gold)
     if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
@@ -118,7 +118,7 @@ def is_right(answer: str, gold: str) -> bool:
 
 
 def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
-    """Return the measures of one response; an abstention counts 0."""
+    """Return the measures of one response; an abstention counts as an empty answer."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
     spoken = "" if silent else answer
@@ -157,7 +157,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
-    """Answer all questions with written answers and return the report."""
+    """Answer all questions with written answers and return the report; failed ones count 0."""
     rows: list[Report] = []
     fields = {"namespace": namespace, "verbosity": "full"}
     fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
@@ -182,7 +182,10 @@ def evaluate_answers(
 
 
 def summary(rows: Collection[Report], count: int | None = None) -> Report:
-    """Return averages over `count` questions; failed questions count 0."""
+    """Return averages over `count` questions (default: rows); missing rows count 0.
+
+    Those of citations: over rows that have them, else None.
+    """
     total = count or len(rows) or 1
     report: Report = {"n": total}
     for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
@@ -194,7 +197,7 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
 
 
 def by_level(rows: Collection[Report]) -> Report:
-    """Return the share of right answers at each level of confidence."""
+    """Return number and share of right answers per level that has any, without abstentions."""
     report: Report = {}
     for level in LEVELS:
         own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
@@ -205,7 +208,7 @@ def by_level(rows: Collection[Report]) -> Report:
 
 
 def confidence_area(rows: Collection[Report]) -> float | None:
-    """Compare confidence with right answers, without abstentions."""
+    """Return the `roc_area` of confidence for right answers, without abstentions."""
     said = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in said]
     area = roc_area(values, [bool(row["right"]) for row in said])

@@ -19,7 +19,10 @@ def roc_area(values: Sequence[float], right: Sequence[bool]) -> float | None:
 
 
 def roc_area_error(area: float, right: Sequence[bool]) -> float:
-    """Return the standard error of a ROC area (Hanley and McNeil 1982)."""
+    """Return the standard error of a ROC area (Hanley and McNeil 1982).
+
+    Raises ZeroDivisionError unless `right` is mixed.
+    """
     good, bad = sum(right), len(right) - sum(right)
     both, twice = area / (2 - area), 2 * area**2 / (1 + area)
     spread = area * (1 - area) + (good - 1) * (both - area**2) + (bad - 1) * (twice - area**2)

@@ -63,7 +63,7 @@ class Measured(NamedTuple):
 
 
 def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
-    """Read `claims*.jsonl` of a folder (SPEC 6.3); `set` defaults to the folder's name.
+    """Read `claims*.jsonl` of a folder; `set` defaults to the folder's name.
 
     Raises `LoadError` for an invalid line, a claim without a label, and a folder without claims.
     """
@@ -105,7 +105,10 @@ def measure(scores: Sequence[float], supported: Sequence[bool]) -> Measured | No
 def examine(
     claims: Sequence[LabelledClaim], embedder: Embedder | None
 ) -> list[support.Features | None]:
-    """Return each claim's features of `support`; without an embedder, no cosines."""
+    """Return each claim's features of `support`, None without a source sentence.
+
+    Without an embedder, no cosines.
+    """
     texts = [strip_markers(one.claim) for one in claims]
     evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
     windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
@@ -120,7 +123,7 @@ def examine(
 
 
 def support_scores(claims: Sequence[LabelledClaim], embedder: Embedder | None) -> list[float]:
-    """Return the score `support` of each claim, in [0, 1]."""
+    """Return each claim's score `support` in [0, 1], 0 without a source sentence."""
     return [support.score(values) for values in examine(claims, embedder)]
 
 
@@ -138,8 +141,8 @@ def evaluate_claims(
 ) -> Json:
     """Return the report of `eval --verifier`: AUC and balanced accuracy, pooled and by set.
 
-    `name`: `support`, or a value of DOCSTOKG_VERIFIER. Claims without a decision are `undecided`;
-    `errors`: failed calls.
+    `name`: `support`, or a value of DOCSTOKG_VERIFIER; others raise `Misconfigured`. Claims without
+    a decision are `undecided`; `errors`: failed calls.
     """
     if name == SUPPORT:
         scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())
@@ -177,7 +180,7 @@ def verifier_named(name: str, settings: Settings) -> Verifier:
 def verifier_scores(
     claims: Sequence[LabelledClaim], verifier: Verifier
 ) -> tuple[list[float | None], int]:
-    """Return each claim's probability of support, and the number of failed calls."""
+    """Return each claim's probability of support (None: undecided), and number of failed calls."""
     begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
     for one in claims:
         call = begin(one.id, Scope(namespace="default", groups=None))

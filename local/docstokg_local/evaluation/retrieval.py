@@ -1,4 +1,4 @@
-"""`docstokg eval`: measure retrieval as clients use it."""
+"""`docstokg eval`: retrieval."""
 
 import math
 import subprocess
@@ -66,7 +66,7 @@ class FailingPort:
 
 
 def read_questions(folder: Path, limit: int | None) -> list[Question]:
-    """Read `questions*.jsonl` of a folder; raise `LoadError` for an invalid line."""
+    """Read `questions*.jsonl` of a folder; raise `LoadError` for an invalid line or none."""
     files = sorted(folder.glob("questions*.jsonl"))
     questions = list(islice(read_lines(files, Question.model_validate), limit))
     if not questions:
@@ -91,7 +91,7 @@ def read_lines[Row](files: Sequence[Path], read: Callable[[Json], Row | None]) -
 
 
 def runs_of(ablations: Sequence[str]) -> list[Run]:
-    """Return `full` and the runs of each name; raise `Misconfigured` for unknown names."""
+    """Return `full` and each distinct name's runs; raise `Misconfigured` for an unknown name."""
     graph_off = {"kg_expansion": {"enabled": False}}
     table = {
         "graph": [Run("no-graph", {}, graph_off)],
@@ -115,7 +115,7 @@ def evaluate(
     ablations: Sequence[str],
     settings: Settings,
 ) -> Report:
-    """Ask every question in every run and return the report."""
+    """Ask every question in every run; raise `Misconfigured` for an unknown ablation."""
     runs, shared = runs_of(ablations), Wiring(settings, Telemetry(level="ERROR"))
     made = [measure(run, questions, namespace, shared) for run in runs]
     return report_of(folder, len(questions), namespace, settings, made)
@@ -145,7 +145,7 @@ def ask_all[Asked](
 ) -> Report:
     """Send requests to the state machine; call `take` with each successful body.
 
-    Returns each step's latency in ms, and counts of errors and degraded replies. The first
+    Returns p50 and p95 of each step in ms, and counts of errors and degraded replies. The first
     `warm_up` requests are sent twice.
     """
     from docstokg_local.cli.display import TerminalProgress
@@ -176,7 +176,7 @@ def ask_all[Asked](
 
 
 def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
-    """Ask every question in one run; failed ones count 0."""
+    """Return the metrics of one run; failed questions count 0; ZeroDivisionError without any."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
     def take(question: Question, body: Json) -> None:
@@ -204,7 +204,7 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
     """Score one ranking of documents: binary nDCG@10, recall@k, all-support@k, reciprocal rank.
 
     nDCG = sum over hits of 1 / log2(rank + 1), divided by the same for an ideal order (Jarvelin and
-    Kekalainen 2002, gains 0 and 1).
+    Kekalainen 2002, gains 0 and 1). Raises ZeroDivisionError without gold.
     """
     hits = [document in gold for document in ranking]
     gain = sum(1 / math.log2(rank + 1) for rank, hit in enumerate(hits[:10], 1) if hit)
@@ -235,7 +235,7 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
 
 
 def shown_settings(settings: Settings) -> Json:
-    """Return the settings that explain a figure, without secrets and addresses."""
+    """Return the settings that explain a figure, without secrets, addresses and own paths."""
     hidden = {*SECRETS, "cache_dir", "keys_file", "rerank_model_path", "hosts"}
     values = settings.model_dump(mode="json")
     return {
@@ -254,7 +254,7 @@ def commit() -> str | None:
 
 
 def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:
-    """Return an empty table for a report."""
+    """Return a table for a report without rows; `more`: end of its title."""
     title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{more}"
     box = SIMPLE_HEAD if out.is_terminal else None
     table = Table(title=title, title_justify="left", box=box)

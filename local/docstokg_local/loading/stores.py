@@ -1,4 +1,4 @@
-"""Ports of a local load, from the wiring."""
+"""Ports of a local load."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,10 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 
 
 def workers_for(sources: Sequence[Path]) -> int:
-    """Return the number of processes: one per core, limited by memory."""
+    """Return the number of processes: 1 for small loads, else one per core, limited by memory.
+
+    At most MOST_WORKERS.
+    """
     if not _has_bytes(sources, SMALL_LOAD_BYTES):
         return 1
     return max(1, min(os.cpu_count() or 1, MOST_WORKERS, _memory_bytes() // WORKER_BYTES))
@@ -61,7 +64,7 @@ def _memory_bytes() -> int:
 
 @contextmanager
 def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
-    """Yield a load's ports; `workers` processes read, encode and find names."""
+    """Yield a load's ports; `workers` processes (if over 1) read, encode and find names."""
     if workers <= 1:
         yield stores_of(wiring, embed)
         return

@@ -1,4 +1,4 @@
-"""`docstokg load --workers N`: N processes read, encode and find names."""
+"""Processes of `docstokg load --workers`."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ _process: dict[str, Wiring] = {}  # wiring of a pool process, created when it st
 
 
 class LoadProcesses:
-    """A pool of processes, from the first tasks until `close()`."""
+    """A pool of processes until `close()`."""
 
     def __init__(self, settings: Settings, count: int) -> None:
         self._count = count
@@ -64,7 +64,7 @@ class LoadProcesses:
             return [row for future in futures for row in future.result()]
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
-        """Read files slightly ahead and yield them in order."""
+        """Read files slightly ahead and yield them in order; `Unavailable` if a process ends."""
         ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
             for file in files:

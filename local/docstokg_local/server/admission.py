@@ -1,4 +1,4 @@
-"""Admission control: a request that would wait too long is refused before any work."""
+"""Admission control before any work."""
 
 import asyncio
 import math
@@ -36,7 +36,7 @@ class Overloaded(Exception):
 
 
 class TooLate(Exception):
-    """The work started in time but did not finish in time."""
+    """The work did not finish in time."""
 
 
 class ClientGone(Exception):
@@ -44,7 +44,7 @@ class ClientGone(Exception):
 
 
 class Admission:
-    """Runs at most `slots` tasks of one kind in threads; others are queued or refused."""
+    """Runs at most `slots` tasks at once in threads; queues or refuses others."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -63,7 +63,8 @@ class Admission:
     ) -> Answer:
         """Run `work` in a thread before `ends` (of `time.monotonic`).
 
-        `hang_up` returns when the client disconnects. Raises `Overloaded`, `TooLate`, `ClientGone`.
+        `hang_up` returns when the client disconnects. Raises `Overloaded` (not started), `TooLate`
+        (not finished), `ClientGone`.
         """
         wait_s, latest_start = self._admit(caller, ends)
         future = self._pool.submit(copy_context().run, self._timed, work, latest_start)

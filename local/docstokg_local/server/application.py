@@ -37,7 +37,7 @@ def application(
     sink: PrometheusSink | None = None,
     host: str = "127.0.0.1",
 ) -> Starlette:
-    """Return the ASGI application, with models and connections ready.
+    """Return the ASGI application; raise `Misconfigured` for an invalid keys file.
 
     `wiring` reports to `sink`, which `GET /metrics` shows. `host`: the bound address.
     """

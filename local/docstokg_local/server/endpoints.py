@@ -69,7 +69,7 @@ Run = Callable[[Envelope, float, Callable[[], bool]], Reply]
 
 
 class Endpoints:
-    """Endpoints of the contract's routes: authentication, admission and the call."""
+    """Endpoints of the contract's routes."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""HTTP exchange: requests before validation, and replies."""
+"""HTTP requests before validation; replies."""
 
 import asyncio
 import base64
@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 class RequestIds:
-    """Assigns every request its time of arrival, and an id for its answer and log lines."""
+    """Assigns every request its arrival time and an id."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -89,9 +89,10 @@ def asked_of(
     most_s: float,
     has_remote: bool,
 ) -> Asked:
-    """Read the fields of a body that is not validated yet.
+    """Read the fields of a body that is not validated yet; invalid ones get defaults.
 
-    `has_remote`: a remote model writes MCP answers unless a call names another one.
+    `timeout_s` is limited to 1 to `most_s`. `has_remote`: a remote model writes MCP answers unless
+    a call names another one.
     """
     try:
         message = json.loads(body)
@@ -152,9 +153,10 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
 def refuse_foreign_page(
     request: Request, listed: Collection[str], origins: Collection[str]
 ) -> None:
-    """Refuse requests from another site's page, needed only without keys.
+    """Raise `Refused` (403) for another site's page, needed only without keys.
 
-    `listed`: host names of this server. `origins`: of allowed pages; "*" allows all.
+    Loopback pages and requests without Origin pass. `listed`: host names of this server. `origins`:
+    of allowed pages; "*" allows all.
     """
     origin = request.headers.get("origin")
     if origin is None or origin in origins or "*" in origins:
@@ -196,7 +198,7 @@ def response(reply: Reply) -> Response:
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Return a problem in the route's format, which differs for OpenAI clients."""
+    """Return a problem, in OpenAI's format for its routes and unknown ones of /v1."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     path = request.scope["path"]
     is_unknown = code == NO_ROUTE and path.startswith("/v1/")

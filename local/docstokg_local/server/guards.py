@@ -1,4 +1,4 @@
-"""Protection of a server without keys from pages of other sites, also by DNS rebinding."""
+"""Protection of keyless servers against other sites and DNS rebinding."""
 
 import ipaddress
 from collections.abc import Collection
@@ -31,7 +31,7 @@ def is_own(name: str | None, listed: Collection[str]) -> bool:
 
 
 def host_of(value: str | None) -> str | None:
-    """Return the host in a Host header or an Origin, or None."""
+    """Return the host in a Host header or an Origin, in lower case; None if invalid."""
     if not value:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Background process that loads posted documents, round-robin by namespace.
+"""Background loader of posted documents, round-robin by namespace.
 
 After a kill, the next one continues its job.
 """
@@ -46,7 +46,7 @@ RETRY_S = 5.0
 def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     """Process jobs until IDLE_S without jobs, or none are left and `keep_running` is false.
 
-    One process per queue works; another returns after TAKE_S.
+    One process per queue works; another returns after TAKE_S. Errors end or repeat the job.
     """
     wiring = Wiring(settings, Telemetry(level=settings.log_level))
     wiring.override("converter", ChildConverter(CONVERSION_CPU_S, SCANNED_PAGES))
@@ -120,7 +120,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
 
 
 def main(source: IO[bytes] | None = None) -> None:
-    """Read the settings from standard input and work at low priority."""
+    """Read the settings from `source` (default: standard input) and work at low priority."""
     settings = Settings.model_validate_json((source or sys.stdin.buffer).read())
     os.nice(NICENESS)
     if sys.platform == "linux":  # elsewhere the limit differs or has no effect

@@ -1,4 +1,4 @@
-"""Start of the process that loads posted documents."""
+"""Start of the background loader."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ class JobRunner:
 
 
 def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
-    """Start the process; its settings, with secrets, are sent through a pipe."""
+    """Start the detached worker; its settings, with secrets, are sent through a pipe."""
     log = queue.with_name(f"{queue.name}.log")
     fresh = not log.exists() or log.stat().st_size > LONGEST_LOG
     with log.open("wb" if fresh else "ab") as output:

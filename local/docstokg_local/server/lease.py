@@ -1,4 +1,4 @@
-"""File lock for work of one process."""
+"""File lock."""
 
 import fcntl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Events of an answer, in each client's format."""
+"""Answer events in client formats."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ class Events:
         self.gone = threading.Event()
 
     def put(self, frame: str | None) -> bool:
-        """Send a frame; return False after the client disconnects."""
+        """Send a frame (None: nothing); return False if the client disconnected or is too slow."""
         if self.gone.is_set():
             return False
         if frame is None:
@@ -48,7 +48,7 @@ class Events:
         return not self.gone.is_set()
 
     def close(self, last: str | None = None) -> None:
-        """Close the queue and wake blocked producers."""
+        """Send `last` if frames were sent, close the queue and wake blocked producers."""
         self.gone.set()
         if last is not None and self._is_begun:
             self._frames.put_nowait(last)
@@ -107,7 +107,7 @@ class Progress:
         self._token, self._count = token, 0
 
     def of(self, name: str, value: Any) -> dict[str, Any] | None:
-        """Return the notification of an event, or None."""
+        """Return the notification of `citations` or a `sentence`; None for other events."""
         if name == "citations":
             words = f"{len(value['citations'])} passages found"
         elif name == "sentence":

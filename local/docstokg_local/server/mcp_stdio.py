@@ -1,4 +1,4 @@
-"""Local MCP, by HTTP or pipe."""
+"""Local MCP."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ class LocalRouteFunction:
 
 
 def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
-    """Return the MCP handler over these `functions`, by name."""
+    """Return the MCP handler over `functions`; raise KeyError without one of ROUTE_FUNCTIONS."""
     wiring.override("workflow", workflow)
     for name in ROUTE_FUNCTIONS:
         wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
@@ -55,7 +55,8 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
-    Everything is visible to the caller. `listening`: for calls that request progress.
+    Everything is visible to the caller. A crash becomes an error reply. `listening`: for calls that
+    request progress.
     """
     writing = threading.Lock()
 
@@ -109,7 +110,7 @@ def _error(message_id: object, code: int, message: str) -> str:
 
 
 def run(wiring: Wiring) -> None:
-    """Serve the agent that started this process, until it closes the pipe."""
+    """Serve the agent that started this process, until it closes the pipe; close `wiring`."""
     from docstokg_local.engine.workflow import LocalWorkflow
 
     workflow, listener = LocalWorkflow(wiring), listening(wiring)

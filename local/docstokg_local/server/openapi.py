@@ -1,4 +1,4 @@
-"""The HTTP contract as OpenAPI 3.1."""
+"""The contract as OpenAPI 3.1."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""The local web page and interactive API reference."""
+"""Web page and API reference."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException

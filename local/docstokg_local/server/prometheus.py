@@ -1,4 +1,4 @@
-"""Metrics in memory, as Prometheus text."""
+"""In-memory metrics as Prometheus text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,10 @@ class PrometheusSink:
             self._metrics[name] = make(name, text, labels, registry=self._registry, **more)
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Add to a counter, or observe one value of a histogram."""
+        """Add to a counter or observe a value of a histogram; raise KeyError outside `METRICS`.
+
+        Namespaces without a series of their own count as `other`.
+        """
         metric, names = self._metrics[name], METRICS[name][1]
         values = {label: labels.get(label, "") for label in names}
         if name == FOUND and len(self._namespaces) < NAMESPACES:

@@ -23,7 +23,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 
 
 def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handler]:
-    """Return the handler of each function in the table of routes."""
+    """Return the handlers by function of the table of routes, except `stream`."""
     own = {route.function for route in routes.ROUTES} - {"", "mcp", "stream"}
     made: dict[str, Handler] = {
         name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
@@ -40,7 +40,7 @@ def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Ro
 
 
 def parameters_of(route: routes.Route, request: Request) -> bytes:
-    """Return the parameters of a request as the function's JSON body."""
+    """Return parameters as a JSON body; raise `HTTPException` (404) for an empty segment."""
     in_path = _IN_PATH.findall(route.path)
     fields: dict[str, str] = {}
     if set(route.parameters) - set(in_path):

@@ -51,7 +51,7 @@ HEALTHCHECK_S = 30
 
 
 class Server(uvicorn.Server):
-    """Announces the address after the port is open."""
+    """Announces its address once open."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port, then print its address."""
@@ -64,8 +64,8 @@ class Server(uvicorn.Server):
 class Connection(H11Protocol):
     """uvicorn's connection with limits: connections, header size, unread bodies per address."""
 
+    # Requests by client address whose bodies have not arrived completely.
     unread: ClassVar[Counter[str]] = Counter()
-    """Requests by client address whose bodies have not arrived completely."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -77,20 +77,20 @@ class Connection(H11Protocol):
             await self._answers(scope, receive, send)
             return
         address, names = str((scope["client"] or ("",))[0]), {name for name, _ in scope["headers"]}
+        headers = {"Connection": "close"}
         if len(self.connections) >= most_connections() or self.unread[address] >= MOST_UNREAD:
-            headers = {"Retry-After": "1", "Connection": "close"}
-            reply = problem_reply(503, "overloaded", TOO_MANY, str(ULID()), headers=headers)
+            status, code, detail = 503, "overloaded", TOO_MANY
+            headers["Retry-After"] = "1"
         elif sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+            status, code = 431, "headers_too_large"
             detail = f"Send at most {HEADER_BYTES} bytes of headers."
-            headers = {"Connection": "close"}
-            reply = problem_reply(431, "headers_too_large", detail, str(ULID()), headers=headers)
         elif names.issuperset(BODY_HEADERS):  # request smuggling, RFC 9112 section 6.3
+            status, code = 400, "invalid_request"
             detail = "Send Content-Length or Transfer-Encoding, not both."
-            headers = {"Connection": "close"}
-            reply = problem_reply(400, "invalid_request", detail, str(ULID()), headers=headers)
         else:
             await self._counted(address, scope, receive, send)
             return
+        reply = problem_reply(status, code, detail, str(ULID()), headers=headers)
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
     async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,7 +117,7 @@ class Connection(H11Protocol):
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor; announces the address when all workers answer."""
+    """uvicorn's supervisor; announces the address."""
 
     def init_processes(self) -> None:
         """Start the workers and wait until each accepts, fails, or a signal arrives."""
@@ -133,7 +133,11 @@ class Supervisor(Multiprocess):
 
 
 def serve(settings: Settings, host: str, port: int, workers: int | None = None) -> None:
-    """Serve until interrupted; raise `Misconfigured` for a taken port or invalid settings."""
+    """Serve until interrupted; raise `Misconfigured` if the port cannot be bound.
+
+    Invalid settings raise it too, except in `workers` (default: one per core, at most 4): these
+    exit.
+    """
     count = workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
     with listening(host, port, shared=count > 1 and SPREADS_CONNECTIONS) as listener:
         if count == 1:
@@ -155,7 +159,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
 
 
 def application(settings: Settings, host: str) -> "Starlette":
-    """Return the application of this process; it closes its stores at the end."""
+    """Return this process's application; it closes its stores; raise `Misconfigured` if invalid."""
     from docstokg.entry import freeze_garbage
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -181,7 +185,7 @@ def application(settings: Settings, host: str) -> "Starlette":
 
 
 def worker_application(settings: Settings, host: str) -> "Starlette":
-    """Return a worker's application; exit for good if it cannot start."""
+    """Return a worker's application; print a product error and exit with STARTUP_FAILURE."""
     try:
         return application(settings, host)
     except DocsToKGError as exc:
@@ -204,14 +208,14 @@ def most_connections() -> int:
 
 
 def announce(listener: socket.socket) -> None:
-    """Print the address of the server."""
+    """Print the address of the server to standard error."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{port} (Ctrl-C ends)", err=True)
 
 
 class SharedPort(socket.socket):
-    """A bound port for which every worker opens its own socket."""
+    """A port that every worker binds itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         host, port = self.getsockname()[:2]
@@ -219,7 +223,7 @@ class SharedPort(socket.socket):
 
 
 def listening(host: str, port: int, *, shared: bool) -> socket.socket:
-    """Bind the port without accepting connections."""
+    """Bind the port without accepting connections; raise `Misconfigured` if that fails."""
     listener = _bound(host, port, socket.socket)  # fails if another server has the port
     if not shared:
         return listener

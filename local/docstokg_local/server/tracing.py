@@ -22,7 +22,7 @@ NOT_INSTALLED = (
 def tracer_of(
     telemetry: Telemetry, environ: Mapping[str, str] = os.environ
 ) -> "OpenTelemetry | None":
-    """Return the tracer that OTEL_* variables configure, or None without any."""
+    """Return the tracer of OTEL_* variables; None if off, not OTLP or not installed (logged)."""
     is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     is_otlp = environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
     if is_off or not is_otlp or not any(name.startswith("OTEL_") for name in environ):

@@ -1,4 +1,4 @@
-"""Python client of the HTTP API, typed by the server's contracts, with deadlines.
+"""Python client of the HTTP API.
 
     with Client("http://127.0.0.1:8080") as rag:
         response = rag.answer("What is a seizure?", synthesis={"enabled": True,
@@ -83,12 +83,12 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: no connection is open between calls."""
+        """Do nothing."""
 
     def answer(
         self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """Call `POST /v1/answer`; `fields` are those of RAGRequest.
+        """Call `POST /v1/answer`; `fields` of RAGRequest override those of `query`.
 
         Raise ValidationError, ProblemError, Timeout, Unavailable or WrongAnswer, as all methods do.
         """
@@ -98,26 +98,26 @@ class Client:
     def search(
         self, /, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
-        """Call `POST /v1/search`: evidence without an answer."""
+        """Call `POST /v1/search`: evidence without an answer; fields and errors as in `answer`."""
         body = _request_body(SearchRequest, query, fields)
         return self._call("search", RAGResponse, body, timeout_s)
 
     def check(self, request: CheckRequest, *, timeout_s: float | None = None) -> CheckResponse:
-        """Call `POST /v1/check`: a draft against its sources and the graph."""
+        """Call `POST /v1/check`: a draft against sources and graph; errors as in `answer`."""
         return self._call("check", CheckResponse, _body(request), timeout_s)
 
     def traverse(
         self, request: TraverseRequest, *, timeout_s: float | None = None
     ) -> TraverseResponse:
-        """Call `POST /v1/traverse`: a walk from given nodes."""
+        """Call `POST /v1/traverse`: a walk from given nodes; errors as in `answer`."""
         return self._call("traverse", TraverseResponse, _body(request), timeout_s)
 
     def health(self, *, timeout_s: float | None = None) -> Health:
-        """Call `GET /v1/health`; a service that is down is not an error."""
+        """Call `GET /v1/health`; an unhealthy service is not an error; others as in `answer`."""
         return self._call("health", Health, None, timeout_s)
 
     def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:
-        """Call `POST /v1/documents`: queue documents to be loaded; see `job` for the state."""
+        """Call `POST /v1/documents`: queue documents (state: see `job`); errors as in `answer`."""
         return self._call("load", JobAccepted, _body(request), timeout_s)
 
     def documents(
@@ -127,23 +127,26 @@ class Client:
         *,
         timeout_s: float | None = None,
     ) -> DocumentPage:
-        """Call `GET /v1/documents`: a page of loaded documents with the `cursor` of the next."""
+        """Call `GET /v1/documents`: a page of loaded documents with the `cursor` of the next.
+
+        Errors as in `answer`.
+        """
         parameters = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
         return self._call("documents", DocumentPage, None, timeout_s, parameters)
 
     def delete(
         self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
     ) -> JobAccepted:
-        """Call `DELETE /v1/documents/{doc_id}`: queue a removal."""
+        """Call `DELETE /v1/documents/{doc_id}`: queue a removal; errors as in `answer`."""
         parameters = {"doc_id": doc_id, "namespace": namespace}
         return self._call("delete", JobAccepted, None, timeout_s, parameters)
 
     def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """Call `GET /v1/jobs/{id}`: the state of a load or removal."""
+        """Call `GET /v1/jobs/{id}`: the state of a load or removal; errors as in `answer`."""
         return self._call("job", Job, None, timeout_s, {"id": job_id})
 
     def cancel(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """Call `DELETE /v1/jobs/{id}`: cancel it; documents loaded so far stay."""
+        """Call `DELETE /v1/jobs/{id}`: cancel it; loaded documents stay; errors as in `answer`."""
         return self._call("cancel", Job, None, timeout_s, {"id": job_id})
 
     def _call[Reply: BaseModel](
@@ -189,7 +192,8 @@ class Client:
         )
         try:
             # A newer server may send fields that this client does not know.
-            if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or expected is Health:
+            is_health = expected is Health and status == HTTPStatus.SERVICE_UNAVAILABLE
+            if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or is_health:
                 return expected.model_validate_json(data, extra="ignore")
             problem = Problem.model_validate_json(data, extra="ignore")
         except ValidationError as exc:
@@ -217,7 +221,7 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Do nothing: no connection is open between calls."""
+        """Do nothing."""
 
     answer = _coroutine(Client.answer)
     search = _coroutine(Client.search)
@@ -273,9 +277,10 @@ def _target(route: Route, parameters: Mapping[str, str]) -> str:
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
+    given: dict[str, Any] = {"query": query}
     if isinstance(query, BaseModel):
-        return _body(query)
-    return _body(contract.model_validate({"query": query, **fields}))
+        contract, given = type(query), query.model_dump(exclude_unset=True)
+    return _body(contract.model_validate(given | fields))
 
 
 def _body(request: BaseModel) -> dict[str, Any]:

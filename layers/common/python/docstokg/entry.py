@@ -1,4 +1,4 @@
-"""Lambda handlers that renew their credentials and connections."""
+"""Lambda handlers."""
 
 import gc
 import math
@@ -30,7 +30,7 @@ def freeze_garbage() -> None:
 
 
 class Entry:
-    """A Lambda handler that renews its credentials and connections.
+    """A Lambda handler that renews credentials and connections.
 
     Secrets are read again every SECRETS_TIME_S, and after a refused credential, when the event is
     retried.
@@ -116,7 +116,10 @@ class Entry:
 def entry_point(
     build: Callable[[Wiring], Handler], module: dict[str, Any]
 ) -> Callable[[str], Handler]:
-    """Return a module's `__getattr__`, which creates `handler` on first access, not on import."""
+    """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
+
+    Other names raise AttributeError.
+    """
 
     def attribute(name: str) -> Handler:
         if name != "handler":

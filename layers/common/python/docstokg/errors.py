@@ -1,8 +1,8 @@
-"""Errors of the product; `Retryable` and `Permanent` are the two base classes."""
+"""Errors, retryable or permanent."""
 
 
 class DocsToKGError(Exception):
-    """Base class; `str()` is one sentence, with the next step if that helps."""
+    """Base class; `str()` is one sentence."""
 
 
 class Retryable(DocsToKGError):
@@ -14,7 +14,7 @@ class Unavailable(Retryable):
 
 
 class CircuitOpen(Unavailable):
-    """The circuit breaker is open, so the dependency was not called."""
+    """The circuit breaker prevented the call."""
 
 
 class NotConfigured(Unavailable):
@@ -30,7 +30,7 @@ class NotInstalled(Unavailable):
 
 
 class Locked(Retryable):
-    """Another load holds the lease; retry when it has ended."""
+    """Another load holds the lease."""
 
 
 class Timeout(Retryable):
@@ -74,10 +74,7 @@ class LoadError(Permanent):
 
 
 def cause(error: DocsToKGError) -> dict[str, str]:
-    """Return the log fields for the cause of a failure.
-
-    Of a vendor's error only the type.
-    """
+    """Return the log fields `kind`, `error` and, if chained, `cause`, a vendor's error type."""
     fields = {"kind": type(error).__name__, "error": str(error)}
     if error.__cause__ is not None:
         fields["cause"] = type(error.__cause__).__name__

@@ -1,4 +1,4 @@
-"""Observability: JSON log lines, metrics and spans."""
+"""Logs, metrics, spans."""
 
 import json
 import sys
@@ -48,10 +48,10 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
 
 
 class MetricSink(Protocol):
-    """Destination of metrics: Prometheus on a laptop, CloudWatch EMF in AWS."""
+    """Destination of metrics."""
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Record one value of a metric in METRICS."""
+        """Record one value of a metric in METRICS; others may raise KeyError."""
 
     def flush(self) -> None:
         """Send the recorded values; called at the end of an invocation."""
@@ -76,7 +76,7 @@ TRACER: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
 def traced(name: str, **fields: object) -> AbstractContextManager[None]:
-    """Return the span of a block, if the request is traced."""
+    """Return the span of a block, or a null context if the request is not traced."""
     tracer = TRACER.get()
     return nullcontext() if tracer is None else tracer.span(name, fields)
 
@@ -117,11 +117,11 @@ class Telemetry:
         self._segments = segments
         self._log_line = log_line or (lambda line: write(text_of(line, reveal=reveal)))
         self._threshold = LEVELS.index(level)
+        # Called with the exception that ended a span.
         self.on_error: Callable[[Exception], None] = lambda _: None
-        """Called with the exception that ended a span."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
-        """Add to a counter, or observe one value of a histogram."""
+        """Add to a counter, or observe one value of a histogram; nothing without a sink."""
         if self._sink is not None:
             self._sink.record(name, value, labels)
 
@@ -131,7 +131,7 @@ class Telemetry:
             self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
-        """Write one JSON line, redacted."""
+        """Write one JSON line, redacted, if its level is enabled; ValueError outside LEVELS."""
         if LEVELS.index(level) < self._threshold:
             return
         head = {"level": level, "event": event, "time_ms": int(time.time() * 1000)}

@@ -44,7 +44,7 @@ class SearchIndex(Protocol):
         """
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return chunks by uuid in one round trip; those hidden by `scope` are `missing`."""
+        """Return chunks by uuid in one round trip; unknown and hidden ones are `missing`."""
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
@@ -55,7 +55,7 @@ class SearchIndex(Protocol):
         """
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
-        """Return contents and embedding models of the index.
+        """Return contents and embedding models of the index; raise `NotLoaded` if there is none.
 
         `anew`: skip the cache, whose entry may precede another load.
         """
@@ -63,13 +63,13 @@ class SearchIndex(Protocol):
     def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
-        Never cached. None before the first load ends, and during an open or unfinished load into
-        one of the namespaces.
+        Never cached. None (or `NotLoaded`) before the first load ends, and None during an open or
+        unfinished load into one of the namespaces.
         """
 
 
 class IndexWriter(Protocol):
-    """Loading side of a search index: idempotent writes of whole chunks."""
+    """Loading side of a search index: idempotent writes."""
 
     def hold(
         self,
@@ -101,13 +101,13 @@ class IndexWriter(Protocol):
         """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to its stored fingerprint (see `put`)."""
+        """Map those uuids that are stored to their fingerprints (see `put`)."""
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
 
     def put_document(self, change: DocumentChange) -> int:
-        """Update a stored document; return the number of removed chunks.
+        """Update a stored document; return the number of removed chunks, without replaced ones.
 
         No call of `SearchIndex.get` returns both old and new text of it.
         """
@@ -116,7 +116,7 @@ class IndexWriter(Protocol):
         """Write facts, replacing by id, all or none."""
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """Return the chunk uuids of one document."""
+        """Return the chunk uuids of one document, sorted."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
@@ -137,7 +137,7 @@ class IndexWriter(Protocol):
 
 
 class DocumentRegister(Protocol):
-    """Register of stored documents, with their origin and extracted texts."""
+    """Register of stored documents."""
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
@@ -152,7 +152,7 @@ class DocumentRegister(Protocol):
         """Return the records of those `doc_ids` that are stored, without texts, in any order."""
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the extracted text of a document, or None."""
+        """Return the converted text of a document; None if it is unknown or a text file."""
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
         """Return the original file of a document; None if it is not stored."""
@@ -183,7 +183,7 @@ class JobQueue(Protocol):
         """Return the state of a job, or None if it is unknown."""
 
     def cancel(self, job_id: str) -> None:
-        """Cancel an unfinished job; documents loaded so far stay."""
+        """Cancel an unfinished job (ignore others); documents loaded so far stay."""
 
     def unfinished(self) -> Mapping[str, int]:
         """Return the number of queued and running jobs of each namespace that has any."""
@@ -211,7 +211,7 @@ class ObjectStore(Protocol):
         """Return an object; raise KeyError if it is missing."""
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object."""
+        """Write an object, replacing by key."""
 
     def delete(self, key: str) -> None:
         """Remove an object; a missing one is ignored."""
@@ -226,7 +226,7 @@ class LoadRun(NamedTuple):
 
 
 class LoadRuns(Protocol):
-    """Executions of the state machine that loads a bucket."""
+    """Executions of the load state machine."""
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start a run; repeated calls with the same name and arguments start it once."""
@@ -247,7 +247,7 @@ class LoadRuns(Protocol):
 
 
 class KnowledgeGraph(Protocol):
-    """Read-only graph of documents, chunks, entities and relations."""
+    """Read-only graph."""
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Look up aliases and the 1-hop neighbourhood in one round trip."""
@@ -260,18 +260,18 @@ class KnowledgeGraph(Protocol):
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Return entities by id, sorted by id; unknown ones are omitted."""
+        """Return entities by id in any case, sorted by id; unknown and hidden ones are omitted."""
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map each known id to its preferred name followed by its synonyms."""
+        """Map each visible id, as stored, to its preferred name followed by its synonyms."""
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map ids to the stored vectors of their names; ids without a vector are omitted."""
+        """Map visible ids to the stored vectors of their names; those without are omitted."""
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the contents of the graph."""
+        """Return the counts of the graph after the last finished load."""
 
 
 class GraphWriter(Protocol):
@@ -293,7 +293,10 @@ class GraphWriter(Protocol):
         """
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
-        """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        Names of obsolete entities lead to their replacement.
+        """
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -308,7 +311,7 @@ class GraphWriter(Protocol):
         """
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
-        """Map chunks that are evidence for relations to the ends of these relations."""
+        """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """Return the entities mentioned by most chunks, in descending order, then by id."""
@@ -320,9 +323,10 @@ class GraphWriter(Protocol):
         """Record the name recogniser of a namespace."""
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and relations, then unsupported entities.
+        """Remove chunks (None: all, and every entity) with their mentions and relations.
 
-        Without `tidy`, unsupported entities may stay until `close_load`.
+        Then remove unsupported entities, without `tidy` perhaps only in `close_load`. Return the
+        number of chunks.
         """
 
     def close_load(self, namespace: str = "") -> None:
@@ -368,7 +372,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class QuestionReader(Protocol):
-    """An embedder that encodes questions differently from passages."""
+    """An embedder with a question mode."""
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per question, in the space of the passages."""
@@ -385,14 +389,14 @@ def embed_questions(
 
 @runtime_checkable
 class EncoderChoice(Protocol):
-    """An embedder that provides others, for namespaces loaded with one of them."""
+    """An embedder that provides others."""
 
     def of(self, model: str) -> Embedder | None:
         """Return the encoder of a vector space, None if it is not installed."""
 
 
 def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
-    """Return the encoder of the stored vectors: this one, one that it provides, or None."""
+    """Return the encoder of `model` (None: any): this one, one that it provides, or None."""
     if embedder is None or model in (None, embedder.model):
         return embedder
     return embedder.of(model) if isinstance(embedder, EncoderChoice) and model else None
@@ -409,7 +413,7 @@ class LanguageFinder(Protocol):
 
 
 class NameFinder(Protocol):
-    """Recogniser of names of people, places and things, for loads only."""
+    """Name recogniser for loads."""
 
     @property
     def model(self) -> str:
@@ -478,7 +482,7 @@ class Verifier(Protocol):
 
 
 def strongest(opinions: Sequence[Opinion]) -> Opinion:
-    """Return the maxima over the opinions on the sources of one pair, without a quote."""
+    """Return the maxima over the opinions on one pair, without a quote; ValueError for none."""
     contradicted = [one.contradicted for one in opinions if one.contradicted is not None]
     return Opinion(max(one.supported for one in opinions), max(contradicted, default=None))
 
@@ -500,10 +504,10 @@ class LanguageModel(Protocol):
         schema: Mapping[str, Any] | None = None,
         told: Callable[[str], bool] | None = None,
     ) -> Completion:
-        """Return one completion; raise `Timeout`, `QuotaExceeded` or `Unavailable`.
+        """Return one completion; also raise `QuotaExceeded` and `Misconfigured`.
 
         `schema`: JSON Schema of the text, if supported. `told`: called with the text so far; False
-        closes the call. If time runs out, the text so far is the completion.
+        closes the call. `Timeout` only before any text; with `told`, later text is cut instead.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:
@@ -521,13 +525,13 @@ class ReplyStore(Protocol):
 
 
 class ResponseCache(Protocol):
-    """Complete response bodies by scope key, with a time to live."""
+    """Response bodies by scope key."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body), or None if the key is unknown or expired."""
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body for `ttl_s` seconds; `request_hash` identifies its request."""
+        """Store a body for `ttl_s` seconds, replacing by key; `request_hash`: of its request."""
 
 
 class TraceSink(Protocol):
@@ -579,21 +583,21 @@ class CallCounter(Protocol):
 
 
 class Workflow(Protocol):
-    """The state machine, or the function of another route, local or remote."""
+    """A state machine or function, local or remote."""
 
     def run(self, envelope: Envelope) -> Reply:
         """Run it once and return its reply."""
 
 
 class PieceCounter(Protocol):
-    """Word pieces of the encoder, to split documents at its input limit."""
+    """Word pieces of the encoder."""
 
     def starts(self, text: str) -> Sequence[int]:
         """Return the starts of the pieces of a text, ascending, in code points."""
 
 
 class Converter(Protocol):
-    """Converter of document formats to text with headings, paragraphs, lists, tables and pages."""
+    """Converter of document formats to text."""
 
     @property
     def versions(self) -> Mapping[str, str]:

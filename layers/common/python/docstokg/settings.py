@@ -1,4 +1,4 @@
-"""Settings, read once from a mapping such as `os.environ`."""
+"""Settings."""
 
 import hashlib
 import re
@@ -36,6 +36,8 @@ SECRETS = (
     "cursor_key",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
+# Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
+# claude-3-haiku.
 MODELS = (
     "gpt-4o-mini",
     "gpt-4o",
@@ -50,14 +52,12 @@ MODELS = (
     "claude-sonnet-5-5",
     "claude-opus-5-5",
 )
-"""Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
-claude-3-haiku."""
 
 VERIFIERS = "onnx:FOLDER, https://HOST/predict, llm:MODEL or bedrock-guardrail:ID:VERSION"
 _VERIFIER = r"(?:onnx:|llm:|https?://).|bedrock-guardrail:[^:]+:[^:]+$"
 
+# Origin of a web page, or all origins.
 Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z+.-]*://[^/\s]+)$")]
-"""Origin of a web page, or all origins."""
 
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
@@ -367,15 +367,15 @@ class Settings(
             raise Misconfigured(f"wrong setting: {'; '.join(wrong)}") from exc
 
 
+# Sections. Code that needs only one section takes only that one.
 PARTS: tuple[type[Contract], ...] = tuple(
     part for part in Settings.__bases__ if issubclass(part, Contract) and part is not Internal
 )
-"""Sections. Code that needs only one section takes only that one."""
 NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 
 def settings_digest(settings: Settings) -> str:
-    """Return the SHA-256 of the settings that may affect a response, without credentials."""
+    """Return the hex SHA-256 of the settings that may affect a response, without credentials."""
     without = {*SECRETS, "index_user", "graph_user", "process_dir"}
     return hashlib.sha256(settings.model_dump_json(exclude=without).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Dependency injection: creates adapters for ports."""
+"""Dependency injection."""
 
 import functools
 import hashlib
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
+# Seconds for the first flags; the agent fetches them while the sandbox starts.
 FIRST_FLAGS_TIME_S = 0.5
-"""Seconds for the first flags; the agent fetches them while the sandbox starts."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+# Seconds of processor time, and in all, to draw one page.
 DRAW_S, DRAW_WALL_S = 10, 20.0
-"""Seconds of processor time, and in all, to draw one page."""
-
+# Prefix of the keys of further encoders in the port cache.
 OTHER_ENCODER = "encoder "
-"""Prefix of the keys of further encoders in the port cache."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
@@ -74,7 +73,7 @@ class Wiring:
 
     @once
     def search_index(self) -> ports.SearchIndex:
-        """Return the index at `index_url`."""
+        """Return the index at `index_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite.index import SqliteIndex
 
@@ -117,7 +116,7 @@ class Wiring:
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def draw_page(self, raw: bytes, number: int) -> bytes:
-        """Return a page of a PDF as PNG, drawn in a child process; errors as `ChildConverter`."""
+        """Return a PDF page (from 1) as PNG; raise `LoadError`, `Timeout` or `Unavailable`."""
         from docstokg.adapters.conversion.parent import ChildConverter
 
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
@@ -140,12 +139,12 @@ class Wiring:
             )
         login = {"user": chosen.index_user, "password": chosen.index_password}
         shards = (chosen.index_shards, chosen.index_replicas)
-        at = {"url": chosen.index_url, "auth": chosen.index_auth, "shards": shards, **login}
-        return {**at, "name": chosen.index_name}
+        at = {"url": chosen.index_url, "name": chosen.index_name, "auth": chosen.index_auth}
+        return {**at, "shards": shards, **login}
 
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
-        """Return the graph at `graph_url`."""
+        """Return the graph at `graph_url`; raise `Misconfigured` for other schemes."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite.graph import SqliteGraph
 
@@ -186,15 +185,14 @@ class Wiring:
 
     @once
     def embedder(self) -> ports.Embedder | None:
-        """Return the configured embedder, cached on disk, or None."""
+        """Return the embedder, cached, or None; raise `Misconfigured` for an unknown model."""
         chosen, provider = self.settings, self.settings.embed_provider
         if provider == "none" or (provider == "jina" and not chosen.provider_jina_enabled):
             return None
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         if provider == "local":
-            inner = self._local_encoder(chosen.embed_model or "")
-            if inner is None:
+            if (inner := self._local_encoder(chosen.embed_model or "")) is None:
                 return None
             return CachedEmbedder(inner, self.cache_folder(), others=self.encoder)
         at: dict[str, Any] = {"base_urls": chosen.embed_base_url, "model": chosen.embed_model}
@@ -237,7 +235,7 @@ class Wiring:
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
-        """Create the further encoders of stored namespaces in SQLite and load stop words."""
+        """Create further encoders of namespaces in SQLite and load stop words; ignore errors."""
         if sqlite_path(self.settings.index_url) is not None:
             from docstokg.adapters.languages import analysis_of
 
@@ -264,20 +262,18 @@ class Wiring:
 
     @once
     def sparse_encoder(self) -> ports.SparseEncoder | None:
-        """Return the learned sparse encoder, or None if its weights are not installed."""
+        """Return the learned sparse encoder; None if it is off or not installed."""
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
-
-        if not OnnxSplade.installed():
-            return None
         from docstokg.adapters.sqlite.vector_cache import CachedSparseEncoder
 
-        return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
+        folder = self.cache_folder()
+        return CachedSparseEncoder(OnnxSplade(), folder) if OnnxSplade.installed() else None
 
     @once
     def names(self) -> ports.NameFinder | None:
-        """Return the name recogniser for loads; None if rules are used."""
+        """Return the name recogniser for loads; None if off or not installed: rules are used."""
         if self.settings.names == "rule":
             return None
         from docstokg.adapters import spacy_names
@@ -287,7 +283,7 @@ class Wiring:
 
     @once
     def languages(self) -> ports.LanguageFinder | None:
-        """Return the language recogniser; None if every text counts as English."""
+        """Return the language recogniser; None (all is English) without py3langid."""
         if importlib.util.find_spec("py3langid") is None:
             return None
         from docstokg.adapters.languages import Recogniser
@@ -332,8 +328,7 @@ class Wiring:
             return BedrockReranker(**at)
         from docstokg.adapters.http.reranker import HttpReranker
 
-        provider, key = chosen.rerank_provider, chosen.rerank_api_key
-        return HttpReranker(provider=provider, api_key=key, **at)
+        return HttpReranker(provider=chosen.rerank_provider, api_key=chosen.rerank_api_key, **at)
 
     def _local_reranker(self) -> ports.Reranker:
         from docstokg.adapters.onnx.reranker import OnnxReranker
@@ -434,7 +429,7 @@ class Wiring:
 
     @once
     def cursor_key(self) -> bytes:
-        """Return the signing key of cursors, the same in every process of a deployment."""
+        """Return the signing key of cursors: a setting, else a file, created if missing."""
         if self.settings.cursor_key:
             return self.settings.cursor_key.encode()
         from docstokg.adapters.key_file import read_or_make
@@ -476,7 +471,7 @@ class Wiring:
 
     @once
     def workflow(self) -> ports.Workflow:
-        """Return the state machine of `workflow_arn`, for a function that starts it."""
+        """Return the state machine of `workflow_arn`; raise `Misconfigured` without."""
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
         from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
@@ -485,7 +480,7 @@ class Wiring:
 
     @once
     def object_store(self) -> ports.ObjectStore:
-        """Return the bucket or folder of `ingest_url`."""
+        """Return the bucket or folder of `ingest_url`; raise `Misconfigured` for other URLs."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
         if scheme == "file" and bucket.startswith("/"):
@@ -525,15 +520,11 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Return the settings with current flags, or the last known ones if the agent fails.
-
-        Until its first response everything with a switch is off.
-        """
-        if self.settings.appconfig is None:
+        """Return the settings with current flags, else the last ones, else with switches off."""
+        if (path := self.settings.appconfig) is None:
             return self.settings
         from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 
-        path = self.settings.appconfig
         source = self._once("flags", lambda: AppConfigFlags(path))
         known_once = self._flagged is not self.settings
         try:
@@ -541,9 +532,8 @@ class Wiring:
             flag_settings = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
                 if flag_settings != self._flags or not known_once:
-                    self._flagged = Settings.model_validate(
-                        self.settings.model_dump() | flag_settings
-                    )
+                    all_settings = self.settings.model_dump() | flag_settings
+                    self._flagged = Settings.model_validate(all_settings)
                     self._flags = flag_settings
         except DocsToKGError as exc:
             self.telemetry.log("WARNING", "flags_unavailable", **cause(exc))
@@ -558,7 +548,7 @@ class Wiring:
 
     @once
     def token_verifier(self) -> ports.TokenVerifier:
-        """Return the bearer-token verifier."""
+        """Return the bearer-token verifier; raise `Misconfigured` without its settings."""
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
             raise Misconfigured(
@@ -570,7 +560,7 @@ class Wiring:
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
     def models(self) -> dict[str, object]:
-        """Return the ports that are models in this process, without connections or credentials."""
+        """Return the created ports that are models in this process, by factory name."""
         names = ["sparse_encoder"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
@@ -580,7 +570,7 @@ class Wiring:
             return {name: self._made[name] for name in names if name in self._made}
 
     def warm(self, time_s: float = WARM_TIME_S) -> None:
-        """Load models and open connections in parallel; failed ones are retried on use.
+        """Load models and open connections in parallel; failures are logged, and retried on use.
 
         A hanging graph continues in the background after `time_s`.
         """
@@ -606,8 +596,7 @@ class Wiring:
         """Close all connections, for servers that stop and tests."""
         with self._lock:
             for port in self._made.values():
-                close = getattr(port, "close", None)
-                if callable(close):
+                if callable(close := getattr(port, "close", None)):
                     close()
 
     def cache_folder(self) -> Path:
@@ -627,7 +616,10 @@ def _telemetry(settings: Settings) -> Telemetry:
 def with_secrets(
     settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
-    """Return settings with the credentials of `DOCSTOKG_SECRETS`; parameters as `read_secrets`."""
+    """Return settings with the credentials of `DOCSTOKG_SECRETS`; raise `Misconfigured` if invalid.
+
+    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    """
     if not settings.secrets:
         return settings
     from docstokg.adapters.aws.secrets import TIME_S, read_secrets
@@ -638,11 +630,11 @@ def with_secrets(
 
 
 def by_name(settings: Iterable[str]) -> dict[str, str]:
-    """Parse values of the form NAME=VALUE."""
+    """Parse values of the form NAME=VALUE; ignore others."""
     return dict(one.split("=", 1) for one in settings if "=" in one)
 
 
 def sqlite_path(url: str) -> Path | None:
-    """Return the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
+    """Return the file of a `sqlite:///PATH` URL (a fourth slash: absolute); None for others."""
     scheme, _, path = url.partition(":///")
     return Path(path).expanduser() if scheme == "sqlite" and path else None

@@ -1,1 +1,1 @@
-"""Adapters, one file per vendor."""
+"""Adapters by vendor."""

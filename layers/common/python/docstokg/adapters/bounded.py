@@ -1,4 +1,4 @@
-"""Time limit for vendor calls."""
+"""Time limit."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Thread-safe circuit breaker of one dependency."""
+"""Circuit breaker."""
 
 import threading
 import time
@@ -36,8 +36,8 @@ class SharedCircuit(Protocol):
 class Breaker:
     """A `Circuit` shared by threads, and optionally by processes.
 
-    `counts`: errors that count as failures, others as successes. `probe`: called in the background
-    while the circuit is open; only its success closes it. Without it, a request is the trial.
+    `counts`: errors that count as failures. `probe`: called in the background while the circuit is
+    open; only its success closes it. Without it, a request is the trial.
     """
 
     def __init__(  # noqa: PLR0913 - all have defaults
@@ -65,9 +65,10 @@ class Breaker:
     def call[Answer](
         self, ask: Callable[[], Answer], timeout_s: float, *, alone: bool = False
     ) -> Answer:
-        """Return the result of `ask`, which has `timeout_s`; raise `CircuitOpen` without a call.
+        """Return the result of `ask`, or raise `CircuitOpen`, without a call, while it is open.
 
-        `alone`: ignore the other processes.
+        `timeout_s`: of `ask`; its `Timeout` below 0.25 s is not counted. `alone`: ignore other
+        processes.
         """
         self._begin(alone)
         try:
@@ -108,7 +109,7 @@ class Breaker:
             self._telemetry.log("INFO", "circuit_closed", dependency=self._dependency)
 
     def failed(self, exc: DocsToKGError) -> None:
-        """Count a failure."""
+        """Count a failure; the circuit may open."""
         with self._lock:
             was_open = self._circuit.opened_at is not None
             self._circuit = self._circuit.failed(self._clock())

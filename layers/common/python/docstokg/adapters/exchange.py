@@ -1,4 +1,4 @@
-"""HTTP request with a byte limit and a total deadline."""
+"""HTTP requests."""
 
 import ssl
 import time
@@ -40,11 +40,11 @@ class NeverSent(Unavailable):
 
 
 class NotAccepted(Misconfigured):
-    """The server did not accept the request (400 or 422)."""
+    """Status 400 or 422."""
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL without credentials; raise `Misconfigured` unless it is http(s)."""
+    """Return host and port of a URL, as given; raise `Misconfigured` unless it is http(s)."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Misconfigured(f"{url!r} is no http(s) address")
@@ -52,7 +52,11 @@ def host_of(url: str) -> str:
 
 
 def refusal(whom: str, status: int) -> DocsToKGError:
-    """Return the error for a status other than 200; redirects are failures."""
+    """Return the error for a status.
+
+    `QuotaExceeded` (429), `NotAccepted` (400, 422), `Refused` (401, 403), `Misconfigured` (other
+    4xx) or `Unavailable`.
+    """
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return QuotaExceeded(f"{whom} refused because of too many calls (429)")
     if not 400 <= status < 500:
@@ -104,8 +108,7 @@ def read_within[Answer](
     """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression). Messages never
-    contain the request.
+    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression).
     """
     until = time.monotonic() + timeout_s
     opened: list[urllib3.BaseHTTPResponse] = []
@@ -131,7 +134,7 @@ def read_within[Answer](
 
 @contextmanager
 def translated(whom: str, timeout_s: float) -> Iterator[None]:
-    """Raise our errors for those of a connection."""
+    """Raise `NeverSent`, `Timeout` or `Unavailable`, naming `whom`, for errors of a connection."""
     try:
         yield
     except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
@@ -145,7 +148,10 @@ def translated(whom: str, timeout_s: float) -> Iterator[None]:
 def blocks(
     response: urllib3.BaseHTTPResponse, whom: str, most: int, until: float
 ) -> Iterator[bytes]:
-    """Yield the blocks of a body; raise `WrongAnswer` after `most` bytes, or `TimeoutError`."""
+    """Yield the blocks of a body.
+
+    Raise `WrongAnswer` above `most` bytes, TimeoutError after `until`.
+    """
     left = most
     while block := response.read1(min(_BLOCK, left + 1)):
         left -= len(block)
@@ -157,6 +163,6 @@ def blocks(
 
 
 def wake(response: urllib3.BaseHTTPResponse) -> None:
-    """End the read of another thread."""
+    """End another thread's read; a closed response is ignored."""
     with suppress(ValueError, RuntimeError, OSError):  # already closed
         response.shutdown()

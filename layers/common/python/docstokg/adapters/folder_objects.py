@@ -1,4 +1,4 @@
-"""A folder as an object store."""
+"""Folder object store."""
 
 import hashlib
 import heapq
@@ -16,7 +16,7 @@ UNFINISHED = ".unfinished"
 
 
 class FolderObjects:
-    """An `ObjectStore` on a local folder; writes are atomic.
+    """An `ObjectStore` on a local folder.
 
     The ETag is the content's MD5. Unlike in S3, writing both `a` and `a/b` raises OSError.
     """
@@ -30,10 +30,7 @@ class FolderObjects:
             raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
-
-        After the last object the result is empty. Files deleted meanwhile are omitted.
-        """
+        """Return at most 1,000 objects below `prefix` after the key `after`, in byte order."""
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
         page = heapq.nsmallest(PAGE, keys, key=os.fsencode)
@@ -47,7 +44,7 @@ class FolderObjects:
             raise KeyError(key) from absent
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object; concurrent readers get the previous content."""
+        """Write an object atomically; raise KeyError for an invalid key, like `a//b`."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         file, name = tempfile.mkstemp(dir=self._folder / UNFINISHED)
@@ -59,7 +56,7 @@ class FolderObjects:
             Path(name).unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
-        """Remove an object; its folders stay."""
+        """Remove an object if it exists; its folders stay; raise KeyError for an invalid key."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:

@@ -1,4 +1,4 @@
-"""Language model as a verifier."""
+"""Language model verifier."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,9 +19,9 @@ class Judge:
         self._model, self._complete = model, complete
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair, 0 or 1; raise errors as `LanguageModel.complete`.
+        """Return one opinion per pair, 0 or 1; None: the reply omits the claim or its quotation.
 
-        None: the reply omits the claim or its quotation.
+        Raise errors as `LanguageModel.complete`, or `WrongAnswer`.
         """
         statements = [(pair.claim, _whole(pair.sources)) for pair in pairs]
         completion = self._complete(

@@ -1,4 +1,4 @@
-"""Tokens of a trusted issuer."""
+"""JWT verification."""
 
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -32,8 +32,6 @@ MOST_BYTES = 1 << 20
 
 
 class _PublishedKeys(jwt.PyJWKClient):
-    """Keys read within a total time and a size, without redirects."""
-
     def fetch_data(self) -> Any:
         whom = "the issuer"
         status, _, body = exchanged(

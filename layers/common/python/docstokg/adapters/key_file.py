@@ -1,4 +1,4 @@
-"""Secret keys in files."""
+"""Secret key files."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ KEY_BYTES = 32
 def read_or_make(path: Path) -> bytes:
     """Return the key in `path`, or create one that only this user can read.
 
-    If no file can be written, the key is only valid in this process.
+    If the file is unwritable or damaged, the key is only valid in this process.
     """
     made = secrets.token_bytes(KEY_BYTES)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -1,4 +1,4 @@
-"""Language models of all providers."""
+"""Language models."""
 
 import json
 import time
@@ -29,7 +29,7 @@ Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
 class LanguageModels:
     """A `LanguageModel`: calls go to `served` or, for the other providers, to `others`.
 
-    `models`: configured names; `warm` calls `load` if `others` will be needed.
+    `models`: configured names; `load`: prepares `others`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LanguageModels:
         self._facts = cache(self._found)
 
     def warm(self) -> None:
-        """Load the client of the configured models, before the first request."""
+        """Load the client if configured models need it."""
         routes = map(self._access.route, self._access.remote(self._models))
         if any(route.provider not in SERVED for route in routes):
             self._load()
@@ -55,7 +55,10 @@ class LanguageModels:
         return self._facts(model).context_tokens
 
     def price(self, model: str) -> tuple[float, float] | None:
-        """Return dollars per token by the operator's or litellm's list; None for unknown models."""
+        """Return dollars per input and output token, by the operator's or litellm's list.
+
+        None if unknown or free.
+        """
         facts = self._facts(model)
         price = facts.dollars_in / _MILLION, facts.dollars_out / _MILLION
         return price if any(price) else None
@@ -74,8 +77,9 @@ class LanguageModels:
         """Return one completion within `timeout_s` seconds in all, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them. Raise `Timeout`, `QuotaExceeded` (429), `NotConfigured` (no key),
-        `NotInstalled`, `Refused` (401, 403), `Misconfigured` (other 4xx), `Unavailable`
+        later calls omit them. `told`: called with the text so far; False ends the call. Raise
+        `Timeout` (before any text; later the text is cut), `QuotaExceeded` (429), `NotConfigured`
+        (no key), `NotInstalled`, `Refused` (401, 403), `Misconfigured` (other 4xx), `Unavailable`
         (unreachable, 5xx, redirects, broken off) or `WrongAnswer` (no completion, too long).
         """
         route = self._access.route(model)

@@ -1,4 +1,4 @@
-"""Stemmers, stop words and language identification."""
+"""Language analysis."""
 
 from collections.abc import Iterable
 from functools import cache, cached_property
@@ -31,14 +31,14 @@ SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
 
 
 class Recogniser:
-    """A `LanguageFinder`; the model is loaded for the first text that needs it."""
+    """A `LanguageFinder`."""
 
     def warm(self) -> None:
         """Load the model (1 s)."""
         _ = self._model
 
     def language(self, text: str) -> str:
-        """Return the ISO 639-1 code; "" for English, and for short or mixed texts."""
+        """Return the ISO 639-1 code; "" for English, for short ASCII and for uncertain texts."""
         words = [word.casefold() for word in WORD.findall(text)]
         if sum(map(len, words)) < LEAST_LETTERS and text.isascii():
             return ""
@@ -81,7 +81,7 @@ def analysis_of(language: str) -> Analysis:
 
 
 def indexed(text: str, language: str) -> str:
-    """Return the index terms of a text."""
+    """Return the index terms of a text, separated by spaces."""
     return index_terms.indexed_words(text, analysis_of(language))
 
 

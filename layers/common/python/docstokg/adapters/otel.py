@@ -1,6 +1,6 @@
-"""Spans for an OpenTelemetry collector (OTLP over HTTP).
+"""OpenTelemetry spans (OTLP over HTTP).
 
-Attributes follow OpenTelemetry's semantic conventions (GenAI); no question or passage is exported.
+Attributes follow its semantic conventions (GenAI); no question or passage is exported.
 """
 
 import threading
@@ -43,11 +43,10 @@ _ATTRIBUTES = {
 class OpenTelemetry:
     """The `Tracer` of a process, configured by OTEL_* variables.
 
-    Its own thread sends the spans, or drops them if the receiver is slow or down.
+    A thread sends the spans, or drops them if the receiver fails.
     """
 
     def __init__(self, version: str, environ: Mapping[str, str]) -> None:
-        """`version`: of the service."""
         named = "OTEL_SERVICE_NAME" in environ or "service.name=" in environ.get(
             "OTEL_RESOURCE_ATTRIBUTES", ""
         )
@@ -70,7 +69,10 @@ class OpenTelemetry:
             yield
 
     def note(self, fields: Mapping[str, object]) -> None:
-        """Add fields to the current span."""
+        """Add known fields to the current span; a status from 500 marks it failed.
+
+        `route`, only with `method`, renames it.
+        """
         span, status = trace.get_current_span(), fields.get("status")
         span.set_attributes(_attributes(fields))
         if "route" in fields:

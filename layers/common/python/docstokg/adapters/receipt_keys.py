@@ -1,4 +1,4 @@
-"""Ed25519 keys of receipts, as PEM files or as a published key set (RFC 8037)."""
+"""Ed25519 receipt keys: PEM or key sets (RFC 8037)."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 
 
 class ReceiptKeys:
-    """A signing key, if any, with further public keys, such as those of earlier keys."""
+    """A signing key, if any, with further public keys."""
 
     def __init__(
         self, private: Ed25519PrivateKey | None, others: Iterable[Ed25519PublicKey] = ()
@@ -72,12 +72,15 @@ class ReceiptKeys:
         return keys
 
     def sign(self, data: bytes) -> str:
-        """Return the signature in base64; only for keys from `make` and `signing`."""
+        """Return the signature in base64; raise AssertionError without a private key."""
         assert self._private is not None
         return base64.b64encode(self._private.sign(data)).decode()
 
     def is_signed(self, key_id: str, data: bytes, signature: str) -> bool:
-        """Return whether the known key `key_id` made this signature, in canonical base64."""
+        """Return whether key `key_id` made this signature, in canonical base64.
+
+        KeyError if unknown.
+        """
         try:
             raw = base64.b64decode(signature, validate=True)
             self.public[key_id].verify(raw, data)

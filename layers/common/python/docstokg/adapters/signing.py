@@ -1,4 +1,4 @@
-"""Signatures of requests to AWS with the role of the process (SigV4)."""
+"""AWS signatures (SigV4)."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Named entities by spaCy's small English pipeline."""
+"""Names by spaCy."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -40,18 +40,21 @@ RULES = 7
 
 
 class SpacyNames:
-    """A `NameFinder` for texts in English; the pipeline is loaded by the first call."""
+    """A `NameFinder` for texts in English."""
 
     def __init__(self, languages: LanguageFinder | None = None) -> None:
         self._languages = languages
 
     @property
     def model(self) -> str:
-        """Return pipeline, its version and that of our rules, as recorded in the graph."""
+        """Return pipeline, its version and our rules' version."""
         return f"{PACKAGE}=={_version()}+{RULES}"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Return the names in each text, excluding code and addresses."""
+        """Return each text's names, each once, without code and addresses.
+
+        () in other languages.
+        """
         if (languages := self._languages) is not None:
             texts = ["" if languages.language(text) else text for text in texts]
         documents = _loaded().pipe([prose(text) for text in texts], batch_size=BATCH)

@@ -1,4 +1,4 @@
-"""Frozen models of requests, responses, messages and records."""
+"""Frozen models."""
 
 from typing import Any
 

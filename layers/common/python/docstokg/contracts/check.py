@@ -1,5 +1,6 @@
 """Contract of `POST /v1/check`."""
 
+from collections.abc import Mapping
 from typing import Annotated, LiteralString, Self
 
 from pydantic import (
@@ -13,6 +14,19 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from docstokg.contracts.model import Contract, Many, StrictContract
 from docstokg.contracts.request import ANY_NAMESPACE, Namespace, Query, _no_nul, _no_surrogates
 from docstokg.contracts.response import DegradedReason, Grounding
+
+# Text of each verdict reason.
+VERDICT_REASONS: Mapping[str, str] = {
+    "no_claim": "no claim",
+    "too_long": "the text is too long to check completely",
+    "number_not_in_source": "a number that no cited source contains",
+    "name_not_in_source": "a name that no cited source contains",
+    "id_not_in_source": "an identifier that no cited source contains",
+    "id_label_mismatch": "identifier and label do not match",
+    "contradicted": "the source contradicts it",
+    "not_stated": "the source does not state it",
+    "marker_added": "the marker was added by the check",
+}
 
 TEXT_CHARACTERS = (1, 32_000)
 MOST_SOURCES = 50

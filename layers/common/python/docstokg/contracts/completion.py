@@ -1,4 +1,4 @@
-"""Call of a language model, its reply, and the completion with its cost."""
+"""Language model calls."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""Caller, request envelope and reply of every route."""
+"""Caller, envelope, reply."""
 
 import base64
 from collections.abc import Iterable
@@ -36,12 +36,12 @@ class Caller(Contract):
         return self.may_read(namespace) and bool({"*", namespace} & set(self.load))
 
     def sees(self, acl: Iterable[str]) -> bool:
-        """Return whether an item with this access list is visible in a granted namespace."""
+        """Return whether items with this access list (empty: public) are visible, if granted."""
         acl_groups = set(acl)
         return not acl_groups or "*" in self.groups or not acl_groups.isdisjoint(self.groups)
 
     def scope(self, namespace: str, filters: Filters | None = None, *others: str) -> Scope:
-        """Return the caller's scope of granted namespaces."""
+        """Return the caller's scope; namespaces are not checked."""
         groups = None if "*" in self.groups else self.groups
         return Scope(namespace=namespace, others=others, groups=groups, filter=filters)
 

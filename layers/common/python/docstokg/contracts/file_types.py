@@ -60,7 +60,7 @@ _MEDIA = frozenset(("image", "audio", "video", "font"))
 
 
 def format_of(path: PurePath) -> str:
-    """Return the format of a file, with `.gz` appended if packed; "" if unknown."""
+    """Return a file's format as a suffix; "" if unknown. Packed: with `.gz`, default `.txt.gz`."""
     if path.suffix.lower() == ".gz":
         inner = format_of(PurePath(path.stem)) or ".txt"
         return inner if inner.endswith(".gz") else f"{inner}.gz"
@@ -84,5 +84,5 @@ def skipped(path: PurePath) -> str:
 
 
 def has_long_line(text: str) -> bool:
-    """Return whether a line is longer than LONGEST_LINE."""
+    """Return whether a line has more than 5,000 characters."""
     return any(len(line) > LONGEST_LINE for line in text.splitlines())

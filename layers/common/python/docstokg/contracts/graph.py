@@ -1,4 +1,4 @@
-"""Queries and results of the knowledge graph, as named tuples: slices have about 2,000 parts."""
+"""Queries and results of the graph."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -101,12 +101,12 @@ class SliceRelation(NamedTuple):
 
 
 def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
-    """Return the unique sort key of a relation in its slice."""
+    """Return the sort key of a relation, unique in its slice: source, type, target, evidence."""
     return relation[0], relation[1], relation[2], relation[4] or ""
 
 
 def ordered(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    """Return relations in the order of a slice."""
+    """Return relations sorted by `identity`."""
     return tuple(sorted(relations, key=identity))
 
 

@@ -50,7 +50,7 @@ class IngestRun(IngestMessage):
         return self.prefix == self.inbox
 
     def key(self, kind: str, name: str = "") -> str:
-        """Return the key of an object of the run."""
+        """Return the key of an object of the run, `runs/RUN_ID/KIND/NAME`."""
         return f"runs/{self.run_id}/{kind}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Reply of a language model that verifies statements."""
+"""Judgements of a language model."""
 
 from typing import Literal
 

@@ -19,8 +19,8 @@ SERVED: tuple[Provider, ...] = ("openai", "gateway")
 # Built-in model that quotes sentences of the sources and needs no network.
 EXTRACTIVE = "extractive"
 
+# Default models on Bedrock; Amazon's own need no subscription.
 BEDROCK_EMBEDDER, BEDROCK_RERANKER = "amazon.titan-embed-text-v2:0", "amazon.rerank-v1:0"
-"""Default models on Bedrock; Amazon's own need no subscription."""
 
 _PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
 _MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (

@@ -1,4 +1,4 @@
-"""Converter output: text and positions of its parts."""
+"""Converter output."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple

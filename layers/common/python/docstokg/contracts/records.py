@@ -198,7 +198,7 @@ class IndexInfo(Contract):
     is_one_space: bool = False
 
     def open_run(self, namespace: str) -> str:
-        """Return the run_id of a namespace's running or unfinished load, or ""."""
+        """Return the run_id of an unfinished load into a namespace, else into all, or ""."""
         return self.unfinished.get(namespace) or self.unfinished.get("", "")
 
     def warnings_of(self, namespaces: Sequence[str]) -> list[str]:
@@ -210,11 +210,11 @@ class IndexInfo(Contract):
         ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:
-        """Return embedding model and dimension of a namespace."""
+        """Return embedding model and dimension of a namespace; default: the index's."""
         return self.spaces.get(namespace, (self.embedding_model, self.dimension))
 
     def model_of(self, namespace: str) -> str | None:
-        """Return the embedding model of a namespace, or None."""
+        """Return the embedding model of a namespace, as `space_of`."""
         return self.space_of(namespace)[0]
 
     def languages_of(self, namespace: str) -> dict[str, float]:

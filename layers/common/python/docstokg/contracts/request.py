@@ -69,7 +69,8 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 def _long_enough(query: str) -> str:
     if len(query.encode()) < MIN_QUERY_BYTES:
-        message = f"must have at least {MIN_QUERY_BYTES} bytes of UTF-8"
+        least = MIN_QUERY_BYTES
+        message = f"must be at least {least} letters long ({least} bytes in UTF-8)"
         raise PydanticCustomError("string_too_short", message)
     return query
 

@@ -1,5 +1,6 @@
 """Response models."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -27,6 +28,28 @@ DegradedReason = Literal[
     "llm_unavailable",
     "payload_trimmed",
 ]
+
+# Text of each degraded reason.
+REASONS: Mapping[str, str] = {
+    "bm25_unavailable": "keyword search was unavailable",
+    "splade_unavailable": "sparse search was unavailable",
+    "dense_unavailable": "vector search was unavailable",
+    "embedding_unavailable": "the embedding of the question failed",
+    "facts_unavailable": "fact search was unavailable",
+    "retrieval_timeout": "search timed out",
+    "retrieval_unavailable": "search was unavailable",
+    "hydration_incomplete": "some passages could not be loaded",
+    "kg_unavailable": "the knowledge graph was unavailable",
+    "kg_timeout": "the knowledge graph timed out",
+    "kg_plan_rejected": "the graph rejected the query plan",
+    "reranker_unavailable": "the reranker was unavailable",
+    "verifier_unavailable": "the verifier was unavailable",
+    "deadline_exceeded": "the time limit of the request was reached",
+    "llm_timeout": "the language model timed out",
+    "llm_quota_exceeded": "the quota of the language model is exhausted",
+    "llm_unavailable": "the language model was unavailable",
+    "payload_trimmed": "the response was truncated to the maximum size",
+}
 
 Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
@@ -574,45 +597,6 @@ class RAGResponse(Contract):
     """diagnostics; null: not requested"""
     metadata: Metadata
     """effective request parameters"""
-
-
-StageName = Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
-
-
-class ExplainStage(Contract):
-    """Result of one stage for the traced passage."""
-
-    stage: StageName
-    """name of the stage"""
-    outcome: Literal["kept", "lost", "skipped"]
-    """whether the passage was kept or lost, or the stage was skipped"""
-    rank: int | None = None
-    """1-based rank after the stage"""
-    score: float | None = None
-    """score of the stage"""
-    reason: str = ""
-    """reason, as a sentence"""
-
-
-class ExplainResponse(Contract):
-    """Explains why a passage is, or is not, among the citations of a question."""
-
-    doc_id: str
-    """document id"""
-    chunk_id: str
-    """chunk id of the traced passage"""
-    rank: int | None = None
-    """citation rank; null: not cited"""
-    stages: tuple[ExplainStage, ...] = ()
-    """result of each stage"""
-    lost_at: str | None = None
-    """stage at which the passage was lost; null: cited"""
-    would_have_helped: tuple[str, ...] = ()
-    """request changes that would have kept the passage"""
-    warnings: tuple[str, ...] = ()
-    """warnings for the reader"""
-    request_id: str
-    """request id, as in the logs"""
 
 
 class FieldProblem(Contract):

@@ -1,4 +1,4 @@
-"""Queries and results of the search index."""
+"""Queries and results of the search index; an explanation of them."""
 
 from typing import Literal, NamedTuple
 
@@ -73,3 +73,42 @@ class Hydrated(Contract):
     missing: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     cause: str | None = None
+
+
+StageName = Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+
+
+class ExplainStage(Contract):
+    """Result of one stage for the traced passage."""
+
+    stage: StageName
+    """name of the stage"""
+    outcome: Literal["kept", "lost", "skipped"]
+    """whether the passage was kept or lost, or the stage was skipped"""
+    rank: int | None = None
+    """1-based rank after the stage"""
+    score: float | None = None
+    """score of the stage"""
+    reason: str = ""
+    """reason, as a sentence"""
+
+
+class ExplainResponse(Contract):
+    """Explains why a passage is, or is not, among the citations of a question."""
+
+    doc_id: str
+    """document id"""
+    chunk_id: str
+    """chunk id of the traced passage"""
+    rank: int | None = None
+    """citation rank; null: not cited"""
+    stages: tuple[ExplainStage, ...] = ()
+    """result of each stage"""
+    lost_at: str | None = None
+    """stage at which the passage was lost; null: cited"""
+    would_have_helped: tuple[str, ...] = ()
+    """request changes that would have kept the passage"""
+    warnings: tuple[str, ...] = ()
+    """warnings for the reader"""
+    request_id: str
+    """request id, as in the logs"""

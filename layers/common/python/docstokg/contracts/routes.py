@@ -82,7 +82,7 @@ ROUTES = (
         "request changes that would have kept it. No answer is generated. 404 if the caller cannot "
         "read the passage.",
         request="request.ExplainRequest",
-        reply="response.ExplainResponse",
+        reply="retrieval.ExplainResponse",
     ),
     Route(
         name="chat",
@@ -240,6 +240,6 @@ ROUTES = (
 
 
 def route_of(name: RouteName) -> Route:
-    """Return the route of this name."""
+    """Return the route of this name; raise ValueError if there is none."""
     (route,) = (route for route in ROUTES if route.name == name)
     return route

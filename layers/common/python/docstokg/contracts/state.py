@@ -1,4 +1,4 @@
-"""Messages between the steps; texts are included only after the passages are selected.
+"""Messages between the steps.
 
 Flow: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand -> Expansion
 -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
@@ -20,7 +20,6 @@ from docstokg.contracts.response import (
     Conflict,
     DegradedReason,
     EvidenceEdge,
-    ExplainResponse,
     Fusion,
     GraphGain,
     GraphUse,
@@ -31,6 +30,7 @@ from docstokg.contracts.response import (
     QueryUsedBy,
     Source,
 )
+from docstokg.contracts.retrieval import ExplainResponse
 from docstokg.contracts.routes import RouteName
 
 

@@ -1,14 +1,14 @@
-"""Paging arguments and compact results of the MCP tools."""
+"""Arguments and results of MCP tools."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from docstokg.contracts import Json
-from docstokg.contracts.model import Contract, StrictContract
+from docstokg.contracts.model import StrictContract
 
 MIN_RESPONSE_TOKENS = 100
 DEFAULT_RESPONSE_TOKENS = 2000
@@ -37,189 +37,98 @@ class Paging(StrictContract):
     )
 
 
-class ToolCitation(Contract):
-    """A passage that an answer can cite."""
-
-    marker: str = Field(description="citation marker, such as [1]")
-    passage: str = Field(description="text, exactly as in the source")
-    source: str = Field(description="document, section and page")
-    doc_id: str = Field(description="document id")
-    uuid: str = Field(description="uuid for read_passage and check_grounding")
-    why: str = Field(description="search channels and graph relations by which it was found")
-    uri: str | None = Field(None, description="URI of the source, if any")
-    namespace: str | None = Field(
-        None, description="namespace of the passage, if several were searched"
-    )
-    cited: bool = Field(False, description="true if the answer cites the passage")
-
-
-class ToolSentence(Contract):
-    """A sentence and its verdict."""
-
-    sentence: str = Field(description="text of the sentence")
-    verdict: str = Field(description="supported, unsupported, unverified, uncited or not_checked")
-    reasons: tuple[str, ...] = Field((), description="observations about the sentence")
-    uuid: str | None = Field(None, description="uuid of the passage that it was compared with")
-
-
-class ToolIssue(Contract):
-    """An inconsistency between the draft and the subject domain."""
-
-    text: str = Field(description="affected text of the draft")
-    message: str = Field(description="explanation")
-
-
-class ToolNode(Contract):
-    """A node of the graph."""
-
-    id: str = Field(description="node id")
-    label: str = Field(description="Entity, Chunk, Document or Topic")
-    title: str = Field(description="name or title")
-
-
-class ToolEdge(Contract):
-    """An edge of the graph."""
-
-    src: str = Field(description="id of the source node")
-    type: str = Field(description="relation type")
-    dst: str = Field(description="id of the target node")
-
-
-class ToolGraph(Contract):
-    """The graph around the citations."""
-
-    nodes: tuple[ToolNode, ...] = Field((), description="nodes")
-    edges: tuple[ToolEdge, ...] = Field((), description="edges")
-
-
-class Troubled(Contract):
-    """Warnings and failures of any result."""
-
-    warnings: tuple[str, ...] = Field((), description="warnings for the reader")
-    degraded_reasons: tuple[str, ...] = Field((), description="failed components")
-
-
-class SearchResult(Troubled):
-    """Result of search_documentation."""
-
-    citations: tuple[ToolCitation, ...] = Field((), description="passages, best first")
-    notes: tuple[str, ...] = Field((), description="notes of the subject domain")
-    graph: ToolGraph | None = Field(
-        None, description="graph around the citations; only with verbosity graph"
-    )
-
-
-class AnswerResult(SearchResult):
-    """Result of answer_with_citations."""
-
-    answer: str = Field("", description="answer; the marker [n] refers to the citation [n]")
-    confidence_level: str = Field("", description="high, medium or low")
-    grounded: bool | None = Field(
-        None, description="true: all sentences are supported; false: not all; null: not verified"
-    )
-    doubtful: tuple[ToolSentence, ...] = Field((), description="sentences that are not supported")
-    more: int = Field(0, description="number of further passages; `numbers` returns all")
-
-
-class CheckResult(Troubled):
-    """Result of check_grounding."""
-
-    grounded: bool | None = Field(
-        None, description="true: all sentences are supported; false: not all; null: not verified"
-    )
-    sentences: tuple[ToolSentence, ...] = Field((), description="sentences with their verdicts")
-    issues: tuple[ToolIssue, ...] = Field((), description="contradictions to the ontology")
-
-
-class WalkResult(Troubled):
-    """Result of traverse_relationships."""
-
-    nodes: tuple[ToolNode, ...] = Field((), description="nodes by depth, then by score")
-    edges: tuple[ToolEdge, ...] = Field((), description="edges between nodes of the whole walk")
-    cursor: str | None = Field(None, description="`cursor` for the next part of the walk")
-
-
-class ToolDocument(Contract):
-    """A loaded document."""
-
-    doc_id: str = Field(description="document id, for filter.doc_id")
-    title: str = Field(description="title")
-    chunks: int = Field(description="number of passages")
-
-
-class DocumentsResult(Contract):
-    """Result of list_documents."""
-
-    documents: tuple[ToolDocument, ...] = Field((), description="documents by id")
-    cursor: str | None = Field(None, description="`cursor` for the next documents")
-
-
-class ToolNamespace(Contract):
-    """A namespace and its state."""
-
-    namespace: str = Field(description="name")
-    documents: int = Field(description="number of documents that the caller may read")
-    unfinished: bool = Field(description="true: a load is running or was interrupted")
-    jobs: int | None = Field(description="number of queued and running jobs")
-
-
-class NamespacesResult(Contract):
-    """Result of list_namespaces."""
-
-    namespaces: tuple[ToolNamespace, ...] = Field((), description="namespaces by name")
-
-
-class PassageResult(Contract):
-    """Result of read_passage."""
-
-    before: str = Field("", description="text before the passage")
-    text: str = Field("", description="passage")
-    after: str = Field("", description="text after the passage")
-    source: str = Field("", description="document, section and page")
-    doc_id: str = Field("", description="document id")
-    uri: str | None = Field(None, description="URI of the source, if any")
-    lit: tuple[int, int] | None = Field(None, description="range of `text` to highlight")
-
-
-class FoundItem(Contract):
-    """A result of search, in the form of ChatGPT's connectors."""
-
-    id: str = Field(description="id for fetch")
-    title: str = Field(description="document and section")
-    url: str = Field(description="address of the passage or its source")
-
-
-class FoundResult(Troubled):
-    """Result of search."""
-
-    results: tuple[FoundItem, ...] = Field((), description="passages, best first")
-
-
 class FetchRequest(StrictContract):
     """Arguments of fetch."""
 
     id: str = Field(min_length=1, max_length=128, description="`id` of a result of search")
 
 
-class FetchResult(Contract):
+class Page(TypedDict):
+    """Parts of every page; `next_cursor`: `response_cursor` of the next page."""
+
+    truncated: bool
+    next_cursor: str | None
+
+
+class SearchResult(Page):
+    """Result of search_documentation."""
+
+    citations: list[Json]
+    notes: list[str]
+    graph: Json | None
+
+
+class AnswerResult(SearchResult):
+    """Result of answer_with_citations; `more`: number of passages that are not shown."""
+
+    answer: str
+    confidence_level: str
+    grounded: bool | None
+    doubtful: list[Json]
+    more: int
+
+
+class CheckResult(Page):
+    """Result of check_grounding; `issues`: contradictions to the ontology."""
+
+    grounded: bool | None
+    sentences: list[Json]
+    issues: list[Json]
+
+
+class WalkResult(Page):
+    """Result of traverse_relationships; `cursor`: of the next part of the walk."""
+
+    nodes: list[Json]
+    edges: list[Json]
+    cursor: str | None
+
+
+class DocumentsResult(Page):
+    """Result of list_documents; `cursor`: of the next documents."""
+
+    documents: list[Json]
+    cursor: str | None
+
+
+class NamespacesResult(Page):
+    """Result of list_namespaces."""
+
+    namespaces: list[Json]
+
+
+class PassageResult(Page):
+    """Result of read_passage; `lit`: range of `text` to highlight."""
+
+    before: str
+    text: str
+    after: str
+    source: str
+    doc_id: str
+    uri: str | None
+    lit: tuple[int, int] | None
+
+
+class FoundResult(Page):
+    """Result of search."""
+
+    results: list[Json]
+
+
+class FetchResult(Page):
     """Result of fetch."""
 
-    id: str = Field("", description="id of the passage")
-    title: str = Field("", description="document and section")
-    text: str = Field("", description="passage with the text around it")
-    url: str = Field("", description="address of the passage or its source")
-    metadata: dict[str, str] = Field({}, description="doc_id of the document")
-
-
-class _Page(Contract):
-    truncated: bool = Field(description="true: there is a next page")
-    next_cursor: str | None = Field(description="`response_cursor` for the next page")
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: Json
 
 
 def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
     """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
 
-    Tools accept the other fields too.
+    Tools accept the other fields too. Raise KeyError for an unknown one.
     """
     whole = _schema(request)
     fields = {name: whole["properties"][name] for name in shown}
@@ -228,24 +137,21 @@ def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
     return _plain(schema, whole.get("$defs", {}))
 
 
-def output_schema(result: type[BaseModel]) -> Json:
+def output_schema(result: type[Page]) -> Json:
     """Return the JSON schema of a tool's pages: the type of each part.
 
-    Only `truncated` and `next_cursor` are required, because any other part can be on another page.
+    Only the parts of `Page` are required, because any other part can be on another page.
     """
-    whole = result.model_json_schema(mode="serialization")
-    parts = {**_Page.model_json_schema()["properties"], **whole["properties"]}
-    for name in Troubled.model_fields:  # the same in all results
-        parts.pop(name, None)
-    shown = {name: _part(schema, whole.get("$defs", {})) for name, schema in parts.items()}
-    return {"type": "object", "properties": shown, "required": ["truncated", "next_cursor"]}
+    parts = TypeAdapter(result).json_schema()["properties"]
+    shown = {name: _part(schema) for name, schema in parts.items()}
+    return {"type": "object", "properties": shown, "required": list(Page.__annotations__)}
 
 
-def _part(schema: Json, definitions: Json) -> Json:
-    meant = _resolved(schema, definitions)
+def _part(schema: Json) -> Json:
+    meant = _resolved(schema, {})
     made = {"type": [meant["type"], "null"] if _accepts_null(schema) else meant["type"]}
     if "items" in meant:
-        made["items"] = {"type": _resolved(meant["items"], definitions)["type"]}
+        made["items"] = {"type": meant["items"]["type"]}
     return made
 
 
@@ -273,7 +179,6 @@ def _plain(schema: Json, definitions: Json) -> Json:
 
 
 def _resolved(schema: Json, definitions: Json) -> Json:
-    """Return a schema without a top-level reference or null alternative."""
     rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]
@@ -288,8 +193,8 @@ def _resolved(schema: Json, definitions: Json) -> Json:
 def lenient(value: Any, model: type[BaseModel]) -> Any:
     """Return arguments of a call as `model` reads them.
 
-    A number in a string becomes the number; a null becomes the default, unless null is a value of
-    the field. All else is unchanged.
+    A number in a string becomes the number; a null is omitted if its field has a default and
+    accepts no null. All else is unchanged.
     """
     schema = _schema(model)
     return _lenient(value, schema, schema.get("$defs", {}))

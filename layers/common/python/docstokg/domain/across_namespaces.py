@@ -12,10 +12,10 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
 
 def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Run a port method once per namespace of its scope and join the results.
+    """Run a port method per namespace of its scope, in order; return `join(results, *arguments)`.
 
-    The method's last arguments are a scope and a timeout in seconds for all namespaces. An error in
-    one fails the call.
+    The method's last arguments are a scope and a timeout in seconds for all namespaces; `join` gets
+    the others. One namespace is not joined. An error in one fails the call.
     """
 
     def decorated(method: Method) -> Method:
@@ -38,7 +38,7 @@ def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Me
 def results(
     answers: Sequence[Sequence[ChannelResult]], queries: Sequence[ChannelQuery]
 ) -> tuple[ChannelResult, ...]:
-    """Join by channel, best hits first; a channel that failed in some namespaces is partial.
+    """Join by channel, the best `size` hits first; one that failed in some namespaces is partial.
 
     `answers`: per namespace, one result per query.
     """
@@ -76,7 +76,7 @@ def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> t
 
 
 def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
-    """Join by id; for equal ids the entity with the most mentions wins."""
+    """Join by id, sorted; for equal ids the entity with the most mentions wins."""
     return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
 
 

@@ -1,4 +1,4 @@
-"""URL-safe base64, and cursors signed with it."""
+"""Base64url and signed cursors."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""Size budgets in tokens and bytes."""
+"""Size budgets."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -28,7 +28,10 @@ def nested_json_bytes(text: str) -> int:
 def smaller[Item](
     items: list[Item], over: int, size: Callable[[Item], int], change: Callable[[Item], Item | None]
 ) -> int:
-    """Shrink or drop (None) items, from the last, until `over` bytes are saved; return the rest."""
+    """Shrink or drop (None) items in place, from the last, to save `over` bytes; return the rest.
+
+    The rest is at most 0 if enough was saved.
+    """
     for place in range(len(items) - 1, -1, -1):
         if over > 0:
             before, after = items[place], change(items[place])

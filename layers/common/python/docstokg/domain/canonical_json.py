@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785), the form of a value that a signature covers."""
+"""Canonical JSON (RFC 8785), for signatures."""
 
 import json
 import math
@@ -16,14 +16,17 @@ _SMALLEST_PLAIN = -6
 def canonical_json(value: object) -> bytes:
     """Return the canonical JSON of a value as UTF-8.
 
-    Raises ValueError for values without one: NaN, infinity, whole numbers beyond 2**53, lone
+    Raises ValueError for values without one: NaN, infinity, whole numbers of 2**53 or more, lone
     surrogates, and types that are not JSON.
     """
     return _text(value).encode("utf-8")
 
 
 def signed_part(body: dict[str, Any]) -> bytes:
-    """Return the canonical JSON of a response that its receipt's signature covers."""
+    """Return the canonical JSON of a response without `diagnostics` and the receipt's signature.
+
+    Raise KeyError (null: AttributeError) without a receipt.
+    """
     receipt = {name: one for name, one in body["receipt"].items() if name != "signature"}
     covered = {name: one for name, one in body.items() if name != "diagnostics"}
     return canonical_json({**covered, "receipt": receipt})

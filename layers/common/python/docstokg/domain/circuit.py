@@ -1,4 +1,4 @@
-"""Circuit breaker for failing dependencies."""
+"""Circuit breaker."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -42,7 +42,7 @@ class Circuit:
         return Circuit(self.failures, self.recovery_s)
 
     def failed(self, now: float) -> "Circuit":
-        """Count a failure; open at the limit, reopen after a failed trial."""
+        """Count a failure; open at the limit, or for another `recovery_s` if not closed."""
         count = self.failed_in_row + 1
         opens = self.opened_at is not None or count >= self.failures
         return replace(self, failed_in_row=count, opened_at=now if opens else None, trial_at=None)

@@ -1,4 +1,4 @@
-"""Fusion of ranked lists by scores or ranks."""
+"""Fusion of ranked lists."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ def minmax[Name: str](
 
     score(d) = sum over channels c of w_c * (s_c(d) - min s_c) / (max s_c - min s_c); equal scores
     scale to 1, a missing id counts 0 (Lee 1997, CombSUM with min-max normalisation). Best first,
-    ties by id; scores are divided by the sum of the weights.
+    ties by id; scores are divided by the sum of the weights (default: 1 each).
     """
     return _fused(channels, weights, _scaled)
 
@@ -25,7 +25,8 @@ def reciprocal_rank[Name: str](
 ) -> Ranked:
     """Sum w_c / (k + rank) over the channels (Cormack, Clarke and Buettcher 2009).
 
-    Ranks are 1-based; scores are divided by the best attainable, so they are in [0, 1].
+    Ranks are 1-based; scores are divided by the best attainable, so they are in [0, 1]. Order and
+    default as `minmax`.
     """
 
     def shares(ranked: Ranked) -> list[float]:

@@ -1,4 +1,4 @@
-"""Identifiers of chunks, entities and relations."""
+"""Identifiers."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ def chunk_uuid(namespace: str, chunk_id: str) -> str:
 
 
 def entity_id(name: str) -> str:
-    """Return the id of an entity without CURIE: `ent:` and 16 hex digits of its name's SHA-256."""
+    """Return an id without CURIE: `ent:` and 16 hex digits of the SHA-256 of the folded name."""
     return _OWN + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def is_own_id(identity: str) -> bool:
-    """Return whether an id was made by `entity_id`."""
+    """Return whether an id has the prefix `ent:` of `entity_id`."""
     return identity.startswith(_OWN)
 
 
@@ -49,13 +49,13 @@ def prefix_of(identity: str) -> str:
 
 
 def namespaced(namespace: str, name: str) -> str:
-    """Return a key for stores that keep all namespaces in one key space."""
+    """Return `namespace/name`, a key for stores with one key space."""
     return f"{namespace}/{name}"
 
 
 @lru_cache(maxsize=4096)
 def chunk_key(uuid: str) -> int:
-    """Return the integer key of a chunk: the first 63 bits of its uuid."""
+    """Return the integer key of a chunk: the first 63 bits of its uuid, else a hash."""
     try:
         if _UUID.fullmatch(uuid):  # ten times faster than the UUID class
             return int(uuid[:8] + uuid[9:13] + uuid[14:18], 16) >> 1
@@ -65,12 +65,12 @@ def chunk_key(uuid: str) -> int:
 
 
 def entity_key(namespace: str, entity: str) -> int:
-    """Return the integer key of an entity."""
+    """Return the integer key of an entity, a hash of 63 bits."""
     return _hash("e", namespace, entity)
 
 
 def relation_row(item: RelationRecord) -> dict[str, object]:
-    """Return the columns of a relation; `key` hashes its ends, type and evidence."""
+    """Return the columns of a relation, with `entity_key`s; `key` hashes ends, type, evidence."""
     space, kind = item.namespace, item.type
     return {
         "key": _hash("r", space, item.source, kind, item.target, item.evidence_uuid or ""),

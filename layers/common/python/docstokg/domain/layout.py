@@ -1,4 +1,4 @@
-"""Page layout: packed word positions, and citation boxes."""
+"""Page layout."""
 
 import base64
 import zlib
@@ -15,7 +15,7 @@ READ = "~"
 
 
 def packed(places: Sequence[Place], start: int, end: int) -> str:
-    """Pack the places that overlap start..end: base64 of zlib of int32, or ""."""
+    """Pack places that overlap start..end, from `start`: base64 of zlib of int32; "" if none."""
     first = bisect_left(places, start, key=lambda place: place.end - 1)
     last = bisect_left(places, end, key=lambda place: place.start)
     if first >= last:
@@ -39,7 +39,7 @@ def unpacked(layout: str, start: int, end: int) -> list[Place]:
 
 
 def boxes(places: Sequence[Place], page: int) -> tuple[PageBox, ...]:
-    """Return one box per line around the words; points from the page's upper left corner."""
+    """Return a box per line, at most 40, around the words; points from the upper left corner."""
     lines = ([round(n / 10, 1) for n in line] for line in _lines(places))
     found = [PageBox(page=page, x0=x0, y0=y0, x1=x1, y1=y1) for x0, y0, x1, y1 in lines]
     return tuple(found[:MOST_BOXES])

@@ -1,4 +1,4 @@
-"""Selection among mentions of an entity."""
+"""Selection of mentions."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from docstokg.contracts.records import MentionRecord
 
 
 def first_places(records: Iterable[MentionRecord]) -> dict[str, MentionRecord]:
-    """Keep the first mention of each entity, the longest of these; `about` if any mention is."""
+    """Map each entity to its first mention, the longest of these; `about` if any mention is."""
     kept: dict[str, MentionRecord] = {}
     for one in sorted(records, key=lambda r: (r.start is None, r.start or 0, -(r.end or 0))):
         first = kept.setdefault(one.entity, one)

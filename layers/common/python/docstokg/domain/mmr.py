@@ -11,11 +11,11 @@ REPETITION_FROM = 0.7
 
 
 def select(relevance: Sequence[float], vectors: Sequence[bytes | None], count: int) -> list[int]:
-    """Select `count` positions by maximal marginal relevance (Carbonell and Goldstein 1998).
+    """Select up to `count` positions by maximal marginal relevance (Carbonell, Goldstein 1998).
 
-    mmr(d) = LAMBDA * rel(d) / max rel - (1 - LAMBDA) * max over picked p of max(0, (cos(d, p) -
-    0.7) / 0.3). `relevance` >= 0, in rank order; ties keep it. Candidates without a vector (None)
-    have similarity 0.
+    mmr(d) = 0.7 * rel(d) / max rel - 0.3 * max over picked p of max(0, (cos(d, p) - 0.7) / 0.3).
+    `relevance` >= 0, in rank order; ties keep it. Candidates without a vector (None) have
+    similarity 0.
     """
     size = len(relevance)
     if size == 0 or count <= 0:

@@ -1,4 +1,4 @@
-"""Removal of duplicate and near-duplicate chunks."""
+"""Near-duplicate removal."""
 
 from collections.abc import Sequence
 from itertools import compress
@@ -12,7 +12,7 @@ NEAR = 0.95
 def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
     """Return the positions of the first chunk of each group of equal or nearly equal chunks.
 
-    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Near-equal: cosine >= NEAR
+    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Near-equal: cosine >= 0.95
     with a kept chunk, and the same numbers and negations.
     """
     positions: list[int] = []

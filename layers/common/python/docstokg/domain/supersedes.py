@@ -1,4 +1,4 @@
-"""Superseded documents, declared by `supersedes` in their metadata."""
+"""Superseded documents."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -36,7 +36,7 @@ def declared(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
     """Resolve each declared name among `documents`: as an id, else a file name, else a title.
 
-    A shared title refers to all its documents. Links of a cycle are dropped.
+    A shared title refers to all its documents. Unknown names are ignored, links of a cycle dropped.
     """
     known = list(documents)
     tables: list[dict[str, set[Key]]] = [{}, {}, {}]
@@ -74,7 +74,7 @@ def _reached[Key: Hashable](older: Mapping[Key, Collection[Key]], start: Key) ->
 def pairs[Key: Hashable](
     passages: Sequence[tuple[Key, str]], newer: Mapping[Key, Collection[Key]]
 ) -> dict[int, int]:
-    """Map the index of each superseded passage to that of its replacement in `passages`.
+    """Map the index of each superseded passage to that of its replacement in `passages`, if any.
 
     `passages`: (document, section) in rank order. The replacement is the best ranked passage of a
     successor in the same section, else the best ranked one.

@@ -1,4 +1,4 @@
-"""Time limits: one table for validate, the steps and infra.
+"""Time limits.
 
 They fire in this order: a call's share of the deadline, its client, the function, the state (whole
 seconds; infra adds a cold start), the execution, the route.
@@ -99,10 +99,10 @@ NETS: Final[dict[str, Timeouts]] = {
 
 
 def net(name: str) -> Timeouts:
-    """Return the timeouts of a function; by default one second less than the route."""
+    """Return the timeouts of a function; default: no state, one second less than the route."""
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
 
 
 def kept_for_verifier_s(left_s: float) -> float:
-    """Return the seconds of `left_s` that an earlier step leaves to the verifier."""
+    """Return the seconds for a verifier: 3 if at least 4 are left, else 1."""
     return VERIFY.cap_s if left_s >= VERIFY.cap_s + VERIFY_LATE_S else VERIFY_LATE_S

@@ -1,11 +1,11 @@
 """Byte formats of vectors.
 
-Float vectors are float32 little-endian unit vectors. Compact ones are int8, each component times
-127 and rounded: 384 bytes for MiniLM, cosine error < 0.01. Packed ones (sentences) have 4 bits per
-component: 192 bytes, cosine error about 0.005.
+Float vectors are float32 little-endian unit vectors. Compact ones are int8: cosine error < 0.01.
+Packed ones (sentences) have 4 bits per component: cosine error about 0.005.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def is_unit(vector: bytes) -> bool:
 
 
 def quantise(vector: bytes) -> bytes:
-    """Return the compact int8 form of a float32 unit vector."""
+    """Return a float32 unit vector as int8: each component times 127, rounded."""
     return quantised(unpack(vector)).tobytes()
 
 
@@ -45,7 +45,7 @@ def quantised(vectors: Floats) -> NDArray[np.int8]:
 
 
 def matrix(compact: Sequence[bytes]) -> Floats:
-    """Stack compact vectors of equal length into unit rows, shape (n, dimension)."""
+    """Stack compact vectors of equal length into unit rows: (n, dimension), or (0, 0) for none."""
     if not compact:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
@@ -62,7 +62,7 @@ _STEP = 0.335
 
 
 def packed(vectors: Sequence[bytes]) -> bytes:
-    """Join float32 unit vectors of equal length at 4 bits per component, two per byte."""
+    """Join float32 unit vectors of equal length at 4 bits per component; b"" for none."""
     if not vectors:
         return b""
     rows = np.stack([unpack(vector) for vector in vectors])
@@ -82,14 +82,24 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
     return _unit(levels[:, :dimension].astype(np.float32) - 7.5)
 
 
+class Encoder(Protocol):
+    """What `embedded_apart` is a method of."""
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per text."""
+
+
 def embedded_apart(
-    embed: Callable[[Sequence[str], float | None], Sequence[bytes]],
+    self: Encoder,
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Embed texts and their spans separately; return the vectors and each text's packed spans."""
+    """Return per text its vector and its spans' `packed` vectors, embedded separately.
+
+    A method of encoders. Raise ValueError if the numbers of `texts` and `parts` differ.
+    """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-    whole, own = embed(texts, None), iter(embed(pieces, None))
+    whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
     return tuple(
         (one, packed([next(own) for _ in spans])) for one, spans in zip(whole, parts, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Visibility and filtering of chunks."""
+"""Visibility and filters."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ MAX_FACET_CHARACTERS = 256
 def facet(key: str, value: object) -> str:
     """Return a filterable value as `key=json`; equal values have equal facets (1 is 1.0, not true).
 
-    Long values are hashed.
+    Over 256 characters: `key#` and a hash.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -25,9 +25,10 @@ def facet(key: str, value: object) -> str:
 def facets(
     fields: Mapping[str, object], topics: Iterable[str], metadata: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return the sorted facets of a chunk: FIELDS, each topic, each metadata scalar or element.
+    """Return the sorted facets of a chunk: `doc_id`, `document_name`, `section`, `topic`, metadata.
 
-    A metadata key named like a field or `topic` is ignored.
+    One per topic, metadata scalar, and element of a list. A metadata key named like a field or
+    `topic` is ignored.
     """
     strings = {facet(key, fields[key]) for key in FIELDS if fields.get(key) is not None}
     strings |= {facet("topic", topic) for topic in topics}
@@ -49,6 +50,6 @@ def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[s
 
 
 def may_see(acl: Iterable[str], groups: Iterable[str] | None) -> bool:
-    """Return whether a caller in `groups` (None: sees everything) may see a chunk with `acl`."""
+    """Return whether a caller in `groups` (None: sees all) may see a chunk; empty `acl`: public."""
     acl = set(acl)
     return groups is None or not acl or not acl.isdisjoint(groups)

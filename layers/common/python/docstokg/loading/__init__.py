@@ -1,1 +1,1 @@
-"""Loading of files into both stores, repeatably."""
+"""Repeatable loading into both stores."""

@@ -1,4 +1,4 @@
-"""Ports, staging area and progress of a load."""
+"""State and ports of a load."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -16,15 +16,15 @@ from docstokg.loading.read.staging import Staging
 CHUNK_BATCH = 128
 ROW_BATCH = 500
 READ_S = 60.0
+# Seconds that a load or removal waits for another one into its namespace.
 WAIT_S = 3600.0
-"""Seconds that a load or removal waits for another one into its namespace."""
 
 
 class Progress(Protocol):
     """Receives the progress of a load."""
 
     def stage(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
-        """Start a stage of `total` steps; call the result with each number of finished steps."""
+        """Start a stage of `total` steps (None: unknown); its function adds finished steps."""
 
 
 class NullProgress:
@@ -39,12 +39,11 @@ class NullProgress:
 class LoadOptions(NamedTuple):
     """Options of a load.
 
-    `embed`: run the encoders. `replace_docs`: replace whole documents. `prefix`: of every doc_id
-    made from a path. `sync`: remove deleted documents of these folders; `agree` is called with
-    their ids before many are removed. `extract`: stages the triples of a language model. `run_id`:
-    ULID of the load. `rebuild`: compute all names and mentions again. `remove`: ids of documents to
-    remove; those not visible to `groups` (None: all) are rejected, and missing ones too unless
-    `again`. `wait_s`: for another load into the namespace.
+    `prefix`: of every doc_id made from a path. `sync`: remove deleted documents of these folders;
+    `agree` is called with their ids before many are removed. `extract`: stages the triples of a
+    language model. `run_id`: ULID. `rebuild`: compute all names and mentions again. `remove`: ids
+    of documents to remove; those not visible to `groups` (None: all) are rejected, and missing ones
+    too unless `again`. `wait_s`: for another load into the namespace.
     """
 
     namespace: str = "default"
@@ -64,7 +63,7 @@ class LoadOptions(NamedTuple):
 
 @dataclass(slots=True)
 class TypeCount:
-    """Counts per file type: found, with a reject, skipped, and the chunks read from them."""
+    """Counts per file type; `rejected`: files with a reject."""
 
     files: int = 0
     rejected: int = 0
@@ -74,7 +73,7 @@ class TypeCount:
 
 @dataclass(slots=True)
 class ExtractionReport:
-    """Counts of an extraction: chunks, requests, failures, triples, refused triples, cost."""
+    """Counts of an extraction."""
 
     model: str
     chunks: int = 0
@@ -162,10 +161,9 @@ class Encoding(NamedTuple):
 class Context:
     """State of one load.
 
-    `model`, `dimension`: the vector space it writes. `dense`, `sparse`: encoders of this process,
-    or None. `earlier`: ids of documents that the stores may contain, None if unknown. `generation`:
-    see `DocumentChange`. `is_new`: the namespace has no encoder yet. `recorded`: encodings by chunk
-    id from an earlier task.
+    `model`, `dimension`: the vector space it writes. `earlier`: ids of documents that the stores
+    may contain, None if unknown. `generation`: see `DocumentChange`. `is_new`: the namespace has no
+    encoder yet. `recorded`: encodings by chunk id from an earlier task.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""A load: read, check, name, link, encode and write; repeatable after any interruption."""
+"""A load, repeatable after any interruption."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -68,9 +68,10 @@ def load(
     rejects: RejectLog,
     progress: Progress | None = None,
 ) -> LoadReport:
-    """Load files, folders and posted documents into both stores.
+    """Load files, folders and posted documents into both stores; invalid ones are rejected.
 
-    Raises `LoadError` if a source cannot be read.
+    Raises `LoadError` for an unreadable source or nothing to load, `Timeout` or `Locked` during
+    another load.
     """
     started = time.monotonic()
     paths = [source for source in sources if isinstance(source, Path)]
@@ -107,7 +108,10 @@ def load(
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
-    """Remove a document's chunks and data that only they support; return their number."""
+    """Remove a document and data that only it supports; return its number of chunks (or 0).
+
+    Raises `Timeout` during another load.
+    """
     return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 
@@ -184,7 +188,7 @@ def read_files(
     total: int | None,
     registry: SourceRegistry,
 ) -> Context:
-    """Stage the rows of all files and set the vector space of the load."""
+    """Stage the rows of all files; return the context with the load's vector space."""
     report, rejects, staging = context.report, context.rejects, context.staging
     dimension = context.dimension
     for type_, unread in rejects.unread.items():
@@ -227,7 +231,10 @@ def _cycles(staging: Staging) -> list[str]:
 
 
 def choose_encoder(context: Context) -> Context:
-    """Select the multilingual encoder for a new namespace with over 20 % non-English passages."""
+    """Select the multilingual encoder for a new namespace with over 20 % non-English passages.
+
+    Otherwise return `context`, with a warning if that encoder is missing.
+    """
     finder, make = context.stores.languages, context.stores.multilingual
     if finder is None or make is None or context.dense is None or not context.is_new:
         return context
@@ -309,7 +316,8 @@ def gone_documents(
 ) -> list[str]:
     """Return the deleted documents of these folders; none if consent to many is refused.
 
-    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files.
+    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files, which needs
+    consent too.
     """
     gone = registry.gone(roots, options.prefix, context.staging, rejected)
     mine = registry.of_roots(roots)
@@ -323,8 +331,8 @@ def gone_documents(
 class LoadPlan:
     """The names of a load, computed before it writes a chunk.
 
-    `aliases`: all entries of the linker. `changed_keys`, `changed_heads`, `everything`: see
-    `ChangedNames`. `gone`: ids of documents to remove.
+    `changed_keys`, `changed_heads`, `everything`: see `ChangedNames`. `gone`: ids of documents to
+    remove.
     """
 
     resolver: EntityResolver
@@ -341,8 +349,8 @@ class LoadPlan:
 def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
     """Open the load, compute its names, and write lists, ontologies and changed entities.
 
-    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents that
-    are removed at the end.
+    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents to
+    remove at the end.
     """
     stores, namespace = context.stores, context.namespace
     graph = stores.graph_writer
@@ -399,9 +407,10 @@ class Mark(NamedTuple):
 def finishing(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
-    """Remove documents, write edges, relink stored chunks, and close both stores.
+    """Remove documents, write edges, relink stored chunks, write the register, end the load.
 
-    Yields a mark after each batch, from which another process can resume (`begun`).
+    Yields a mark after each batch, from which another process can resume (`begun`). The load stays
+    open until the last step.
     """
     steps = _steps(context, load_plan, registry)
     step, after = begun or Mark()
@@ -416,7 +425,6 @@ def finishing(
 def _steps(
     context: Context, load_plan: LoadPlan, registry: SourceRegistry
 ) -> dict[str, Callable[[str], Iterator[str] | None]]:
-    """Return the last steps of a load, in order."""
     stores, resolver = context.stores, load_plan.resolver
 
     def relinked(after: str) -> Iterator[str]:

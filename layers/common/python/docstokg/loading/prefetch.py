@@ -1,4 +1,4 @@
-"""Fetch or compute values ahead of their use."""
+"""Values computed ahead of use."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Check of generated text, complete or partial."""
+"""Check of generated text."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def checks_of(
     domains: Sequence[str],
     verifier: Verifier | None = None,
 ) -> Checks:
-    """Return the checks of this process; `domains`: names of subject domains."""
+    """Return the checks of this process; raise `Misconfigured` if a domain is not installed."""
     domain = domain_of(domains)
     return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
@@ -47,7 +47,7 @@ def checks_of(
 def check_generated(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
-    """Check a complete or partial answer; warnings are added to the run."""
+    """Check a complete or partial answer; remove unsafe content, add warnings to the run."""
     comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
     blocks = grounded.blocks[: synthesis.block_count]
     answer, is_altered = synthesis.answer, False

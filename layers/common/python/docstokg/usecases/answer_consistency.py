@@ -1,4 +1,4 @@
-"""Comparison of a generated answer with the subject domains."""
+"""Answers and subject domains."""
 
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.contracts.response import RULES, SentenceVerdict
@@ -20,10 +20,10 @@ def with_domain_findings(
     graph: KnowledgeGraph,
     domain: SubjectDomain,
 ) -> CheckedAnswer:
-    """Return the answer with the domain's findings as warnings.
+    """Return the answer with the domain's first five findings as warnings.
 
-    Quotations, and ids used as in the cited passages, are skipped. Unchanged if the graph is off or
-    failed.
+    Quotations, and ids used as in the cited passages, are skipped. Unchanged without a report or
+    time, and if the graph is off or failed before; a failure here adds a degraded reason.
     """
     report = checked.grounding
     left_s = _seconds(run)

@@ -50,7 +50,7 @@ _TEXTS = ("text", "input_text", "output_text")
 
 
 class Conversation:
-    """Question, history and style of a chat request, with their positions in it."""
+    """Question, history and style of a chat request."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
@@ -82,7 +82,7 @@ class Conversation:
         return turns
 
     def body(self, models: tuple[str, ...]) -> Json:
-        """Return the RAGRequest as a dict."""
+        """Return the RAGRequest as a dict, not validated."""
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS
@@ -101,7 +101,7 @@ class Conversation:
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
 
     def own(self, problem: FieldProblem) -> FieldProblem:
-        """Return a problem of the RAGRequest, `body`, with its path in the chat request."""
+        """Return a problem of `body` with its path in the chat request, if there is one."""
         at = None
         if problem.path == _QUESTION:
             at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"
@@ -115,7 +115,7 @@ class Conversation:
 def read_chat(
     body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Return the question and the reply's form, or all errors of the request."""
+    """Return the question, the reply's form and all errors; with an error the question is None."""
     chat, errors = parse(body, ChatRequest)
     return (None, None, errors) if chat is None else _read(chat, models)
 
@@ -123,7 +123,7 @@ def read_chat(
 def read_responses(
     body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
-    """Return the same as `read_chat` for a request of the Responses API."""
+    """Return the same as `read_chat` for the Responses API, where stored state is an error."""
     asked, errors = parse(body, ResponsesRequest)
     if asked is None:
         return None, None, errors
@@ -226,7 +226,7 @@ def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
 
 
 def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | None]:
-    """Split `MODEL@NAMESPACE`; a listed model that contains `@` is returned whole."""
+    """Split `MODEL@NAMESPACE` at the last `@`; a listed model or plain name has namespace None."""
     model, sign, namespace = name.rpartition("@")
     if name in models or not sign:
         return name, None
@@ -234,7 +234,7 @@ def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | 
 
 
 def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str] = ()) -> Reply:
-    """Return the models, each also combined with every granted namespace.
+    """Return the models, each also combined with every granted namespace except `default`.
 
     `stored`: existing namespaces, for callers with access to all.
     """

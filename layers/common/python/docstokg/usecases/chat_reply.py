@@ -220,7 +220,7 @@ class ResponseEvents:
         self._count = 0
 
     def of(self, name: str, value: Any) -> str | None:
-        """Return the frames of an event of `usecases/live.py`, or None."""
+        """Return the frames of an event of `usecases/live.py`; None for repairs and verdicts."""
         match name:
             case "citations":
                 return self.opening()

@@ -1,4 +1,4 @@
-"""Check of an answer against its passages."""
+"""Check of an answer."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     probability: float | None = None,
     verifier: Asking | None = None,
 ) -> CheckedAnswer:
-    """Check markers, sentences and confidence; never raises for any answer text.
+    """Check markers, sentences and confidence; a blank answer becomes the abstention. Never raises.
 
     `repair`: `drop` removes uncited and unsupported sentences; `attribute` adds the marker of the
     quoted or clearly best supporting passage; `report` removes invalid markers only. `blocks`: the
@@ -179,11 +179,6 @@ def ground_sentences(
 
 @dataclass(slots=True)
 class _Check:
-    """The passages of a check, with vectors while there is time.
-
-    `decisions`: the verifier's, by claim and ranks.
-    """
-
     by_rank: Mapping[int, Block]
     compare: Comparison | None
     verifier: Asking | None
@@ -269,10 +264,6 @@ class _Check:
         return _Judged(statement, verdict, values)
 
     def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        """Add a marker to each unmarked sentence that clearly has one passage as its source.
-
-        Changed ones have the reason `marker_added`.
-        """
         added = {
             one.verdict.end: rank
             for one in judged

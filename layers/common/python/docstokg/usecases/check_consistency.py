@@ -1,4 +1,4 @@
-"""Check of a draft against the ontology in the graph."""
+"""Check against the graph."""
 
 import time
 from collections import defaultdict
@@ -27,7 +27,7 @@ _MOST_LEVELS = 16
 def check_consistency(
     draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
 ) -> Consistency:
-    """Check a draft; propagate errors of the graph."""
+    """Return the contradictions of a draft (its first 200 ids) to the graph, or raise `Timeout`."""
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)

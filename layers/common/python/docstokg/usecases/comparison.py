@@ -1,9 +1,10 @@
-"""Cosines of texts, within a time limit."""
+"""Cosines of texts."""
 
 import base64
 import math
 import time
 from collections.abc import Sequence
+from itertools import batched
 
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.vectors import unpack
@@ -36,7 +37,10 @@ class Comparison:
         return time.monotonic() > self._words_until
 
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
-        """Add a vector (base64 of float32) of an earlier step; `model`: its encoder, used here."""
+        """Add a vector (base64 of float32) of an earlier step, if its dimension fits.
+
+        `model`: its encoder, used here.
+        """
         self._embedder = encoder_of(self._embedder, model) or self._embedder
         if vector is None or self._embedder is None:
             return
@@ -45,7 +49,10 @@ class Comparison:
             self._vectors[text[:_MOST_CHARACTERS]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
-        """Return the cosine of a query and an answer without its markers."""
+        """Return the cosine of a query and an answer without its markers.
+
+        None for a blank query, or as `cosines`.
+        """
         if not query.strip():
             return None
         values = self.cosines(query, [strip_markers(answer).strip() or answer])
@@ -66,11 +73,10 @@ class Comparison:
         unique = dict.fromkeys(text for text in texts if text not in self._vectors)
         missing = sorted(unique, key=len)
         # A local encoder checks the time only between calls, so batches are small.
-        for start in range(0, len(missing), _BATCH):
+        for part in batched(missing, _BATCH):
             left = self._until - time.monotonic()
             if left <= 0 or self._embedder is None:
                 return False
-            part = missing[start : start + _BATCH]
             try:
                 vectors = self._embedder.embed(part, left)
             except DocsToKGError as error:

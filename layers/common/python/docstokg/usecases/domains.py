@@ -1,4 +1,4 @@
-"""Subject domains: plug-ins for the graph."""
+"""Subject domains."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -39,12 +39,12 @@ class SubjectDomain(Protocol):
 
 
 class OntologyDomain:
-    """Ontologies: seeds include subtypes; ids, labels and relations are checked."""
+    """The built-in domain, for ontologies."""
 
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
-        """Return the seeds with their direct subtypes (x is_a seed), at most 50, by id."""
+        """Return the seeds, then at most 50 direct subtypes (x is_a seed), sorted by id."""
         if not seeds:
             return ()
         request = SliceRequest(
@@ -75,15 +75,12 @@ class OntologyDomain:
             and not any(alias.key in key.strip() and f" {alias.key} " != key for key in keys)
         ]
 
+    # Checks that ids exist and are current, labels match, and stated is-a and part-of hold.
     check_consistency = staticmethod(check_consistency)
-    """Checks that ids exist and are current, labels match, and stated is-a and part-of hold."""
 
 
 class Together:
-    """Several domains combined, in configured order.
-
-    For the same filter key, the earlier domain wins.
-    """
+    """Several domains, in configured order."""
 
     def __init__(self, domains: Sequence[SubjectDomain]) -> None:
         self._domains = tuple(domains)
@@ -91,12 +88,12 @@ class Together:
     def expand_seeds(
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
-        """Return the seeds, then the additions of each domain."""
+        """Return the seeds, then the additions of each domain, each once."""
         seed_lists = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
         return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
-        """Return the merged filters of all domains."""
+        """Return the filters of all domains, for each key the first domain's; None without any."""
         joined: Filters = {}
         for one in reversed(self._domains):
             joined |= one.metadata_filter(part) or {}
@@ -115,7 +112,7 @@ class Together:
         return Consistency(ok=not issues, issues=tuple(issues))
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
-        """Return the notes of all domains."""
+        """Return the notes of all domains, as `notes_of`."""
         return [note for one in self._domains for note in notes_of(one, part)]
 
 

@@ -1,4 +1,4 @@
-"""Validation of untrusted request bodies against the contract."""
+"""Request validation."""
 
 import base64
 import binascii
@@ -42,7 +42,7 @@ def too_large(most: int) -> str:
 def parse[Message: BaseModel](
     body: bytes, model: type[Message]
 ) -> tuple[Message | None, list[FieldProblem]]:
-    """Parse JSON as `model`; return all errors at once, each with its JSON path."""
+    """Parse JSON; return (message, []), or None and all errors, each with its JSON path."""
     try:
         return model.model_validate_json(body), []
     except ValidationError as exc:
@@ -59,7 +59,7 @@ def parse[Message: BaseModel](
 def parse_body[Message: BaseModel](
     envelope: Envelope, model: type[Message], most: int = MAX_BODY_BYTES
 ) -> Message | Reply:
-    """Parse an envelope's body as `model`, or return the reply that refuses it."""
+    """Parse an envelope's body as `model`, or return the reply that refuses it (400, 413)."""
     body = decode_body(envelope.body_b64, envelope.request_id, most)
     if isinstance(body, Reply):
         return body
@@ -92,7 +92,7 @@ def not_granted(envelope: Envelope, *namespaces: str) -> Reply | None:
 
 
 def invalid(errors: list[FieldProblem], request_id: str) -> Reply:
-    """Return a 400 reply with all errors of a request."""
+    """Return a 400 reply with the first 200 errors of a request."""
     plural = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     detail = f"The request has {plural}; nothing was executed."
     return problem_reply(400, "invalid_request", detail, request_id, tuple(errors[:MAX_ERRORS]))

@@ -1,4 +1,4 @@
-"""Links to passages on the page of this service."""
+"""Links to passages."""
 
 from urllib.parse import urlencode
 

@@ -1,4 +1,4 @@
-"""Streaming of an answer in progress."""
+"""Streaming of an answer."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ class LiveReply:
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: Json, result: Json) -> None:
-        """Send the citations after the state Ground."""
+        """Send the citations after the state Ground; ignore others."""
         if state != "Ground":
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)
@@ -61,7 +61,10 @@ class LiveReply:
         self._tell("citations", {"citations": grounded.citations})
 
     def written(self, text: str) -> bool:
-        """Process all text that a model has generated so far; return False if it may stop."""
+        """Process all text that a model has generated so far.
+
+        Return False before `after`, after `finish`, and if the client has left.
+        """
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False

@@ -1,4 +1,4 @@
-"""JSON replies; errors are problem details (RFC 9457)."""
+"""Replies and problem details (RFC 9457)."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -20,7 +20,7 @@ FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
 
 
 def json_reply(body: BaseModel, status: int = 200, **headers: str) -> Reply:
-    """Return a message as a JSON reply."""
+    """Return a message as a JSON reply; `headers`: more headers, named exactly so."""
     media = {"Content-Type": "application/json", **headers}
     return Reply(statusCode=status, body=body.model_dump_json(), headers=media)
 
@@ -33,7 +33,7 @@ def problem_reply(
     errors: tuple[FieldProblem, ...] = (),
     headers: dict[str, str] | None = None,
 ) -> Reply:
-    """Return a problem reply with its media type."""
+    """Return a problem reply with its media type; raise ValueError for an unknown status."""
     problem = Problem(
         title=HTTPStatus(status).phrase,
         status=status,
@@ -50,7 +50,7 @@ def problem_reply(
 
 
 def replied(run: Callable[[Envelope], Reply], asked: Envelope, telemetry: Telemetry) -> Reply:
-    """Return the reply of `run`, or a problem reply if it fails."""
+    """Return the reply of `run`; log a DocsToKGError and return a problem (429, 500, 503, 504)."""
     try:
         return run(asked)
     except DocsToKGError as error:

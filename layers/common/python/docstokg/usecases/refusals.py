@@ -1,4 +1,4 @@
-"""Counting and logging of refused requests."""
+"""Refused requests."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ CODES_TOLD = 5
 
 
 def caller_hash(caller: str) -> str:
-    """Return the hash of a caller's name, for logs and the shared table."""
+    """Return 16 hex digits of the SHA-256 of a caller's name."""
     return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None:
-    """Count and log a reply that refuses a request; ignore other replies.
+    """Count and log a refusal (400, 403, 404, 413); ignore other replies.
 
     Its content is not logged; a 403 is audited with the caller's hash.
     """

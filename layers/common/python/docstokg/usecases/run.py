@@ -1,4 +1,4 @@
-"""State of a running step: scope, remaining time, degraded reasons."""
+"""State of a running step."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +43,7 @@ class Call:
     timings_ms: dict[str, float] = field(default_factory=dict)
 
     def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
-        """Return the seconds for one call: at most `cap_s`, leaving `reserve_s` for later steps."""
+        """Return the seconds for one call: 0 to `cap_s`, leaving `reserve_s` for later steps."""
         return max(0.0, min(cap_s, self.deadline_ms / 1000 - self.clock() - reserve_s))
 
     def took_ms(self) -> float:
@@ -52,7 +52,7 @@ class Call:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Record the duration of a block, even if it fails."""
+        """Record the milliseconds of a block, even if it fails."""
         started = time.perf_counter()
         try:
             yield
@@ -67,7 +67,7 @@ class Call:
     def attempt[Answer](
         self, name: str, call: Callable[[], Answer], lost: Reason | None, **fields: str
     ) -> Answer | None:
-        """Run a call to an external service; log a failure, record `lost` and return None.
+        """Run a call to an external service; log a DocsToKGError, record `lost`, return None.
 
         `name`: of the span and, with `_failed`, of the log line. `lost` None: the failure does not
         affect the response. `fields`: added to both.
@@ -82,8 +82,9 @@ class Call:
     def chosen_namespace(self, caller: Caller, index: SearchIndex) -> str | Failure:
         """Return the namespace of a request that names none, or a 400 that lists the possible ones.
 
-        `default` if the caller may read it and it has chunks, else the only such namespace. If the
-        index cannot be read, every granted one counts.
+        The only granted one; else `default` if readable and filled (has passages); else the only
+        readable and filled one; if none is, `default` if readable, else the first granted. If the
+        index cannot be read, all granted ones count as filled.
         """
         if caller.sole_namespace:
             return caller.sole_namespace
@@ -155,7 +156,10 @@ class Run(Call):
 
     @classmethod
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
-        """Create the step of an event; without a scope it uses the caller's permissions."""
+        """Create the step of an event; without a scope it uses the caller's permissions.
+
+        Raise KeyError without a plan.
+        """
         plan = Plan.model_validate(event["plan"])
         seen = {"namespace": plan.namespace, "others": plan.others, "groups": plan.groups}
         scope = Scope.model_validate(event.get("scope") or seen)
@@ -204,7 +208,7 @@ def beginning(telemetry: Telemetry, time_s: float) -> Begin:
 
 
 def graph_reason(error: DocsToKGError) -> DegradedReason:
-    """Return the degraded reason for a graph error."""
+    """Return `kg_timeout`, `kg_plan_rejected` or, for other errors, `kg_unavailable`."""
     if isinstance(error, Timeout):
         return "kg_timeout"
     return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"

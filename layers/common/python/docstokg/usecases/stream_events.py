@@ -1,7 +1,4 @@
-"""Streaming events of remote steps, passed through the shared response store.
-
-`ground` is written once, model output after each sentence.
-"""
+"""Events of remote steps."""
 
 import json
 import time
@@ -20,7 +17,7 @@ GROUND, WRITTEN = "ground", "written"
 
 
 def event_key(request_id: str, what: str) -> str:
-    """Return the key of an event in the response store."""
+    """Return the response store's key of an event, `told:REQUEST_ID:WHAT`."""
     return f"told:{request_id}:{what}"
 
 
@@ -32,12 +29,12 @@ class EventWriter:
         self._begun, self._next, self._is_writing = 0, 0.0, True
 
     def found(self, event: Json, grounded: Json) -> None:
-        """Write input and output of the step `ground`."""
+        """Write plan, scope and output of the step `ground`; log a failure."""
         asked = {name: event[name] for name in ("plan", "scope")}
         self._tell(GROUND, json.dumps([asked, grounded], ensure_ascii=False))
 
     def written(self, text: str) -> bool:
-        """Write the text generated so far if a new sentence has begun; always return True."""
+        """Write the text so far if a new sentence has begun, every 0.2 s at most; return True."""
         if self._is_writing and time.monotonic() >= self._next:
             begun = len(sentence_spans(text))
             if begun > 1 and begun != self._begun:

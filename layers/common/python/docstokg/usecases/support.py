@@ -18,7 +18,7 @@ class Support(NamedTuple):
 
 
 def support_of(claim: str, blocks: Sequence[Block], compare: Comparison | None) -> Support:
-    """Return the combined support of a claim by some passages."""
+    """Return the combined support of a claim by passages; (0, None) without sentences."""
     evidence = [
         support.Evidence(
             block.text,

@@ -1,1 +1,1 @@
-"""Adapters for Amazon's services."""
+"""AWS adapters."""

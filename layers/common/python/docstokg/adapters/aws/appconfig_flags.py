@@ -1,4 +1,4 @@
-"""Feature flags from the AppConfig agent on loopback."""
+"""AppConfig feature flags."""
 
 import http.client
 import math
@@ -36,7 +36,10 @@ class AppConfigFlags:
         self._flags: dict[str, Flag] = {}
 
     def current(self, timeout_s: float) -> dict[str, Flag]:
-        """Return the flags by name, read again after `keep_s` seconds; raise within the timeout."""
+        """Return the flags by name, cached for `keep_s` seconds.
+
+        Raise `Timeout`, `Unavailable` or `WrongAnswer`.
+        """
         with self._lock:
             if time.monotonic() - self._read_at >= self._keep_s:
                 self._flags = self._read(timeout_s)

@@ -1,4 +1,4 @@
-"""AWS clients with deadlines and the product's errors."""
+"""AWS clients."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -55,7 +55,7 @@ WRONG_SETTING = frozenset(
 
 
 class AwsService:
-    """One service of one region, created on first use, called within a total deadline."""
+    """One service of one region."""
 
     def __init__(
         self,
@@ -73,18 +73,22 @@ class AwsService:
         self._endpoint = endpoint
 
     def warm(self) -> None:
-        """Create the client at process start."""
+        """Create the client."""
         try:
             _ = self._client
         except BotoCoreError as exc:
             raise _error_of(self.name, exc) from exc
 
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
-        """Run `ask(client)`; raise `Timeout` in time, other failures as product errors."""
+        """Return `ask(client)`.
+
+        Raise `Timeout`, `QuotaExceeded`, `Misconfigured` (rights, credentials, no such resource),
+        `WrongAnswer` (unreadable), or `Unavailable` for all other failures.
+        """
         return within(lambda: self._translated(ask), timeout_s, self.name)
 
     def ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
-        """Run one operation by its Python name; raise errors as `call`."""
+        """Run an operation by its Python name and return its response; raise errors as `call`."""
         return self.call(lambda client: getattr(client, operation)(**parameters), timeout_s)
 
     def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
@@ -126,7 +130,7 @@ class Warmed:
     _service: AwsService
 
     def warm(self) -> None:
-        """Create the client at process start."""
+        """Create the client."""
         self._service.warm()
 
 

@@ -1,4 +1,4 @@
-"""The process's AWS role as plain keys."""
+"""AWS keys."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -8,7 +8,7 @@ from docstokg.errors import NotConfigured, NotInstalled
 
 
 class RoleKeys:
-    """Credentials and region of this process's role, renewed by botocore."""
+    """Credentials and region of this process's role."""
 
     @cached_property
     def _session(self) -> Any:
@@ -19,7 +19,10 @@ class RoleKeys:
         return Session()
 
     def __call__(self) -> Mapping[str, str | None]:
-        """Return the current keys; raise `NotConfigured` without keys or a region."""
+        """Return the current keys.
+
+        Raise `NotConfigured` without keys or region, `NotInstalled` without boto3.
+        """
         credentials, region = self._session.get_credentials(), self._session.region_name
         if credentials is None:
             raise NotConfigured("there is no AWS role or key for Bedrock")

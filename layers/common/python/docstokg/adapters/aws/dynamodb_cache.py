@@ -1,4 +1,4 @@
-"""Response cache in a DynamoDB table."""
+"""DynamoDB response cache."""
 
 import time
 
@@ -6,7 +6,7 @@ from docstokg.adapters.aws.clients import DynamoDbTable
 
 
 class DynamoDbCache(DynamoDbTable):
-    """A `ResponseCache` on a table with the key `key` and the time to live `expires_at`."""
+    """A `ResponseCache`; table key `key`, time to live `expires_at`."""
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None."""
@@ -16,7 +16,7 @@ class DynamoDbCache(DynamoDbTable):
         return item["request_hash"]["S"], item["body"]["S"]
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body for `ttl_s` seconds."""
+        """Store a body for `ttl_s` seconds, replacing by key."""
         item = {
             "key": {"S": key},
             "request_hash": {"S": request_hash},

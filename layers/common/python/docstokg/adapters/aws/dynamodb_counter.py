@@ -1,4 +1,4 @@
-"""Counters in a DynamoDB table."""
+"""DynamoDB counters."""
 
 import time
 
@@ -6,10 +6,10 @@ from docstokg.adapters.aws.clients import DynamoDbTable
 
 
 class DynamoDbCounter(DynamoDbTable):
-    """A `CallCounter` on a table with the key `name` and the time to live `expires_at`."""
+    """A `CallCounter`; table key `name`, time to live `expires_at`."""
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Increment a counter that expires after `ttl_s` seconds; return the new value."""
+        """Increment a counter, return its value; each call renews its life of `ttl_s` seconds."""
         until = str(int(time.time()) + ttl_s)
         answer = self._ask(
             "update_item",

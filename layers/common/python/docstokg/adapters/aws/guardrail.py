@@ -1,4 +1,4 @@
-"""Verifier: contextual grounding of Amazon Bedrock Guardrails."""
+"""Bedrock Guardrails verifier."""
 
 import time
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
+# Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
+# verified.
 LONGEST: Final = 1_000
-"""Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
-verified."""
 AT_ONCE: Final = 6
 
 
 class BedrockGuardrail(Warmed):
-    """A `Verifier`: one ApplyGuardrail call per claim, using the GROUNDING score."""
+    """A `Verifier`: the GROUNDING score of one ApplyGuardrail call per claim."""
 
     name = "bedrock-guardrail"
 
@@ -28,7 +28,10 @@ class BedrockGuardrail(Warmed):
         self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return one opinion per pair; raise errors as `AwsService.call`, or `WrongAnswer`."""
+        """Return an opinion per pair, None for a claim above `LONGEST` characters.
+
+        Raise `WrongAnswer` without a score.
+        """
         until = time.monotonic() + timeout_s
         pool = ThreadPoolExecutor(AT_ONCE)
         try:

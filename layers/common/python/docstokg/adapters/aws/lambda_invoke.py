@@ -1,4 +1,4 @@
-"""Route functions in AWS, called by another function."""
+"""Lambda calls."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of, reply_of
@@ -7,20 +7,26 @@ from docstokg.errors import Timeout, Unavailable
 
 
 class LambdaRouteFunction:
-    """The Workflow port on a synchronous invocation."""
+    """A `Workflow` by synchronous invocation."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
     def run(self, envelope: Envelope) -> Reply:
-        """Invoke the function once and return the reply; raise errors as `invoked`."""
+        """Invoke the function once and return the reply.
+
+        Raise errors as `invoked`, or `WrongAnswer`.
+        """
         event = envelope.model_dump_json().encode()
         return reply_of(invoked(self._service, self._arn, event, self._timeout_s), "function")
 
 
 def invoked(service: AwsService, arn: str, event: bytes, timeout_s: float) -> bytes:
-    """Invoke a function once and return its payload; raise `Timeout` or `Unavailable`."""
+    """Invoke a function once and return its payload.
+
+    Raise `Timeout`, `Unavailable`, or errors as `AwsService.call`.
+    """
     answer, payload = service.call(
         lambda client: _read(client.invoke(FunctionName=arn, Payload=event)), timeout_s
     )

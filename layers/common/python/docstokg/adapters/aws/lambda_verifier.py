@@ -1,4 +1,4 @@
-"""Verifier in the synthesize function."""
+"""Lambda verifier."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,10 @@ class LambdaVerifier(Warmed):
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=longest_s)
 
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
-        """Return the function's opinions; raise errors as `invoked`, and `WrongAnswer`."""
+        """Return the function's opinions, None if unverified.
+
+        Raise errors as `invoked`, and `WrongAnswer`.
+        """
         event = {"mode": "verify", "pairs": pairs, "timeout_s": timeout_s}
         payload = invoked(self._service, self._arn, json.dumps(event).encode(), timeout_s)
         try:

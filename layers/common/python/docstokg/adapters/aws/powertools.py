@@ -1,34 +1,33 @@
-"""Metrics (embedded metric format) and log lines of a Lambda function."""
+"""Lambda metrics and logs."""
 
 import itertools
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from docstokg.adapters.aws.xray import XRay
-from docstokg.contracts.response import DegradedReason
+from docstokg.contracts.response import REASONS
 from docstokg.observability import Line, Telemetry, text_of
 
 NAMESPACE = "DocsToKG"
 _LOGGERS = itertools.count()
+# Labels, and their values, that make a separate metric, each at a cost.
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "reason": get_args(DegradedReason),
+    "reason": tuple(REASONS),
     "hit": ("true",),
     "step": ("embed", "search", "hydrate"),
 }
-"""Labels, and their values, that make a separate metric, each at a cost."""
 
 
 class EmfSink:
-    """The MetricSink of Lambda; `environment` is a dimension of every metric.
+    """A `MetricSink`; `environment` is a dimension of every metric.
 
-    Other labels are properties of the line. Counters with a dimension are also counted without it,
-    for alarms.
+    Other labels are properties. Counters with a dimension are also counted without it.
     """
 
     def __init__(self, environment: str) -> None:
@@ -60,14 +59,14 @@ class EmfSink:
 
 
 class RedactingFormatter(LambdaPowertoolsFormatter):
-    """Writes the fields of a line, private ones redacted, and the X-Ray trace id."""
+    """JSON formatter of log lines."""
 
     def __init__(self, *, reveal: bool) -> None:
         super().__init__()
         self._reveal = reveal
 
     def serialize(self, log: dict[str, Any]) -> str:  # type: ignore[override]
-        """Return the line as JSON."""
+        """Return message and trace id as JSON, private fields redacted unless `reveal` is set."""
         trace = {"xray_trace_id": log["xray_trace_id"]} if "xray_trace_id" in log else {}
         return text_of({**log["message"], **trace}, reveal=self._reveal)
 

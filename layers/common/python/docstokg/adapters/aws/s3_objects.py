@@ -1,4 +1,4 @@
-"""Object store in an S3 bucket."""
+"""S3 object store."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,15 @@ from docstokg.errors import Misconfigured
 from docstokg.ports import StoredObject
 
 LIST_S = 10.0
+# For an object of some hundred MB between a function and its own region.
 OBJECT_S = 60.0
-"""For an object of some hundred MB between a function and its own region."""
 PAGE = 1000
 ABSENT = ("NoSuchKey", "404")
 REFUSED = ("AccessDenied", "403")
 
 
 class S3Objects(Warmed):
-    """The ObjectStore port on a bucket."""
+    """An `ObjectStore` on a bucket."""
 
     def __init__(self, bucket: str) -> None:
         if not bucket:
@@ -25,10 +25,7 @@ class S3Objects(Warmed):
         self._service = AwsService("s3", read_timeout_s=OBJECT_S)
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
-        """Return at most 1,000 objects with keys after the key `after`, in byte order of keys.
-
-        After the last object the result is empty.
-        """
+        """Return at most 1,000 objects below `prefix` after the key `after`, in order of keys."""
         more = {"StartAfter": after} if after else {}
         which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
         page = self._service.ask("list_objects_v2", LIST_S, **which)
@@ -47,11 +44,11 @@ class S3Objects(Warmed):
         return body
 
     def put(self, key: str, body: bytes) -> None:
-        """Write an object."""
+        """Write an object, replacing by key."""
         self._service.ask("put_object", OBJECT_S, Bucket=self._bucket, Key=key, Body=body)
 
     def delete(self, key: str) -> None:
-        """Remove an object; the bucket keeps its version for a while."""
+        """Remove an object if it exists; the bucket keeps its version for a while."""
         self._service.ask("delete_object", LIST_S, Bucket=self._bucket, Key=key)
 
     def _read(self, client: Any, key: str) -> bytes | None:

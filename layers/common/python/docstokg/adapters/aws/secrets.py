@@ -1,4 +1,4 @@
-"""Settings and receipt keys from Secrets Manager."""
+"""Secrets Manager."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,11 @@ from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 
 TIME_S = 5.0
+# Seconds inside a request.
 TEXT_TIME_S = 1.0
-"""Seconds inside a request."""
 
+# Settings by id of their secret.
 type Known = dict[str, dict[str, str]]
-"""Settings by id of their secret."""
 
 _TEXTS = TypeAdapter(dict[str, str])
 
@@ -21,11 +21,11 @@ _TEXTS = TypeAdapter(dict[str, str])
 def read_secrets(
     ids: Iterable[str], allowed: Iterable[str], known: Known, time_s: float = TIME_S
 ) -> dict[str, str]:
-    """Return the settings in the named Secrets Manager secrets, merged in the given order.
+    """Return the settings in the named secrets, merged in the given order.
 
     Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. `known`:
-    what each secret held at the last reading, updated here; a missing or refused secret keeps it.
-    `time_s`: seconds for each secret.
+    each secret's last value, updated here; a missing or refused secret keeps it. `time_s`: seconds
+    for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
@@ -50,6 +50,6 @@ def read_secrets(
 
 
 def text_at(where: str) -> str:
-    """Return the text of the secret with this id."""
+    """Return the text of the secret with this id, "" if it is binary."""
     service = AwsService("secretsmanager")
     return str(service.ask("get_secret_value", TEXT_TIME_S, SecretId=where).get("SecretString", ""))

@@ -1,4 +1,4 @@
-"""Circuit breaker state shared through a DynamoDB table."""
+"""Circuit state in DynamoDB."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ RECOVERY_S = 30
 
 
 class CircuitTable(DynamoDbTable):
-    """A `SharedCircuit`: time (epoch seconds) until which a dependency is known to be down."""
+    """A `SharedCircuit` of one dependency."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class CircuitTable(DynamoDbTable):
             return time.time() < self._open_until
 
     def open(self, seconds: int = RECOVERY_S) -> None:
-        """Publish the open circuit, in the background."""
+        """Publish the open circuit for `seconds`, in the background; a failure is only logged."""
         until = int(time.time()) + seconds
         with self._lock:
             if until <= self._open_until:

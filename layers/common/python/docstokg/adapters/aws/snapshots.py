@@ -1,4 +1,4 @@
-"""Lambda's hooks for snapshots of an initialised process."""
+"""Lambda snapshot hooks."""
 
 from collections.abc import Callable
 

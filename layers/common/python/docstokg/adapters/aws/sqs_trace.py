@@ -1,4 +1,4 @@
-"""Retrieval traces through an SQS queue."""
+"""Traces through SQS."""
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage

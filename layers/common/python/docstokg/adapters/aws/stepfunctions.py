@@ -1,4 +1,4 @@
-"""The state machine in AWS."""
+"""Step Functions workflow."""
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply
@@ -6,7 +6,7 @@ from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 
 class StepFunctionsWorkflow:
-    """The Workflow port on a synchronous Express execution."""
+    """A `Workflow` on Express executions."""
 
     def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
         self._arn, self._timeout_s = arn, timeout_s
@@ -15,7 +15,10 @@ class StepFunctionsWorkflow:
         )
 
     def run(self, envelope: Envelope) -> Reply:
-        """Run one execution and return its reply; raise `Timeout` or `Unavailable` on failure."""
+        """Run one execution and return its reply.
+
+        Raise `Timeout`, `Unavailable` or `WrongAnswer` on failure.
+        """
         given = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
         execution = self._service.ask("start_sync_execution", self._timeout_s, **given)
         if (status := execution.get("status")) == "TIMED_OUT":
@@ -35,7 +38,10 @@ def reply_of(output: str | bytes, whose: str) -> Reply:
 
 
 def region_of(arn: str) -> str:
-    """Return the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`."""
+    """Return the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`.
+
+    Raise `Misconfigured` for others.
+    """
     parts = arn.split(":")
     if len(parts) < 6 or parts[0] != "arn":
         raise Misconfigured(f"{arn!r} is no ARN")

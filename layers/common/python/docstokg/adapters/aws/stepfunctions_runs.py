@@ -1,4 +1,4 @@
-"""Executions of the load state machine."""
+"""Step Functions load runs."""
 
 import json
 import re
@@ -18,7 +18,7 @@ OPEN = ("RUNNING", "PENDING_REDRIVE")
 
 
 class StepFunctionsRuns:
-    """The LoadRuns port on one state machine, with one-time schedules in a group of its name."""
+    """`LoadRuns` of one state machine; its schedule group has its name."""
 
     def __init__(self, arn: str, schedule_role: str | None = None) -> None:
         """`arn`: of the machine itself, so that its latest definition runs.
@@ -31,7 +31,7 @@ class StepFunctionsRuns:
         self._scheduler = AwsService("scheduler", region_of(arn))
 
     def warm(self) -> None:
-        """Create the clients at process start."""
+        """Create the clients."""
         self._service.warm()
         if self._role:
             self._scheduler.warm()
@@ -44,7 +44,7 @@ class StepFunctionsRuns:
     def call_later(
         self, name: str, after_s: float, function: str, event: Mapping[str, Any]
     ) -> None:
-        """Set the one-time schedule of this name; the service deletes it after the call."""
+        """Create or replace the one-time schedule of this name, which is deleted after the call."""
         at = datetime.now(UTC) + timedelta(seconds=after_s)
         target = {"Arn": function, "RoleArn": self._role, "Input": json.dumps(event)}
         schedule = {
@@ -58,7 +58,7 @@ class StepFunctionsRuns:
         self._scheduler.call(lambda client: _set(client, schedule), TIME_S)
 
     def find(self, name: str) -> LoadRun | None:
-        """Return the execution of this name, or None."""
+        """Return the execution of this name, None if unknown; raise `WrongAnswer` if unreadable."""
         if not NAME.fullmatch(name):
             return None
         execution = self._service.call(lambda client: self._described(client, name), TIME_S)
@@ -72,11 +72,14 @@ class StepFunctionsRuns:
         return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
 
     def stop(self, name: str) -> None:
-        """Stop the execution of this name; one that has ended is unchanged."""
+        """Stop the execution of this name; one that has ended is unchanged.
+
+        Raise `Unavailable` for an unknown one.
+        """
         self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
 
     def unfinished(self) -> Mapping[str, float]:
-        """Return the start times of running executions, without those pending redrive."""
+        """Return the start times of at most 100 executions that run, not those pending redrive."""
         which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
         page = self._service.ask("list_executions", TIME_S, stateMachineArn=self._arn, **which)
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}

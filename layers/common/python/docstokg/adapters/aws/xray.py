@@ -1,7 +1,4 @@
-"""X-Ray segments: one datagram each to the daemon of the Lambda environment.
-
-For the format see "Sending trace data" in the X-Ray guide.
-"""
+"""X-Ray segments (X-Ray guide, "Sending trace data")."""
 
 import json
 import os
@@ -30,7 +27,7 @@ class XRay:
         return DAEMON in environ
 
     def record(self, name: str, started: float, ended: float, outcome: str) -> None:
-        """Send one subsegment of a sampled trace, without delivery guarantee."""
+        """Send one subsegment if the trace is sampled; failures are ignored."""
         fields = self._environ.get(TRACE, "").split(";")
         trace = dict(field.split("=", 1) for field in fields if "=" in field)
         if trace.get("Sampled") != "1" or not {"Root", "Parent"} <= trace.keys():

@@ -1,1 +1,1 @@
-"""Document converters, one per format."""
+"""Document converters."""

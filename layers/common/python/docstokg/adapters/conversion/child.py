@@ -1,4 +1,4 @@
-"""Child process for conversion: each file is converted in a fork without files or sockets.
+"""Child process: converts each file in a fork without files or sockets.
 
 Standard input: `{"task", "suffix", "size"}` plus `size` bytes; replies likewise. Tasks: `convert`;
 `draw` and `read` one `page` of a PDF.
@@ -63,7 +63,10 @@ _SAMPLES = {
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
-    """Answer requests until the input ends; a conversion may use `cpu_s` seconds of CPU."""
+    """Answer requests until the input ends, failures as `refused`.
+
+    A conversion may use `cpu_s` of CPU.
+    """
     logging.disable()  # Library warnings do not belong in the log
     prepared: set[str] = set()
     while line := requests.readline():

@@ -1,4 +1,4 @@
-"""Compressed texts, zip files, e-books and mail."""
+"""Archives, e-books and mail."""
 
 import email
 import email.policy
@@ -27,7 +27,10 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
-    """Read each file of an archive; unread files have a reason."""
+    """Return each file's outlines, unread files with `refused`.
+
+    Raise `LoadError` if damaged or above `MOST_MEMBERS` files.
+    """
     package = Package(raw, "zip file")
     if len(package.names) > MOST_MEMBERS:
         raise LoadError(f"contains {len(package.names):,} files, more than {MOST_MEMBERS:,}")
@@ -51,7 +54,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 
 
 def convert_epub(raw: bytes) -> tuple[Outline, ...]:
-    """Read an e-book's chapters in spine order."""
+    """Return one outline of an e-book in spine order; raise `LoadError` if damaged or encrypted."""
     package = Package(raw, "EPUB book")
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
     book = package.tree(root.get("full-path", "") if root is not None else "")
@@ -74,12 +77,18 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Read a message's headers and text; attachments are listed, not read."""
+    """Return one outline of a message's headers and text, attachments as names.
+
+    Raise `LoadError` for other files.
+    """
     return (_message(raw),)
 
 
 def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
-    """Read each message of a mailbox as a document."""
+    """Return an outline per message.
+
+    Raise `LoadError` for no mailbox, an invalid message, or above `MOST_MESSAGES`.
+    """
     found = list(_FROM.finditer(raw))
     starts = [match.end() for match in found]
     ends = [*(match.start() for match in found[1:]), len(raw)]

@@ -1,4 +1,4 @@
-"""Code, settings, TeX and Org."""
+"""Code, settings, TeX, Org."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,10 @@ _SETTINGS = re.compile(
 
 
 def convert_code(raw: bytes) -> tuple[Outline, ...]:
-    """Find functions and classes, each with its comment; anchors are line numbers."""
+    """Return one outline of functions and classes, with line anchors.
+
+    Raise `LoadError` for binary data and generated code (long lines).
+    """
     text, encoding = _read(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
     starts = sorted(set(begins))
@@ -65,14 +68,20 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
-    """Find the `[sections]` of a settings file."""
+    """Return one outline with the `[sections]` as headings.
+
+    Raise `LoadError` for binary data and a generated file (long lines).
+    """
     text, encoding = _read(raw)
     blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
     return (Outline(text, blocks, encoding=encoding),)
 
 
 def convert_tex(raw: bytes) -> tuple[Outline, ...]:
-    """Find chapters and sections; the text keeps its commands."""
+    """Return one outline with chapters and sections; the text keeps its commands.
+
+    Raise `LoadError` for binary data.
+    """
     text, encoding = decode(raw)
     blocks = _headings(text, _TEX, lambda m: (_TEX_LEVELS.get(m[1], 5), _plain(m[2])))
     title = _TEX_TITLE.search(text)
@@ -80,7 +89,7 @@ def convert_tex(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_org(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings of an Org file."""
+    """Return one outline with the headings of an Org file; raise `LoadError` for binary data."""
     text, encoding = decode(raw)
     blocks = _headings(text, _ORG, lambda m: (min(len(m[1]), 6), " ".join(m[2].split())[:300]))
     title = _ORG_TITLE.search(text)

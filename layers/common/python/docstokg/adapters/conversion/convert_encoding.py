@@ -1,4 +1,4 @@
-"""Detection of a text's encoding."""
+"""Text encodings."""
 
 import codecs
 import re
@@ -26,7 +26,7 @@ WESTERN = "cp1252"
 
 
 def decode(raw: bytes) -> tuple[str, str]:
-    """Return the text and its encoding ("" for UTF-8); raise `LoadError` for binary data."""
+    """Return the text and its encoding ("" for UTF-8); raise `LoadError` if binary or unknown."""
     for mark, name in _BOMS:
         if raw.startswith(mark):
             return _checked(raw, name)
@@ -83,6 +83,6 @@ def _no_nul(text: str) -> str:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Decode a plain text; the loader finds its paragraphs."""
+    """Return the decoded text as one outline without blocks; raise `LoadError` as `decode`."""
     text, encoding = decode(raw)
     return (Outline(text, encoding=encoding),)

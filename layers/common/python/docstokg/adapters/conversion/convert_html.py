@@ -1,4 +1,4 @@
-"""HTML by selectolax."""
+"""HTML converter."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,10 @@ LEAST_SHARE = 0.3
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Extract the visible text without navigation; links are not followed."""
+    """Return one outline of the visible text without navigation.
+
+    Raise `LoadError` for binary data, too deep nesting or no HTML.
+    """
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)
     title_node = tree.css_first("title")

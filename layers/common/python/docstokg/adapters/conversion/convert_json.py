@@ -1,4 +1,4 @@
-"""Notebooks and JSON documents."""
+"""Notebooks and JSON."""
 
 import json
 import math
@@ -20,7 +20,7 @@ _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
 
 
 def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
-    """Read Markdown and code cells, and the text that cells printed."""
+    """Read Markdown, code and printed text into one outline; raise `LoadError` for other files."""
     book = _parsed(raw)[0]
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise LoadError("not a notebook: no cells")
@@ -43,7 +43,10 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
-    """Read objects with `text`; other JSON becomes values by key path."""
+    """Return an outline per object with `text`, else one of values by key path.
+
+    Raise `LoadError` for invalid JSON or fields, or no text.
+    """
     value, encoding = _parsed(raw)
     if _is_document(value):
         return (_document(value, encoding),)

@@ -1,4 +1,4 @@
-"""Writer for converters that produce a new text."""
+"""Text writer."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +37,10 @@ class TextMaker:
     def add(
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
     ) -> None:
-        """Write a block unless it is empty; lines of tables, lists and code are children."""
+        """Write a text with visible characters as a block; empty ones are ignored.
+
+        Lines of tables, lists and code are children.
+        """
         if not is_visible(text):
             return
         start = self._length
@@ -52,11 +55,11 @@ class TextMaker:
         self._write("\n")
 
     def heading(self, words: str, level: int, anchor: str = "") -> None:
-        """Write a heading."""
+        """Write a heading unless it is empty; `level` is clamped to 1-6."""
         self.add("heading", words, min(max(level, 1), 6), words, anchor)
 
     def row(self, names: Sequence[str], values: Sequence[str], anchor: str = "") -> None:
-        """Write a data row as a passage of `name: value` lines."""
+        """Write a row as a passage of `name: value` lines, omitting empty values."""
         pairs = [
             f"{names[at] if at < len(names) else f'column {at + 1}'}: {value}"
             for at, value in enumerate(values)
@@ -68,11 +71,11 @@ class TextMaker:
     def table(
         self, rows: Iterable[Sequence[Cell]], may_name: bool = True, above: Sequence[str] = ()
     ) -> list[str]:
-        """Write a document table, one self-contained line per row; return its column names.
+        """Write a table, one self-contained line per row; return its column names.
 
         A line reads `Model: City; Weight: 21 kg.`, or `Weight: 21 kg.` for two columns without
         names. `may_name`: an unmarked first row may name the columns. `above`: column names of the
-        continued table; its repeated header is dropped.
+        continued table, whose repeated header is dropped.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
         heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
@@ -142,7 +145,7 @@ class TextMaker:
         self._write("\n")
 
     def outline(self, title: str = "", encoding: str = "") -> Outline:
-        """Return the text; without `title`, the first heading of level 1 is the title."""
+        """Return the text, titled `title` or its first heading of level 1; record `encoding`."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
         made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
         return replace(made, places=tuple(self.places))

@@ -1,4 +1,4 @@
-"""Manual pages in troff."""
+"""Manual pages."""
 
 import re
 
@@ -25,9 +25,10 @@ _BARE = frozenset(_BARE_NAMES.split())
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read sections, options with descriptions, and code.
+    """Return one outline of sections, options with descriptions, and code.
 
-    A file without troff commands is read as plain text.
+    Without troff commands it is plain text. Raises `LoadError` for a mere reference to another
+    page, and for binary data.
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):

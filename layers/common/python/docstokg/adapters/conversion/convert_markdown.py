@@ -1,4 +1,4 @@
-"""Markdown by markdown-it-py."""
+"""Markdown converter."""
 
 import re
 from bisect import bisect_left
@@ -84,7 +84,7 @@ class MarkdownConverter:
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the blocks of an unchanged text."""
+    """Return one outline of unchanged Markdown; raise `LoadError` for binary data."""
     text, encoding = decode(raw)
     outline = MarkdownConverter().outline(text)
     return (Outline(text, outline.blocks, outline.title, encoding),)

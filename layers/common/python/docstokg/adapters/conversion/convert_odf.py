@@ -1,4 +1,4 @@
-"""ODT, ODP and ODS."""
+"""OpenDocument converter."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,7 +18,10 @@ _SPACES = frozenset(("s", "tab", "line-break"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read a text, a presentation or a spreadsheet."""
+    """Return one outline of a text, presentation or spreadsheet.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "OpenDocument file")
     body = package.tree("content.xml").find("body")
     maker = TextMaker()

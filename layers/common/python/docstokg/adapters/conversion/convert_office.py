@@ -33,7 +33,7 @@ UNREAD = (
 
 
 class Words:
-    """Reads words of Office XML and counts skipped texts."""
+    """Reads Office words and counts skipped texts."""
 
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
@@ -71,7 +71,10 @@ class Words:
 
 
 def convert_docx(raw: bytes) -> tuple[Outline, ...]:
-    """Read the body in order; text boxes and notes follow their paragraph."""
+    """Return one outline of the body in order; text boxes and notes follow their paragraph.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "DOCX document")
     main = package.main()
     links = list(package.links(main).values())
@@ -146,7 +149,10 @@ class _Body:
 
 
 def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
-    """Read the slides in order: shapes, charts, speaker notes."""
+    """Return one outline of the slides in order: shapes, charts, speaker notes.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "PPTX presentation")
     main = package.main()
     links = package.links(main)
@@ -244,7 +250,7 @@ def _named(element: Element, tag: str) -> Iterator[Element]:
 
 
 def cell_of(cell: Element, words: Words, head: bool) -> Cell:
-    """Read a cell of a Word or PowerPoint table."""
+    """Return a Word or PowerPoint table cell; text None if merged with the cell above."""
     properties = cell.find("tcPr")
     merged = properties.find("vMerge") if properties is not None else None
     goes_on = merged is not None and merged.get("val", "continue") == "continue"

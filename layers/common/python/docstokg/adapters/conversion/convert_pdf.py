@@ -1,4 +1,4 @@
-"""PDF by PDFium."""
+"""PDF converter."""
 
 import struct
 import zlib
@@ -36,9 +36,10 @@ MOST_PIXELS = 1_600
 
 
 def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[Outline, ...]:
-    """Read all pages; raise `LoadError` for an encrypted file or one without readable pages.
+    """Return one outline of all pages; those without text or reading are `scanned`.
 
-    `readings`: results of `pdf_scan.read`, by page number.
+    Raises `LoadError` if unreadable, encrypted, too long, or without text and scans. `readings`:
+    results of `pdf_scan.read`, by page number ("1" first).
     """
     document = opened(raw)
     count = len(document)
@@ -120,7 +121,10 @@ def _read(place: Place, reading: Reading) -> Place:
 
 
 def render(raw: bytes, number: int) -> bytes:
-    """Draw a page as a PNG of at most LARGEST_PICTURE bytes; raise `LoadError` if it is missing."""
+    """Draw a page (from 1) as a PNG of at most LARGEST_PICTURE bytes.
+
+    Raise `LoadError` if page or file cannot be read.
+    """
     document = opened(raw)
     if not 1 <= number <= len(document):
         raise LoadError(f"the file has {len(document)} pages")

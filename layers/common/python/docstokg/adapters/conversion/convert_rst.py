@@ -1,4 +1,4 @@
-"""Headings of reStructuredText."""
+"""reStructuredText headings."""
 
 import re
 
@@ -17,7 +17,7 @@ _SHORTEST = 4
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline of a reStructuredText file, with its headings as blocks."""
+    """Return one outline of reStructuredText with headings; raise `LoadError` for binary data."""
     text, encoding = decode(raw)
     levels: list[tuple[str, bool]] = []
     blocks: list[Block] = []

@@ -1,4 +1,4 @@
-"""Conversion of RTF."""
+"""RTF converter."""
 
 import re
 
@@ -14,7 +14,7 @@ _UNKNOWN = r"\u65533"
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read the text of an RTF document."""
+    """Return an RTF document's paragraphs as one outline; raise `LoadError` for other files."""
     if not raw.lstrip().startswith(b"{\\rtf"):
         raise LoadError("not an RTF file")
     maker = TextMaker()

@@ -1,4 +1,4 @@
-"""CSV and XLSX: one passage per row."""
+"""CSV and XLSX."""
 
 import csv
 import datetime
@@ -34,7 +34,10 @@ FIRST_ROWS = 5
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:
-    """Write each row as `column: value` lines."""
+    """Return one outline with each row as `column: value` lines, or with a lone row as text.
+
+    Raises `LoadError` without rows and for binary data.
+    """
     text, encoding = decode(raw)
     rows = [row for row in _records(text.removeprefix("\ufeff")) if any(row)]
     if not rows:
@@ -76,7 +79,10 @@ def _records(text: str) -> Iterator[list[str]]:
 
 
 def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
-    """Read the values of visible sheets; dates are ISO 8601."""
+    """Return one outline of the values of visible sheets; dates are ISO 8601.
+
+    Raises `LoadError` for an unreadable file.
+    """
     package = Package(raw, "XLSX workbook")
     main = package.main()
     links = package.links(main)

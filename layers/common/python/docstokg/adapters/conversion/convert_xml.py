@@ -11,7 +11,10 @@ HEADINGS = frozenset(("title", "head", "heading"))
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Read texts and attributes in order; an `html` root is read as HTML."""
+    """Return one outline of texts and attributes in order, or of an `html` root as HTML.
+
+    Raise `LoadError` for invalid XML or no text.
+    """
     root = parse(raw)
     if root.tag == "html":
         from docstokg.adapters.conversion.convert_html import convert as convert_html

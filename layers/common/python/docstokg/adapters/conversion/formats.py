@@ -1,4 +1,4 @@
-"""Converter of each format."""
+"""Converters by format."""
 
 import contextlib
 import importlib
@@ -46,7 +46,7 @@ FORMATS: dict[str, tuple[str, str, str]] = {
 
 
 def installed_versions() -> dict[str, str]:
-    """Map each readable suffix, also with `.gz`, to reader and version, without importing them."""
+    """Map each readable suffix, also with `.gz`, to reader and version."""
     made: dict[str, str] = {}
     for kind, (module, _, package) in FORMATS.items():
         try:
@@ -61,7 +61,10 @@ def installed_versions() -> dict[str, str]:
 
 
 def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
-    """Read a file of this suffix; raise `LoadError` if it cannot be read."""
+    """Read a file of this suffix.
+
+    Raise `LoadError` if unreadable, KeyError for an unknown suffix.
+    """
     if suffix.endswith(".gz"):
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]

@@ -1,4 +1,4 @@
-"""Spreadsheet numbers as displayed."""
+"""Spreadsheet numbers."""
 
 import datetime
 import re
@@ -26,7 +26,7 @@ _SHOWN = {"h": 3600, "m": 60, "s": 1}
 
 
 def shown(value: str, code: str, epoch: datetime.datetime) -> str:
-    """Return a stored number in its format, unchanged if the format is General.
+    """Return a stored number in its format, General to 15 digits; other values are unchanged.
 
     `epoch`: day 0 of the workbook. Dates are ISO 8601 in every format.
     """

@@ -1,4 +1,4 @@
-"""Untrusted zip files and XML, read within limits."""
+"""Zip and XML."""
 
 import io
 import posixpath
@@ -52,11 +52,11 @@ class Package:
             raise LoadError(f"not a valid {self.kind}: {broken}") from broken
 
     def optional(self, name: str) -> Element:
-        """Parse a part, or return an empty element if it is missing."""
+        """Parse a part, or return an empty element if missing; raise `LoadError` if not XML."""
         return self.tree(name) if name in self.names else Element("none")
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:
-        """Map internal links of an Office part: id -> (type, part name)."""
+        """Map internal links of an Office part, if any: id -> (type, part name)."""
         folder, name = posixpath.split(part)
         return {
             link.get("Id", ""): (
@@ -80,7 +80,7 @@ class Package:
 
 
 def unpacked(raw: bytes) -> bytes:
-    """Return the content of a gzip file; raise `LoadError` above `LARGEST` bytes."""
+    """Return the content of a gzip file; raise `LoadError` if damaged or above `LARGEST` bytes."""
     try:
         with GzipFile(fileobj=io.BytesIO(raw)) as packed:
             inner = packed.read(LARGEST + 1)

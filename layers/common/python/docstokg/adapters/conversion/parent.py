@@ -1,4 +1,4 @@
-"""Convert untrusted files in a sandboxed child process."""
+"""Sandboxed conversion."""
 
 import base64
 import contextlib
@@ -32,7 +32,7 @@ class ChildConverter:
     """A `Converter` whose process runs from the first use until `close()`.
 
     `cpu_s`, `wall_s`: limits of a conversion in seconds. `scanned`: maximum scanned pages read per
-    file, each in its own conversion.
+    file.
     """
 
     def __init__(
@@ -50,7 +50,11 @@ class ChildConverter:
         return self._versions
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        """Read one file; raise `LoadError` with the reason, or `Timeout` after `wall_s`."""
+        """Read one file.
+
+        Raise `LoadError` with the reason, `Timeout` after `wall_s`, `Unavailable` if the process
+        ends.
+        """
         made = self._asked("convert", suffix, raw)["documents"]
         if suffix == ".pdf" and made[0]["scanned"]:
             if readings := self._readings(made[0]["scanned"], raw):
@@ -67,7 +71,7 @@ class ChildConverter:
         return readings
 
     def draw(self, raw: bytes, page: int) -> bytes:
-        """Return a page of a PDF as PNG; errors as in `convert`."""
+        """Return a page (from 1) of a PDF as PNG; errors as in `convert`."""
         return base64.b64decode(self._asked("draw", ".pdf", raw, page=page)["picture"])
 
     def _asked(self, task: str, suffix: str, raw: bytes, **more: Any) -> dict[str, Any]:
@@ -134,7 +138,7 @@ def _line(stream: IO[bytes]) -> bytes:
 
 
 def _outline(said: dict[str, Any]) -> Outline:
-    """Validate the child's reply, which a hostile file may have corrupted."""
+    """Validate the child's reply."""
     text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Text flow over PDF pages."""
+"""PDF text flow."""
 
 import re
 from collections import defaultdict
@@ -76,10 +76,7 @@ def _begins(above: Sequence[Line], line: Line) -> bool:
 
 
 class Furniture:
-    """Headers, footers and page numbers: lines repeated at the same place.
-
-    Repeated lines are equal, or equal but for one number that counts the pages.
-    """
+    """Lines at the same place that are equal, or but for one number that counts the pages."""
 
     def __init__(self, pages: Collection[PageParts]) -> None:
         places: dict[Mark, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Words, drawn lines and form values of a PDF page."""
+"""PDF page contents."""
 
 import ctypes
 import itertools
@@ -52,12 +52,12 @@ class PageView:
         return left.value, top.value
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """Return a point of the visible page."""
+        """Map a page point (in points) to the visible page (tenths of a point)."""
         (ax, ay), (bx, by) = self._steps
         return self._origin[0] + ax * x + bx * y, self._origin[1] + ay * x + by * y
 
     def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
-        """Return a box of the visible page."""
+        """Map two corners, like `point`, to a rounded (left, top, right, bottom)."""
         (ax, ay), (bx, by) = self.point(x0, y0), self.point(x1, y1)
         return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
 
@@ -65,7 +65,7 @@ class PageView:
 def union[Number: (int, float)](
     boxes: Iterable[tuple[Number, Number, Number, Number]],
 ) -> tuple[Number, Number, Number, Number]:
-    """Return the bounding box of boxes."""
+    """Return the bounding box (minima, maxima); raise ValueError without boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
 
@@ -166,7 +166,7 @@ def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> st
 
 
 def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Word]]:
-    """Append form values, each with a stop, to the lines left of them, or as own lines."""
+    """Append form values, with stops, to the lines left of them or as own lines; return `lines`."""
     for value in values:
         if value.text[-1] not in ".!?":
             value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value

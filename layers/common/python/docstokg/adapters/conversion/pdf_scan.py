@@ -1,4 +1,4 @@
-"""OCR of scanned pages by RapidOCR."""
+"""OCR by RapidOCR."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def reader() -> Any:
 
 
 def read(page: pdfium.PdfPage) -> Reading:
-    """Read a page's lines in order, correcting a skewed scan."""
+    """Return a page's lines of words in order, correcting a skewed scan; [] without text."""
     scale = PIXELS / max(page.get_size())
     picture = page.render(scale=scale, force_bitmap_format=raw.FPDFBitmap_BGR).to_numpy()
     found = reader()(picture)

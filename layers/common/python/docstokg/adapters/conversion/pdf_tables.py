@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
-    """Find the page's tables; `words` are in file order."""
+    """Find the page's tables, by drawn lines or alignment; `words` are in file order."""
     tables: list[Table] = []
     left = set(range(len(words)))
     for rules in _together(level, upright):
@@ -146,7 +146,7 @@ def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[
 
 
 def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
-    """Return word indexes line by line from the top, left to right."""
+    """Return the word indexes `some` by line, from the top, left to right."""
     lines: list[list[int]] = []
     bottom = 0.0
     for at in sorted(some, key=lambda at: words[at].middle[1]):

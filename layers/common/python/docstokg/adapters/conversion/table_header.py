@@ -1,4 +1,4 @@
-"""Detection of a table's header rows."""
+"""Table header rows."""
 
 import re
 from collections.abc import Sequence
@@ -34,11 +34,7 @@ class Cell:
 
 
 def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
-    """Return the number of header rows at the top; `rows` have one cell per column.
-
-    Signs: marked cells, a spanning first row, words, bold, an empty corner, years, or other kinds
-    of value than below.
-    """
+    """Return the number of header rows at the top, at most `MOST_HEADS`."""
     marked = 0
     while marked < min(len(rows), MOST_HEADS) and all(cell.head for cell in rows[marked]):
         marked += 1
@@ -50,10 +46,7 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether the first row starts a new table instead of continuing one.
-
-    Signs: marked or bold cells, or a word above values of another kind.
-    """
+    """Return whether the first row starts a new table; raise IndexError without rows."""
     first, below = rows[0], rows[1:]
     if any(cell.head for cell in first):
         return True
@@ -81,7 +74,10 @@ def column_names(rows: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Return header rows with a name repeated in empty cells to its right that have text below."""
+    """Return header rows with names repeated to the right in empty cells with text below.
+
+    The first column's name is not repeated.
+    """
     made = [list(row) for row in rows]
     for row, below in pairwise(made):
         for at in range(2, len(row)):

@@ -1,1 +1,1 @@
-"""Embedders and rerankers reached over HTTP."""
+"""HTTP models."""

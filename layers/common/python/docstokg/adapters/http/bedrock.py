@@ -1,4 +1,4 @@
-"""Embeddings and rerank scores from Amazon Bedrock."""
+"""Bedrock models."""
 
 import time
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from docstokg.adapters.signing import Signer
 from docstokg.contracts.language_models import BEDROCK_EMBEDDER, BEDROCK_RERANKER
 from docstokg.errors import Misconfigured
 
+# Default dimension and maximum characters of a text, which is cut there: longer ones are refused.
+# Titan takes 8,192 tokens.
 EMBEDDERS = {
     BEDROCK_EMBEDDER: (1024, 8192),
     "cohere.embed-english-v3": (1024, 2048),
     "cohere.embed-multilingual-v3": (1024, 2048),
     "cohere.embed-v4:0": (1536, 128_000),
 }
-"""Default dimension and maximum characters of a text, which is cut there: longer ones are refused.
-Titan takes 8,192 tokens."""
 AT_ONCE = 8
 
 
@@ -41,7 +41,7 @@ class _Cohere(BaseModel):
 
 
 class BedrockEmbedder(HttpEmbedder):
-    """An `Embedder`: Titan Embed Text v2, one text per call, or Cohere Embed v3 and v4."""
+    """An `Embedder`: Titan Embed Text v2, or Cohere Embed v3 and v4."""
 
     def __init__(
         self, *, base_urls: Sequence[str], model: str | None, dimension: int | None
@@ -67,7 +67,7 @@ class BedrockEmbedder(HttpEmbedder):
         self._asking._input_type = "search_query"
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per question."""
+        """Return one unit vector per question; otherwise like `embed`."""
         return self._asking.embed(texts, timeout_s)
 
     def _embedded(self, batch: list[str], timeout_s: float) -> list[bytes]:

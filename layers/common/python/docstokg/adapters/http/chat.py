@@ -1,4 +1,4 @@
-"""Chat completions from servers with OpenAI's format."""
+"""OpenAI chat completions."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -13,8 +13,8 @@ from docstokg.domain.foreign_json import parsed
 from docstokg.errors import Unavailable, WrongAnswer
 
 OPENAI = "https://api.openai.com/v1"
+# Maximum bytes of a reply; an event per token has up to 600.
 MOST_BYTES = 16 << 20
-"""Maximum bytes of a reply; an event per token has up to 600."""
 LONGEST_EVENT = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""Embeddings over HTTP."""
+"""HTTP embedder."""
 
 import time
 from collections.abc import Sequence
@@ -10,7 +10,6 @@ from pydantic import BaseModel, FiniteFloat, TypeAdapter
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked, first_that_answers
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
-from docstokg.ports import Parts, Spans
 
 ADDRESSES = {
     "jina": "https://api.jina.ai/v1",
@@ -76,7 +75,10 @@ class HttpEmbedder:
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; without a limit (loading) failures are retried."""
+        """Return one unit vector per text; raise errors as `Endpoint.post`.
+
+        Without a limit (loading) each batch is tried up to four times.
+        """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for batch in map(list, batched(texts, _BATCH)):
@@ -86,9 +88,7 @@ class HttpEmbedder:
             vectors += self._patiently(batch) if left is None else self._embedded(batch, left)
         return tuple(vectors)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):

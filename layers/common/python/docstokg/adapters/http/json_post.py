@@ -1,4 +1,4 @@
-"""JSON POST to an address with a circuit breaker."""
+"""JSON POST."""
 
 import json
 import time
@@ -15,12 +15,12 @@ from docstokg.adapters.signing import Signer
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
+# Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less.
 LONGEST_ANSWER = 64 * 1024 * 1024
-"""Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less."""
 JSON, EVENTS = "application/json", "text/event-stream"
 
+# A bearer key, or the role of the process.
 type Credential = str | Signer | None
-"""A bearer key, or the role of the process."""
 
 
 class Endpoint:
@@ -35,10 +35,9 @@ class Endpoint:
         whom: str | None = None,
         counts: tuple[type[DocsToKGError], ...] = (DocsToKGError,),
     ) -> None:
-        """Create an endpoint.
+        """`most`: maximum response bytes, decompressed. `whom`: its name in messages.
 
-        `most`: maximum response bytes, decompressed. `whom`: its name in messages. `counts`: errors
-        that count as failures.
+        `counts`: errors that count as failures.
         """
         self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
         self._breaker = Breaker(self._whom, counts=counts, clock=clock)

@@ -1,4 +1,4 @@
-"""Rerank scores from Jina or a Cohere-style address."""
+"""HTTP reranker."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class _Reply(BaseModel):
 
 
 class HttpReranker:
-    """A `Reranker` over HTTP; responses are validated before use."""
+    """A `Reranker` over HTTP."""
 
     def __init__(
         self, *, provider: str, base_url: str | None, model: str | None, api_key: Credential
@@ -34,7 +34,7 @@ class HttpReranker:
         self._endpoint = Endpoint(url + path, api_key)
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
-        """Return one finite score per passage, in the passages' order."""
+        """Return a finite score per passage, in order; raise errors as `Endpoint.post`."""
         if not passages:
             return ()
         payload = self._payload(query, passages)

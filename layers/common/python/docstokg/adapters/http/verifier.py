@@ -1,4 +1,4 @@
-"""Verifier using `/predict` of Text Embeddings Inference."""
+"""Text Embeddings Inference verifier."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ from docstokg.errors import Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
 
 MOST_BYTES = 1 << 20
+# Inputs per call: the server's default limit (`--max-client-batch-size`).
 BATCH = 32
-"""Inputs per call: the server's default limit (`--max-client-batch-size`)."""
 CONTRADICTION = "contradiction"
 
 

@@ -1,1 +1,1 @@
-"""Knowledge graph in Neo4j."""
+"""Neo4j graph."""

@@ -29,23 +29,23 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A query: its name in metrics and audit events, its text, and an example of each parameter.
+    """A query: its name in metrics and audit events, text, and an example of each parameter.
 
-    EXPLAIN uses the examples; calls must have these names and types, in one map, `$p`.
+    EXPLAIN uses the examples; calls have these names and types, in the map `$p`.
     """
 
     name: str
     text: str
     examples: Mapping[str, object]
+    # SHA-256 of the text, under which a checked text is admitted.
     digest: str = field(init=False)
-    """SHA-256 of the text, under which a checked text is admitted."""
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
         object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
-        """Return the parameter map; raise TypeError if a name or type does not match."""
+        """Return `{"p": parameters}`; raise TypeError if a name or type does not match."""
         if parameters.keys() != self.examples.keys():
             raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
         for name, value in parameters.items():

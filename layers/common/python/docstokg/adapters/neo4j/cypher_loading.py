@@ -1,4 +1,4 @@
-"""Cypher templates for loads: one transaction each, idempotent; the namespace "" means all."""
+"""Idempotent Cypher templates for loads; namespace "": all."""
 
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.domain.identity import REDIRECT_DEPTH

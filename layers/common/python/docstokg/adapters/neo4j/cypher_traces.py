@@ -1,4 +1,4 @@
-"""Cypher templates for retrieval traces."""
+"""Trace queries."""
 
 from docstokg.adapters.neo4j.cypher import Template
 

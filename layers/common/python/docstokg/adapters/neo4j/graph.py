@@ -1,4 +1,4 @@
-"""Read access to the knowledge graph in Neo4j."""
+"""Neo4j graph reader."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ PROBE_WARM_S = 30.0
 
 
 class Neo4jGraph:
-    """The read side: one parameterised, limited, admitted query per call."""
+    """A `KnowledgeGraph`; one limited, admitted query per call."""
 
     def __init__(
         self,
@@ -84,11 +84,10 @@ class Neo4jGraph:
         self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
-        """Check every plan and run each query until it is fast, at process start.
+        """Return the verdict on each plan, after running each query until it is fast.
 
-        Without a schema the result is empty. After `timeout_s` raise `Timeout`; the check continues
-        in the background. If the graph is down, raise `Unavailable`; the committed list admits
-        queries.
+        Empty without a schema. Raise `Timeout` after `timeout_s`, while the check continues, and
+        `Unavailable` if the graph is down.
         """
         until = time.monotonic() + timeout_s
         if not self._warm or self._finished(timeout_s) != self._warm_for:
@@ -102,7 +101,10 @@ class Neo4jGraph:
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Return aliases, opened nodes, one hop around them and all edges between."""
+        """Return aliases, opened nodes, one hop around them and all edges between.
+
+        Raise `Timeout`, `PlanRejected`, `CircuitOpen` or `WrongAnswer`.
+        """
         groups = dict.fromkeys(request.groups)
         parameters: dict[str, object] = {
             "alias_keys": [
@@ -124,7 +126,7 @@ class Neo4jGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Return chunks and related entities of the entity ids `frontier`."""
+        """Return chunks and related entities of entity ids `frontier`; raise errors as `slice`."""
         parameters = _common(frontier, request, scope)
         return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
@@ -132,7 +134,7 @@ class Neo4jGraph:
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Return visible entities by id, ignoring case, sorted by id."""
+        """Return visible entities by id, ignoring case, sorted by id; raise errors as `slice`."""
         return tuple(
             SliceEntity(
                 row["id"],
@@ -149,7 +151,10 @@ class Neo4jGraph:
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map each visible id to its preferred name followed by its synonyms."""
+        """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms.
+
+        Raise errors as `slice`.
+        """
         return {
             row["id"]: tuple(dict.fromkeys([row["name"], *row["synonyms"]]))
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
@@ -157,19 +162,22 @@ class Neo4jGraph:
 
     @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each visible id to the stored vector of its name; those without one are omitted."""
+        """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any.
+
+        Raise errors as `slice`.
+        """
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the graph's counts, noted by the last finished load."""
+        """Return counts of the last finished load, zeros before one; raise errors as `slice`."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections."""
         self._breaker.close()
         self._server.close()
 
@@ -305,7 +313,7 @@ class Neo4jGraph:
 
 
 def committed_digests() -> frozenset[str]:
-    """Return the hashes of the admitted texts, as committed."""
+    """Return the hashes of the admitted texts."""
     text = resources.files(__package__).joinpath("admitted.json")
     return frozenset(json.loads(text.read_text("utf-8")).values())
 

@@ -1,4 +1,4 @@
-"""Plan guard for Cypher queries."""
+"""Cypher plan guard."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _RANGE = re.compile(r"\*(\d*)(\.\.)?(\d*)[^\w`]|\{(\d*)(,)?\s*(\d*)\}|([+*])\s*(
 
 
 class PlanVerdict(NamedTuple):
-    """Verdict of the plan guard on one template; without reasons it is admitted."""
+    """Verdict on a template; admitted without reasons."""
 
     template: str
     digest: str
@@ -28,7 +28,7 @@ class PlanVerdict(NamedTuple):
 
 
 def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) -> PlanVerdict:
-    """Return the verdict on a plan; `kind` is the server's query type."""
+    """Return the verdict on a plan, a refusal for None or if the query type `kind` is not "r"."""
     reasons = [] if kind == "r" else [f"it is no pure read (query type {kind})"]
     if plan is None:
         reasons.append("the server gave no plan")

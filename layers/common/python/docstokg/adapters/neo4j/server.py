@@ -1,4 +1,4 @@
-"""Connection to Neo4j."""
+"""Neo4j connection."""
 
 import asyncio
 import concurrent.futures
@@ -44,7 +44,7 @@ _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
 
 
 class Connection(TypedDict):
-    """Address and credentials of a database, for reader, writer and traces."""
+    """Address and credentials of a database."""
 
     url: str
     user: str
@@ -53,7 +53,7 @@ class Connection(TypedDict):
 
 
 class Server:
-    """One Neo4j address: the async driver on one background loop."""
+    """One Neo4j address, on one background loop."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")
@@ -64,7 +64,10 @@ class Server:
         self._driver: AsyncDriver | None = None
 
     def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
-        """Run one reading query; retry once if a pooled connection had died."""
+        """Return the records of a reading query, retried once on a dead pooled connection.
+
+        Raise errors as `run`.
+        """
         until = time.monotonic() + timeout_s
         try:
             return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
@@ -75,11 +78,14 @@ class Server:
         return self.run(self.query(text, parameters, left, READ_ACCESS), left)
 
     def write(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
-        """Run one writing query as one transaction."""
+        """Return the records of a writing query, one transaction; raise errors as `run`."""
         return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
 
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
-        """Run `work` on the loop within its time, and translate errors."""
+        """Return the result of `work`, run on the loop.
+
+        Raise `Timeout`, `Unavailable` or as `translated`.
+        """
 
         async def bounded() -> Returned:
             async with asyncio.timeout(timeout_s):
@@ -112,7 +118,7 @@ class Server:
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
     ) -> list[Record]:
-        """Run one query on the loop, with the time limit."""
+        """Return the records of one query, run on the loop; raise the driver's errors."""
         session = self._opened().session(
             database=self._database, default_access_mode=access, fetch_size=-1
         )
@@ -123,7 +129,7 @@ class Server:
     async def explain(
         self, text: str, parameters: Mapping[str, object]
     ) -> tuple[dict[str, Any] | None, str | None]:
-        """Return the plan of a query and its kind (r, w, rw, s), without running it."""
+        """Return a query's plan and kind (r, w, rw, s), None if not sent, without running it."""
         session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
         async with session:
             result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
@@ -179,7 +185,7 @@ class Server:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Event loop that closes the socket of a timed-out connection, which the driver leaves open."""
+    """Closes the socket of a timed-out connection, which the driver leaves open."""
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         try:
@@ -190,7 +196,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def is_deadlock(exc: DocsToKGError) -> bool:
-    """Return whether the server ended a transaction because of a deadlock."""
+    """Return whether a deadlock ended the transaction."""
     cause = exc.__cause__
     return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 
@@ -203,7 +209,7 @@ def _is_late(exc: BaseException) -> bool:
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
-    """Return the product's error for a server error code."""
+    """Return the product's error for a server error code, by default `WrongAnswer`."""
     code = exc.code or ""
     error_class, message = next(row[1:] for row in _BY_CODE if code.startswith(row[0]))
     return error_class(f"Neo4j {message} ({code})")

@@ -1,4 +1,4 @@
-"""Retrieval traces in the graph, without texts."""
+"""Neo4j traces."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from docstokg.observability import Telemetry
 
 
 class Neo4jTraces:
-    """The TraceStore port on Neo4j."""
+    """A `TraceStore`."""
 
     def __init__(
         self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
@@ -28,24 +28,24 @@ class Neo4jTraces:
         self._ready = False
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; idempotent."""
+        """Write all messages or none; omit unknown chunks and entities; idempotent."""
         self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
 
     def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
-        """Return the trace of a request, or None."""
+        """Return the trace of a request, None if it is unknown."""
         template = cypher.READ_TRACE
         rows = self._server.read(template.text, template.checked({"id": request_id}), timeout_s)
         return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove older queries with their answers and empty sessions; return their number."""
+        """Remove older queries with answers and empty sessions; return the number of queries."""
         until = time.monotonic() + timeout_s
         (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, timeout_s)
         self._run(cypher.DROP_TRACES, {"before": epoch_ms}, until - time.monotonic())
         return int(counted["expired"])
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections."""
         self._server.close()
 
     def _run(

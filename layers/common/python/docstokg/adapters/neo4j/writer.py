@@ -1,10 +1,11 @@
-"""Loading side of the knowledge graph in Neo4j."""
+"""Neo4j graph writer."""
 
 import json
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import batched
 from typing import Any, Unpack
 
 from neo4j import Record
@@ -34,7 +35,7 @@ LOAD_TIMEOUT_S = 120.0
 
 
 class Neo4jGraphWriter:
-    """The loading side; every batch is one idempotent transaction."""
+    """A `GraphWriter`; each batch is one idempotent transaction."""
 
     def __init__(self, **connection: Unpack[Connection]) -> None:
         self._server = Server(**connection)
@@ -42,7 +43,7 @@ class Neo4jGraphWriter:
         self.deadlocks = 0
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
-        """Write chunk nodes with their documents and topics, replacing by uuid."""
+        """Write chunk nodes, documents and topics, replacing by uuid; remove their stored names."""
         rows = []
         for node in nodes:
             topics = sorted(set(node.topics))
@@ -85,7 +86,10 @@ class Neo4jGraphWriter:
         self._put(cypher.PUT_RELATIONS, rows)
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
-        """Replace all mentions of each given chunk uuid; the first of each entity is kept."""
+        """Replace all mentions of each given chunk uuid; the first of each entity is kept.
+
+        Unknown chunks are ignored.
+        """
         bare: dict[str, None] = {}
         rows = []
         for uuid, records in mentions.items():
@@ -126,7 +130,7 @@ class Neo4jGraphWriter:
             yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names found in chunks, by chunk uuid."""
+        """Store the names found in chunks, by chunk uuid; unknown chunks are ignored."""
         self._put(cypher.PUT_NAMES, [{"uuid": uuid, "names": n} for uuid, n in names.items()])
 
     def names(self, namespace: str) -> Iterable[tuple[str, str]]:
@@ -140,7 +144,7 @@ class Neo4jGraphWriter:
         return {row["uuid"]: set(row["ends"]) for row in rows}
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
-        """Return the entities mentioned by most chunks, in descending order, then by id."""
+        """Return at most `limit` mentioned entities: most mentions first, then by id."""
         rows = self._read(cypher.MOST_MENTIONED, {"namespace": namespace, "limit": limit})
         return tuple(SliceEntity(**row.data()) for row in rows)
 
@@ -155,12 +159,15 @@ class Neo4jGraphWriter:
         self._write(cypher.NOTE_RECOGNISER, note)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with their mentions and relations, then unsupported entities."""
+        """Remove chunks with mentions and relations; return the number of chunks.
+
+        None: all of the namespace, with every entity. `tidy`: then remove unsupported entities.
+        """
         gone = 0
         targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
-        for start in range(0, len(targets), BATCH):
-            some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
-            gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
+        for some in batched(targets, BATCH):
+            part = {"namespace": namespace, "uuids": list(some)}
+            gone += self._write(cypher.DELETE_CHUNKS, part)[0]["done"]
         if uuids is None:
             self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
@@ -169,7 +176,7 @@ class Neo4jGraphWriter:
         return gone
 
     def close_load(self, namespace: str = "") -> None:
-        """Link relations to later chunks, update counts, and remove unsupported entities."""
+        """Link relations to later chunks, update counts, drop unsupported entities ("": of all)."""
         self._write(cypher.PROVE_RELATIONS, {"namespace": namespace})
         every = (row["namespace"] for row in self._read(cypher.NAMESPACES, {}))
         for name in [namespace] if namespace else every:
@@ -215,7 +222,7 @@ class Neo4jGraphWriter:
             after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
-        """Close the connections and the background loop."""
+        """Close connections."""
         self._server.close()
 
     def _tidy(self, namespace: str) -> None:
@@ -274,7 +281,6 @@ class Neo4jGraphWriter:
         return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
-        """Convert the sections of an existing graph to chunks; idempotent."""
         after = ""
         while True:
             page = self._send(cypher.SECTIONS, after=after, batch=PAGE)

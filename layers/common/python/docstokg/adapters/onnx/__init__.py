@@ -1,1 +1,1 @@
-"""Local models on onnxruntime."""
+"""Local models."""

@@ -1,4 +1,4 @@
-"""ONNX cross-encoder with its tokenizer."""
+"""ONNX cross-encoder."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ _PADS = ("[PAD]", "<pad>")
 
 
 class CrossEncoder:
-    """A model, opened on first use; `setting` is the variable with its file's path.
+    """An ONNX model; `setting`: variable with its path.
 
     `longest`: tokens of a pair; the longer text is truncated (None: no limit).
     """

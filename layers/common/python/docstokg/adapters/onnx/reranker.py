@@ -1,7 +1,8 @@
-"""Cross-encoder from the operator's own ONNX file."""
+"""Local cross-encoder."""
 
 import time
 from collections.abc import Sequence
+from itertools import batched
 from pathlib import Path
 
 import numpy as np
@@ -19,26 +20,25 @@ class OnnxReranker:
     def __init__(self, path: str | None) -> None:
         if not path:
             raise Misconfigured(f"set {_SETTING} to an ONNX cross-encoder")
-        self._path = Path(path).expanduser()
-        self._encoder = CrossEncoder(self._path, "reranker", _SETTING, _MAX_TOKENS)
-
-    @property
-    def model(self) -> str:
-        """Return the name of the model's file."""
-        return self._path.stem
+        file = Path(path).expanduser()
+        self.model = file.stem
+        self._encoder = CrossEncoder(file, "reranker", _SETTING, _MAX_TOKENS)
 
     def warm(self) -> None:
         """Load the model; raise `Misconfigured` with the missing part."""
         self._encoder.warm()
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
-        """Return one logit per passage; raise `Timeout` between batches of 8."""
+        """Return a logit per passage.
+
+        Raise `Timeout` between batches of 8, `WrongAnswer` if not finite.
+        """
         until = time.monotonic() + timeout_s
         scores: list[float] = []
-        for start in range(0, len(passages), _BATCH):
+        for batch in batched(passages, _BATCH):
             if time.monotonic() >= until:
-                raise Timeout(f"{start} of {len(passages)} passages were scored in time")
-            pairs = [(query, passage) for passage in passages[start : start + _BATCH]]
+                raise Timeout(f"{len(scores)} of {len(passages)} passages were scored in time")
+            pairs = [(query, passage) for passage in batch]
             encoded = self._encoder.tokenizer.encode_batch(pairs)
             logits = self._encoder.outputs(encoded).reshape(len(pairs), -1)[:, -1]
             if not np.isfinite(logits).all():

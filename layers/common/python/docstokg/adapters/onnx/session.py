@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime, and its errors."""
+"""onnxruntime sessions."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 
 def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
-    """Open a model; raise `Misconfigured`, with the remedy, if it is not readable.
+    """Open a model; raise `Misconfigured`, with the remedy, if invalid or without onnxruntime.
 
     `weights`: folder of the file with the model's constants.
     """

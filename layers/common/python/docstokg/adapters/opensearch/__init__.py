@@ -1,1 +1,1 @@
-"""The search index in OpenSearch."""
+"""OpenSearch index."""

@@ -1,4 +1,4 @@
-"""Document register in OpenSearch."""
+"""OpenSearch document register."""
 
 import functools
 import hashlib
@@ -31,7 +31,7 @@ _MAPPINGS: Json = {
 
 
 class OpenSearchRegister:
-    """A `DocumentRegister` in the index `NAME-documents`, created with the first document."""
+    """A `DocumentRegister` in the index `NAME-documents`."""
 
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
@@ -39,7 +39,10 @@ class OpenSearchRegister:
         self._call = functools.partial(self._server.call, timeout_s=TIMEOUT_S, absent_is_none=True)
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
-        """Write records, replacing by namespace and id."""
+        """Write records, without originals, replacing by namespace and id.
+
+        Raise `WrongAnswer` for a refused one.
+        """
         ensure_register(self._server, f"/{self._index}")
         lines: list[str] = []
         for document in documents:
@@ -70,7 +73,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of documents, without texts."""
+        """Return the records of those documents that are stored, in order, without texts."""
         if not doc_ids:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
@@ -81,7 +84,7 @@ class OpenSearchRegister:
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the text from a converter, or None."""
+        """Return the converted text; None if the document is unknown or has none."""
         answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
         if not answer.get("found"):
             return None
@@ -93,7 +96,7 @@ class OpenSearchRegister:
         """Return None: files are in a bucket or the source folder."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
-        """Remove records with their texts."""
+        """Remove records with their texts (None: all of the namespace)."""
         if doc_ids is None:
             query = {"query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}}}
             self._call("POST", f"/{self._index}/_delete_by_query", query, REFRESH)
@@ -129,7 +132,10 @@ class OpenSearchRegister:
 
 
 def ensure_register(server: Server, path: str) -> None:
-    """Create the register's index if it is missing; concurrent creation is allowed."""
+    """Create the register's index if missing, also concurrently.
+
+    Raise `WrongAnswer` if that fails.
+    """
     if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
         return
     body = json.dumps(
@@ -141,5 +147,5 @@ def ensure_register(server: Server, path: str) -> None:
 
 
 def _id(namespace: str, doc_id: str) -> str:
-    """Return a hashed id: OpenSearch ids have at most 512 bytes."""
+    """OpenSearch ids have at most 512 bytes."""
     return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

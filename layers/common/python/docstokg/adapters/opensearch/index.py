@@ -1,4 +1,4 @@
-"""Search and reading in OpenSearch."""
+"""OpenSearch reader."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ class OpenSearchIndex:
         self._languages: Mapping[str, tuple[str, ...]] = {}
 
     def warm(self, timeout_s: float = WARM_UP_S) -> None:
-        """Run each kind of search once."""
+        """Run each kind of search once unless the index is empty; raise `NotLoaded` without one."""
         until = time.monotonic() + timeout_s
         info = self.info(timeout_s)
         if not info.chunks:
@@ -93,7 +93,10 @@ class OpenSearchIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Send one child search per query; see the port."""
+        """Return one result per query, in order, with its failure.
+
+        Raise `WrongAnswer` for another number of answers.
+        """
         if not queries:
             return ()
         child_ms = max(1, int(timeout_s * CHILD_SHARE * 1000))
@@ -119,7 +122,10 @@ class OpenSearchIndex:
                 return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return the visible chunks among these uuids."""
+        """Return the visible chunks.
+
+        Others are `missing`, unreadable ones `failed` with a `cause`.
+        """
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return Hydrated()
@@ -152,7 +158,7 @@ class OpenSearchIndex:
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
-        """Return the packed sentence vectors of visible chunks by id."""
+        """Map uuids of visible chunks to packed sentence vectors; others are omitted."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return {}
@@ -180,7 +186,7 @@ class OpenSearchIndex:
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model is cached for `info_ttl_s`.
+        An answer with a model is cached for `info_ttl_s`; `anew`: skip the cache.
         """
         until = time.monotonic() + timeout_s
         entry = self._info
@@ -234,7 +240,10 @@ class OpenSearchIndex:
         return info
 
     def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
-        """Return the id stored by `close_load`; see the port."""
+        """Return the id of the last `close_load`.
+
+        None before it, and during a load into `namespaces`.
+        """
         notes = index_notes(self._server, self._name, timeout_s)
         if notes is None or {"", *namespaces} & notes["unfinished"].keys():
             return None
@@ -290,7 +299,10 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Return the tokens of positive weight with weight times `rarity`, heaviest first."""
+        """Return at most `MAX_TOKENS` tokens of positive weight, heaviest first.
+
+        Weights are multiplied by `rarity` if tokens were counted.
+        """
         by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             by_token = {

@@ -1,4 +1,4 @@
-"""Names, template and encodings of an OpenSearch index."""
+"""OpenSearch layout."""
 
 import json
 from importlib import resources
@@ -53,7 +53,7 @@ def index_behind(mapping: Json) -> str:
 
 
 def template() -> Json:
-    """Return settings and mappings of both indices, and the mapping of a vector field."""
+    """Return settings and mappings of both indices and a vector field."""
     text = resources.files(__package__).joinpath(f"index.v{TEMPLATE_VERSION}.json")
     loaded: Json = json.loads(text.read_text("utf-8"))
     return loaded
@@ -66,12 +66,12 @@ def index_settings(kind: str, shards: Shards) -> Json:
 
 
 def feature_name(token: str) -> str:
-    """Escape characters not allowed in a feature name, such as dots."""
+    """Escape "%" and "." of a token for a field name; "" becomes "%00"."""
     return token.replace("%", "%25").replace(".", "%2E") or "%00"
 
 
 def token_of(name: str) -> str:
-    """Decode a feature name."""
+    """Reverse `feature_name`."""
     return "" if name == "%00" else name.replace("%2E", ".").replace("%25", "%")
 
 

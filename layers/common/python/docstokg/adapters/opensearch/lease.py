@@ -1,4 +1,4 @@
-"""Exclusive loads into a namespace of an OpenSearch index."""
+"""Load leases."""
 
 import functools
 import os
@@ -17,23 +17,22 @@ LEASE_S = 30.0
 RENEW_S = 8.0
 POLL_S = 1.0
 CALL_S = 10.0
+# Prefix of the ids of all leases in the register; other ids are hashes.
 LEASES = "load-"
-"""Prefix of the ids of all leases in the register; other ids are hashes."""
 
 LOAD, NOTES = f"{LEASES}lease", f"{LEASES}notes"
 RUN = "run"
 CONFLICT = 409
 
 type Stamp = tuple[int, int]
+# The last state of each lease, and since when it is unchanged.
 type Seen = dict[str, tuple[Stamp, float]]
-"""The last state of each lease, and since when it is unchanged."""
 
 
 class Lease:
     """A document of the register that its holder rewrites regularly.
 
-    A process that sees it unchanged for LEASE_S takes it; the server's sequence number admits only
-    one. Leases of dead local processes are taken at once. Tasks of a run share one.
+    Unchanged for LEASE_S, or of a dead local process, it is free. Tasks of a run share one.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Lease:
     ) -> None:
         """Wait until nobody else holds it; raise `Timeout` after `wait_s`.
 
-        `run`: tasks of the same run share the lease.
+        `waiting`: called each second with 1. `run`: tasks of the same run share the lease.
         """
         with self._taking:
             if self._stamp is None:
@@ -102,7 +101,7 @@ class Lease:
         return time.monotonic() - seen[name][1] < LEASE_S and not _is_gone(holder)
 
     def check(self) -> None:
-        """Raise `Unavailable` if the lease was held and is lost: another load writes now."""
+        """Raise `Unavailable` if the lease was held and is lost."""
         if self._stamp is None:
             return
         if time.monotonic() - self._renewed >= LEASE_S - CALL_S:
@@ -114,7 +113,7 @@ class Lease:
             )
 
     def release(self, more: bool = False) -> None:
-        """Release the lease; one that cannot be deleted expires.
+        """Release the lease after its last user; if it cannot be deleted, it expires.
 
         `more`: let it expire, for tasks of the same run.
         """

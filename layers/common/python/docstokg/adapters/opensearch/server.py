@@ -1,4 +1,4 @@
-"""Client of one OpenSearch address."""
+"""OpenSearch client."""
 
 import contextlib
 import gzip
@@ -34,7 +34,7 @@ logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are rai
 
 
 class Connection(TypedDict, total=False):
-    """Address and credentials of a server, and the layout of indices that a writer creates."""
+    """Address and credentials of a server, and the layout of new indices."""
 
     url: Required[str]
     auth: Auth
@@ -44,7 +44,7 @@ class Connection(TypedDict, total=False):
 
 
 class Server:
-    """One OpenSearch address; every call ends at its total time limit."""
+    """One OpenSearch address."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])
@@ -70,7 +70,8 @@ class Server:
         """Make one request and return the JSON object; `{}` for a 404 if `absent_is_none`.
 
         `body`: an object, or text with one object per line. `answered`: another status that is not
-        an error.
+        an error. Raises `Timeout`, `Refused` (401), `Misconfigured` (403), `QuotaExceeded` (429),
+        `Unavailable` (5xx, connection) or `WrongAnswer`.
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
@@ -146,7 +147,7 @@ def documents_there(answer: Json) -> list[Json]:
 
 @contextlib.contextmanager
 def schema_checked(what: str) -> Iterator[None]:
-    """Raise `WrongAnswer` for an answer of another shape."""
+    """Raise `WrongAnswer`, naming `what`, for lookup, type and value errors of the block."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
@@ -163,7 +164,10 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
 
 
 def error_text(error: Json) -> str:
-    """Return the type and the reason of an error object in the server's answers."""
+    """Return "TYPE: REASON" of an error object, the reason cut at 200 characters.
+
+    A missing one is "None".
+    """
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of an OpenSearch index, and copies with other shards."""
+"""OpenSearch snapshots."""
 
 import calendar
 import functools
@@ -22,20 +22,20 @@ LIMIT_S = 120.0
 JOB_S = 6 * 3600.0
 POLL_S = 2.0
 COPIED_AT_ONCE = 200
+# Until an index without an alias has answered its last question.
 SETTLE_S = 10.0
-"""Until an index without an alias has answered its last question."""
 PAGE = 1000
 TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 DAILY = "daily-"
 KEPT_DAYS = 14
+# Sort fields of each kind, for a stable order.
 SORTED = {"chunks": ("uuid",), "facts": ("id",), "documents": ("namespace", "doc_id")}
-"""Sort fields of each kind, for a stable order."""
+# Namespace and id.
 type Document = tuple[str, str]
-"""Namespace and id."""
 
 
 class Snapshots:
-    """Snapshots and copies of one index: chunks, facts, and the register."""
+    """Snapshots and copies of one index: chunks, facts, register."""
 
     def __init__(self, server: Server, name: str) -> None:
         self._server, self._name = server, name
@@ -48,14 +48,20 @@ class Snapshots:
         self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
 
     def take(self, snapshot: str) -> None:
-        """Write all three indices into a new snapshot and wait until it is complete."""
+        """Write all indices into a new snapshot and wait.
+
+        Raise `Misconfigured` for an invalid name or during a load, `Unavailable` if the snapshot
+        fails.
+        """
         self._begin(snapshot)
         self._complete(snapshot)
 
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
-        """Start today's snapshot if it is missing, and delete expired daily ones.
+        """Start today's snapshot if missing and delete expired daily ones.
 
-        Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to keep.
+        Returns `begun` (name or ""), `removed` (names) and `age_days` of the newest (`days`
+        without). Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to
+        keep.
         """
         taken = self.names()
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
@@ -76,10 +82,10 @@ class Snapshots:
         return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
 
     def restore(self, snapshot: str) -> tuple[str, ...]:
-        """Restore a snapshot into new indices, and point the aliases at them.
+        """Restore a snapshot into new indices, move the aliases to them, and remove the old ones.
 
-        Documents missing in the current register are deleted first. Returns the names of the new
-        indices; the old are removed. Raises `Timeout` while a load or a resize runs.
+        Documents missing in the current register are deleted first. Returns the new names. Raises
+        `Timeout` while a load or resize runs, else errors as `bring_back`.
         """
         with self._exclusive() as move:
             fresh = self.bring_back(snapshot, _stamp())
@@ -92,10 +98,7 @@ class Snapshots:
 
     @contextmanager
     def _exclusive(self) -> Iterator[Callable[[Sequence[Json]], None]]:
-        """Hold the load lease; yield a function that moves aliases in one step.
-
-        Without a register nothing is held: creating one would make a restore delete all documents.
-        """
+        """Without a register nothing is held: creating one would make a restore delete all."""
         lease, moved = LoadLease(self._server, self._name), False
 
         def move(actions: Sequence[Json]) -> None:
@@ -114,8 +117,9 @@ class Snapshots:
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
         """Restore a snapshot into new indices whose names end with `stamp`; return them by alias.
 
-        Documents missing in the current register are deleted. Aliases do not move. Waits for an
-        unfinished snapshot; raises `Misconfigured` for one of another index.
+        Aliases do not move. Documents missing in the current register are deleted. Waits for an
+        unfinished snapshot; raises `Unavailable` for a failed one, `Misconfigured` for another
+        index's.
         """
         held = self._complete(snapshot)["indices"]
         fresh = {}
@@ -145,10 +149,10 @@ class Snapshots:
         return fresh
 
     def resize(self) -> tuple[str, ...]:
-        """Give the indices the configured shards and replicas; return the names of the new ones.
+        """Apply the configured shards and replicas; return the names of new indices.
 
-        An index with another number of shards is copied while it answers questions; loads wait. The
-        aliases move together at the end; the next resize removes an unfinished one's copies.
+        An index with another number of shards is copied while it answers questions; loads wait.
+        Aliases move together at the end. Raises `Misconfigured` after an unfinished load.
         """
         ensure_register(self._server, f"/{self._register}")
         with self._exclusive() as move:
@@ -206,7 +210,10 @@ class Snapshots:
                     self._call("DELETE", f"/{index}")
 
     def drill(self, snapshot: str) -> tuple[str, str]:
-        """Restore a snapshot next to the current indices and remove it; return both digests."""
+        """Restore a snapshot next to the current indices and remove the copy.
+
+        Return current and restored digest; raise errors as `bring_back`.
+        """
         fresh = self.bring_back(snapshot, f"drill{_stamp()}")
         try:
             return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)
@@ -215,7 +222,7 @@ class Snapshots:
                 self._call("DELETE", f"/{index}")
 
     def digest(self, indices: Mapping[str, str]) -> str:
-        """Return a digest of three indices, by alias: ids and sources in the order of the ids."""
+        """Return a SHA-256 hex digest of ids and sources in order; `indices`: index by alias."""
         found = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):

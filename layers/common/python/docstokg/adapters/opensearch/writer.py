@@ -1,4 +1,4 @@
-"""Writer of chunks and facts into OpenSearch."""
+"""OpenSearch writer."""
 
 import base64
 import contextlib
@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import batched
 from typing import Literal, Unpack
 
 import numpy as np
@@ -53,7 +54,7 @@ REMARKED = 100
 
 
 class OpenSearchWriter:
-    """The write side; chunks are written in bulk and searchable after `close_load`."""
+    """An `IndexWriter`; chunks are searchable after `close_load`."""
 
     def __init__(
         self,
@@ -78,7 +79,10 @@ class OpenSearchWriter:
         more: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
-        """Hold a lease in the store; see `LoadLease`."""
+        """Hold a namespace's lease ("": the index's), as in `Lease`.
+
+        Raise `Timeout` after `wait_s`, `Unavailable` if the index stays unreadable.
+        """
         made = LoadLease(self._server, self._name, namespace, self._telemetry)
         lease = self._leases.setdefault(namespace, made)
         lease.acquire(wait_s, waiting, run)
@@ -106,7 +110,10 @@ class OpenSearchWriter:
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Create missing indices, and store the load's id and vector space; see the port."""
+        """Create missing indices; store the load's id and vector space.
+
+        Raise `Misconfigured` for another layout or encoder.
+        """
         with self._noting():
             self._open(run_id, embedding_model, dimension, sparse_model, namespace)
 
@@ -148,13 +155,13 @@ class OpenSearchWriter:
         self._note(notes | {"unfinished": notes["unfinished"] | {namespace: run_id}})
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Return fingerprints by id; see the port."""
+        """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
-        for start in range(0, len(uuids), PAGE):
+        for some in batched(uuids, PAGE):
             answer = self._call(
                 "POST",
                 f"/{self._name}/_mget",
-                {"ids": list(uuids[start : start + PAGE])},
+                {"ids": some},
                 {"_source_includes": "namespace,fingerprint"},
             )
             there = documents_there(answer)
@@ -165,9 +172,10 @@ class OpenSearchWriter:
         return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        """Write chunks in bulk, each entirely or not at all.
+        """Write chunks in bulk, replacing by uuid, each entirely or not at all.
 
-        If one is permanently refused, the created ones are removed and it raises.
+        If one fails, created ones are removed. Raise `WrongAnswer` (refused), `QuotaExceeded` or
+        `Unavailable` (blocked, lease lost).
         """
         self._bulk(
             self._name,
@@ -175,14 +183,14 @@ class OpenSearchWriter:
         )
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document; all its chunks get the same generation.
+        """Change a stored document; its chunks get one generation, its own if it only gains chunks.
 
-        A document that only gains chunks keeps its own. Returns the number of removed chunks.
+        Returns the number of removed chunks, without replaced ones; raises errors as `put`.
         """
         silent = [*change.fallen, *change.gone]
         facts = facts_alias(self._name)
-        for start in range(0, len(silent), PAGE):
-            terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
+        for some in batched(silent, PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": list(some)}
             self._remove(facts, self._ids(facts, terms, "id"))
         written = {chunk.uuid for chunk, _ in change.chunks}
         generation = change.generation
@@ -198,8 +206,8 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        for start in range(0, len(uuids), REMARKED):
-            for document in self._documents(uuids[start : start + REMARKED]):
+        for some in batched(uuids, REMARKED):
+            for document in self._documents(some):
                 shown = {**json.loads(document["shown"]), "generation": generation}
                 marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
                 yield document["uuid"], json.dumps(marked, allow_nan=False)
@@ -228,8 +236,7 @@ class OpenSearchWriter:
             self._remove(facts, self._ids(facts, everything, "id"))
             return self._remove(self._name, self._ids(self._name, everything, "uuid"))
         removed = 0
-        for start in range(0, len(uuids), PAGE):
-            some = list(uuids[start : start + PAGE])
+        for some in map(list, batched(uuids, PAGE)):
             stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
             self._remove(facts, stated)
             own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")
@@ -237,7 +244,7 @@ class OpenSearchWriter:
         return removed
 
     def close_load(self, namespace: str = "") -> None:
-        """Refresh the indices, so that all writes are searchable."""
+        """Make all writes searchable and the load into a namespace finished."""
         self._refresh()
         with self._noting():
             notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)

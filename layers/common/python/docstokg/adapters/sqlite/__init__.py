@@ -1,1 +1,1 @@
-"""Index, graph, caches and jobs in SQLite files."""
+"""SQLite stores."""

@@ -1,4 +1,4 @@
-"""Response cache in SQLite."""
+"""SQLite response cache."""
 
 import time
 from pathlib import Path
@@ -27,7 +27,7 @@ class SqliteCache:
         return None if row is None else (row[0], row[1])
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
-        """Store a body for `ttl_s` seconds and delete expired entries."""
+        """Store a body for `ttl_s` seconds, replacing by key, and delete expired entries."""
         now = time.time()
         with transaction(self._path, _TABLE, timeout_s) as db:
             db.execute("DELETE FROM response WHERE expires <= ?", (now,))

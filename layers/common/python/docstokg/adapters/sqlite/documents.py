@@ -1,4 +1,4 @@
-"""Document register in SQLite."""
+"""SQLite document register."""
 
 # ruff: noqa: S608 - table names are constants, values are bound
 
@@ -55,7 +55,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
-        """Return the records of documents, without texts."""
+        """Return the records of those documents that are stored, in any order, without texts."""
         rows = self._read(
             "SELECT record FROM index_documents WHERE namespace = ? "
             "AND doc_id IN (SELECT value FROM json_each(?))",
@@ -64,7 +64,7 @@ class SqliteRegister:
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:
-        """Return the text from a converter, or None."""
+        """Return the converted text; None if the document is unknown or has none."""
         rows = self._read(
             "SELECT text FROM index_documents WHERE namespace = ? AND doc_id = ?",
             (namespace, doc_id),
@@ -72,13 +72,13 @@ class SqliteRegister:
         return rows[0][0] if rows else None
 
     def original(self, namespace: str, doc_id: str) -> bytes | None:
-        """Return the original file of a document, or None."""
+        """Return a document's original file, None if it is not stored."""
         query = "SELECT content FROM index_originals WHERE namespace = ? AND doc_id = ?"
         rows = self._read(query, (namespace, doc_id))
         return rows[0][0] if rows else None
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
-        """Remove records with their texts."""
+        """Remove records with texts and originals (None: all of the namespace)."""
         if not self._path.exists():
             return
         names = [(namespace, doc_id) for doc_id in doc_ids or ()]

@@ -1,4 +1,4 @@
-"""The knowledge graph in SQLite, read side."""
+"""SQLite graph reader."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -70,7 +70,7 @@ class SqliteGraph:
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Look up aliases and return their one-hop neighbourhood, from one snapshot."""
+        """Return aliases, given nodes and their one-hop neighbourhood, from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.slice(request)
 
@@ -86,7 +86,7 @@ class SqliteGraph:
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
-        """Return visible entities by id (case-insensitive), sorted by id."""
+        """Return visible entities by id (case-insensitive), sorted by id; others are omitted."""
         with self._reading(scope, timeout_s) as reader:
             return tuple(sorted(reader.entities(reader.rows_of_ids(ids))))
 
@@ -94,18 +94,18 @@ class SqliteGraph:
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
-        """Map each visible id to its preferred name followed by its synonyms."""
+        """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms."""
         with self._reading(scope, timeout_s) as reader:
             return reader.names(ids)
 
     @across(mappings)
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """Map each visible id to the stored vector of its name; ids without one are skipped."""
+        """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any."""
         with self._reading(scope, timeout_s) as reader:
             return reader.vectors(ids)
 
     def info(self, timeout_s: float) -> GraphInfo:
-        """Return the graph's counts after the last finished load."""
+        """Return the counts of the last finished load, zeros before one."""
         with self._sessions.use(time.monotonic() + timeout_s) as connection:
             query = "SELECT value FROM graph_meta WHERE key = 'counts'"
             row = connection.execute(query).fetchone()

@@ -1,4 +1,4 @@
-"""Tables of the graph in SQLite."""
+"""Graph tables."""
 
 import sqlite3
 from pathlib import Path
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS graph_names (
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:
-    """Raise `Unavailable` if the file has the layout of another version."""
+    """Raise `Unavailable` for a file with the layout of another version, else return 0."""
     row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
     if row is not None and row[0] != str(SCHEMA_VERSION):
         raise Unavailable(

@@ -1,4 +1,4 @@
-"""The knowledge graph in SQLite, write side."""
+"""SQLite graph writer."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -43,7 +43,7 @@ class SqliteGraphWriter:
         self._opened: Closing | None = None
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
-        """Write chunk nodes with their topics, replacing by uuid."""
+        """Write chunk nodes with topics, replacing by uuid; remove their stored names."""
         rows = [(chunk_key(node.uuid), node) for node in nodes]
         keys = _array(key for key, _ in rows)
         with self._writing() as run:
@@ -185,7 +185,7 @@ class SqliteGraphWriter:
         )
 
     def put_names(self, namespace: str, names: Mapping[str, str]) -> None:
-        """Store the names read from chunks, by chunk uuid."""
+        """Store the names read from chunks, replacing by chunk uuid."""
         with self._writing() as run:
             for uuid, text in names.items():
                 row = (chunk_key(uuid), namespace, text)
@@ -213,7 +213,7 @@ class SqliteGraphWriter:
         return entities
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
-        """Return the most mentioned entities, by mentions, then by id."""
+        """Return at most `limit` mentioned entities: most mentions first, then by id."""
         rows = self._connection().execute(
             "SELECT id, name, type, open_mentions + closed_mentions AS mentions,"
             " open_heads + closed_heads FROM graph_entities WHERE namespace = ? AND mentions > 0"
@@ -237,7 +237,11 @@ class SqliteGraphWriter:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
-        """Remove chunks with mentions and relations, then unsupported entities."""
+        """Remove chunks with mentions and relations, then unlisted entities left without either.
+
+        Return the number of chunks. None: all of the namespace, with every entity. `tidy` is
+        ignored.
+        """
         with self._writing() as run:
             if uuids is None:
                 return self._delete_namespace(run, namespace)
@@ -308,7 +312,7 @@ class SqliteGraphWriter:
         run("DELETE FROM graph_dirty")
 
     def close_load(self, namespace: str = "") -> None:
-        """Recount changed entities, delete unsupported ones, and make all durable."""
+        """Recount changed entities of all namespaces, delete unsupported ones, make all durable."""
         with self._writing() as run:
             self._refresh(run)
             counts = {

@@ -1,4 +1,4 @@
-"""The search index in SQLite, read side."""
+"""SQLite index reader."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -62,7 +62,7 @@ Mask = NDArray[np.bool_]
 
 
 class SqliteIndex:
-    """A `SearchIndex` over one file; channels run in parallel and fail independently."""
+    """A `SearchIndex` over one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -74,10 +74,10 @@ class SqliteIndex:
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
-        """Search every channel in parallel.
+        """Return a result per query, in order; a failing channel is reported in its result.
 
-        Scores: bm25 of the words; dot product of the sparse weights with the query weights times
-        each token's rarity in the namespace; cosine of the vectors.
+        Raise `Timeout` or `Unavailable` only if the index cannot be opened. Scores: bm25; dot
+        product of sparse and query weights times token rarity in the namespace; cosine.
         """
         if not queries:
             return ()
@@ -94,7 +94,7 @@ class SqliteIndex:
 
     @across(passages)
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return the visible chunks among these uuids."""
+        """Return the visible chunks among these uuids; others are `missing`."""
         return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
     @across(mappings)
@@ -105,11 +105,14 @@ class SqliteIndex:
         return self._in_worker(lambda until: self._sentences(uuids, scope, until), timeout_s)
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
-        """Return counts and vector spaces."""
+        """Return counts and vector spaces, uncached; raise `NotLoaded` without an index."""
         return self._in_worker(self._describe, timeout_s)
 
     def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
-        """Return the id stored by `close_load`; see the port."""
+        """Return the id of the last `close_load`; raise `NotLoaded` without a file.
+
+        None before the first one, and during a load into `namespaces`.
+        """
 
         def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
@@ -120,7 +123,7 @@ class SqliteIndex:
         return self._in_worker(read, timeout_s)
 
     def warm(self, timeout_s: float = 30.0) -> None:
-        """Open and check the arrays before the first request."""
+        """Open and check the arrays; raise `Unavailable` if they are damaged or missing."""
 
         def open_all(deadline: float) -> None:
             with self._sessions.use(deadline) as db:
@@ -394,10 +397,7 @@ class SqliteIndex:
 
 
 class _SearchContext(NamedTuple):
-    """Values shared by all channels of a search.
-
-    `ns`: None for an unknown namespace. `languages`: without English.
-    """
+    """`ns`: None for an unknown namespace. `languages`: without English."""
 
     scope: Scope
     deadline: float
@@ -428,10 +428,7 @@ def match_expression(words: Sequence[str]) -> str:
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
-    """Return each row's dot product, shape (n,), checking the deadline between blocks.
-
-    Rounded, so that equal vectors score equally in any block; masked rows score -2.
-    """
+    """Rounded, so that equal vectors score equally in any block; masked rows score -2."""
     query = unpack(vector)
     if len(query) != matrix.shape[1]:
         raise Unavailable(f"the question has {len(query)} components, the index {matrix.shape[1]}")
@@ -451,7 +448,10 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
 
 
 def best_rows(scores: Floats, size: int, floor: float) -> list[int]:
-    """Return the positions of the `size` highest scores above `floor`; ties in uuid order."""
+    """Return the positions of the `size` (from 1) highest scores above `floor`, best first.
+
+    Ties are in order of position.
+    """
     places = np.flatnonzero(scores > floor)
     if len(places) > size:
         least = np.partition(scores[places], len(places) - size)[len(places) - size]

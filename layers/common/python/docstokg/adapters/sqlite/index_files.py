@@ -1,7 +1,4 @@
-"""Memory-mapped arrays next to the index file, derived from its rows.
-
-A load writes them into `<path>.d/<generation>/`, then stores that name in the index.
-"""
+"""Memory-mapped arrays in `<path>.d/<generation>/`; the index stores the generation."""
 
 import fcntl
 import json
@@ -39,10 +36,7 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lets one process at a time load into a namespace of an index file.
-
-    Released when the process is killed. Threads of one process are not excluded.
-    """
+    """Lock of a namespace of an index file against other processes; released when killed."""
 
     def __init__(self, path: Path, namespace: str) -> None:
         self._path, self._namespace = path, namespace
@@ -113,7 +107,7 @@ class Section:
     def unchanged(self) -> bool:
         """Return whether the files are still those that were checked.
 
-        Call it first: reading a truncated mapped file would crash the process.
+        Reading a truncated mapped file would crash the process.
         """
         try:
             return all(_signature(self.folder / name) == sign for name, sign in self.seen.items())
@@ -130,7 +124,7 @@ class ArrayFiles:
         self._open: dict[str, tuple[str, Section]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
-        """Return a section of a generation; raise `Unavailable` if its files are damaged."""
+        """Return a section of a generation; raise `Unavailable` if damaged, or not open in time."""
         lock = self._locks.setdefault(name, threading.Lock())
         if not lock.acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
@@ -192,7 +186,10 @@ class GenerationWriter:
         }
 
     def array(self, section: str, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return one memory-mapped array to fill."""
+        """Return a new memory-mapped array of zeros.
+
+        Raise KeyError before `begin` of its section.
+        """
         file = f"{section}-{name}.bin"
         self._sections[section]["files"][file] = {"name": name, "dtype": dtype, "shape": shape}
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -203,7 +200,7 @@ class GenerationWriter:
         return np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=shape)
 
     def finish(self) -> str:
-        """Write the manifest, sync everything to disk, and return the generation's name."""
+        """Write the manifest, sync to disk, return the generation's name."""
         for section in self._sections.values():
             for file, about in section["files"].items():
                 path = self.folder / file
@@ -283,7 +280,7 @@ def dense_section(size: int, dimension: int) -> str:
 
 
 def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    """Write the vectors of all chunks in row order, a matrix for each dimension."""
+    """Write chunk vectors in order of namespace and uuid, a matrix for each dimension."""
     sizes = db.execute("SELECT DISTINCT length(vector) / 4 FROM index_vectors").fetchall()
     for size in {dimension, *(row[0] for row in sizes)}:
         tail = (
@@ -304,7 +301,7 @@ def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
     """Convert rows of (tokens, weights) to postings ordered by namespace, token and row.
 
     `keys`: sorted namespace << 32 | token; `starts`: start of each key's postings, and end of the
-    last; a posting is row and weight.
+    last; `rows`, `weights`: the postings; `ids`, `acl`: of the rows.
     """
     tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
     ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")

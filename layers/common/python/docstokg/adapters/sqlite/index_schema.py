@@ -1,4 +1,4 @@
-"""Tables of the search index in SQLite."""
+"""Index tables."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -73,7 +73,7 @@ def fact_words_table(ns: int) -> str:
 
 
 def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
-    """Create both word indexes of a namespace."""
+    """Create both word indexes of a namespace unless they exist."""
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {words_table(ns)} USING fts5("
         f"title, headings, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"
@@ -85,7 +85,7 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
 
 
 def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
-    """Return the columns of a chunk in the word index."""
+    """Return title, headings and text as they are indexed; `language`: "" for English."""
     if language:
         return (
             indexed(title, language),
@@ -96,7 +96,10 @@ def searched_words(title: str, headings: str, text: str, language: str) -> tuple
 
 
 def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]:
-    """Return model and dimension of a namespace's vectors, 0 without."""
+    """Return model and dimension of a namespace's vectors, by default the index's.
+
+    (None, 0) without.
+    """
     dimension, _, model = notes.get(SPACE + namespace, "").partition(" ")
     if model:
         return model, int(dimension)
@@ -118,7 +121,7 @@ def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
 
 
 def acl_column(acl: tuple[str, ...]) -> str | None:
-    """Return an access list as JSON; None if the row is public."""
+    """Return an access list as JSON, sorted and without duplicates; None if empty (public)."""
     return json.dumps(sorted(set(acl)), ensure_ascii=False) if acl else None
 
 
@@ -170,7 +173,7 @@ def known_namespace(db: sqlite3.Connection, name: str) -> int | None:
 
 
 def notes_of(db: sqlite3.Connection) -> dict[str, str]:
-    """Return the facts about the whole index."""
+    """Return the rows of `index_meta` by key."""
     return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
 
 

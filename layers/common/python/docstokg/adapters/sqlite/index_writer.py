@@ -1,4 +1,4 @@
-"""Writer of the search index in SQLite."""
+"""SQLite index writer."""
 
 # ruff: noqa: S608 - names and conditions are constants, values are bound
 
@@ -51,7 +51,7 @@ LOAD_WAIT_S = 3600.0
 
 
 class SqliteIndexWriter:
-    """An `IndexWriter`; `open_load` creates the file, its folder and the tables."""
+    """An `IndexWriter`; `open_load` creates the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -70,7 +70,10 @@ class SqliteIndexWriter:
         more: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
-        """Lock a namespace for this process; `wait_s` and `waiting` as in `LoadLock.acquire`."""
+        """Lock a namespace for this process, with `run` for this thread.
+
+        Raise `Timeout` after `wait_s`. `waiting`: called each second with 1. `more` is ignored.
+        """
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             lock = self._lock_of(namespace)
@@ -93,7 +96,7 @@ class SqliteIndexWriter:
         sparse_model: str | None,
         namespace: str = "",
     ) -> None:
-        """Store the load's id and spaces; raise `Misconfigured` if the spaces differ.
+        """Store the load's id and spaces; raise `Misconfigured` for other spaces or another layout.
 
         Waits up to an hour for another process's load, then raises `Timeout`.
         """
@@ -123,7 +126,7 @@ class SqliteIndexWriter:
             _note(db, UNFINISHED + namespace, run_id)
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Map each stored uuid to its fingerprint."""
+        """Map each stored uuid to its fingerprint; raise `Unavailable` without a file."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT r.uuid, c.fingerprint FROM index_rows r "
@@ -135,7 +138,10 @@ class SqliteIndexWriter:
             return dict(rows.fetchall())
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
-        """Write chunks with their fingerprints, replacing by uuid, all or none."""
+        """Write chunks with their fingerprints, replacing by uuid, all or none.
+
+        Raise `Misconfigured` for vectors of another length.
+        """
         if not chunks:
             return
         with self._transaction() as db:
@@ -143,7 +149,10 @@ class SqliteIndexWriter:
             _note(db, "dirty", "1")
 
     def put_document(self, change: DocumentChange) -> int:
-        """Change a stored document in one transaction; return the number of removed chunks."""
+        """Change a stored document in one transaction; raise errors as `put`.
+
+        Return the number of removed chunks, without replaced ones.
+        """
         with self._transaction() as db:
             ns = known_namespace(db, change.namespace)
             if ns is not None:
@@ -163,7 +172,7 @@ class SqliteIndexWriter:
                 _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
-        """Return the chunk uuids of one document, sorted."""
+        """Return the chunk uuids of one document, sorted; raise `Unavailable` without a file."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT r.uuid FROM index_facets a "
@@ -174,7 +183,7 @@ class SqliteIndexWriter:
             return tuple(row[0] for row in rows)
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove chunks with the facts they state (None: the namespace); return their number."""
+        """Remove chunks (None: the namespace's) with their facts; return the number of chunks."""
         with self._transaction() as db:
             ns = known_namespace(db, namespace)
             if ns is None:
@@ -197,7 +206,10 @@ class SqliteIndexWriter:
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
     ) -> None:
-        """Replace the vectors of all chunks of a namespace in one transaction."""
+        """Replace vectors and fingerprints of chunks in one transaction, and finish the load.
+
+        Raise TypeError for an unknown uuid.
+        """
 
         def replace(db: sqlite3.Connection) -> None:
             for row in rows:
@@ -254,7 +266,10 @@ class SqliteIndexWriter:
             self._lock_of(namespace).release()
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
-        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        """Yield chunks as they were put, with fingerprints, by uuid.
+
+        Raise `Unavailable` without a file.
+        """
         with self._reading() as db:
             tokens = dict(db.execute("SELECT id, token FROM index_tokens").fetchall())
             rows = db.execute(
@@ -278,7 +293,7 @@ class SqliteIndexWriter:
                 yield chunk, row["fingerprint"]
 
     def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
-        """Yield every fact, by id."""
+        """Yield every fact, by id; raise `Unavailable` without a file."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT f.* FROM index_facts f "

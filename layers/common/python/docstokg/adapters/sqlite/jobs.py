@@ -1,4 +1,4 @@
-"""Jobs of a local server in SQLite."""
+"""SQLite jobs."""
 
 import sqlite3
 import time
@@ -29,7 +29,10 @@ class SqliteJobs:
         self.path = path
 
     def add(self, order: JobOrder) -> bool:
-        """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting."""
+        """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting.
+
+        Raise `Unavailable` for a repeated id.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch(mode=0o600)  # it contains uploads
         with self._writing() as db:
@@ -56,12 +59,12 @@ class SqliteJobs:
         return True
 
     def get(self, job_id: str) -> Job | None:
-        """Return the state of a job, or None."""
+        """Return the state of a job, None if unknown; one that ended is kept a week."""
         rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
     def unfinished(self) -> dict[str, int]:
-        """Return the number of queued and running jobs of each namespace that has any."""
+        """Return the number of queued and running jobs per namespace."""
         query = (
             "SELECT namespace, count(*) FROM job WHERE state IN ('queued', 'running') "
             "GROUP BY namespace"
@@ -71,7 +74,7 @@ class SqliteJobs:
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
 
-        Returns the job and its failed attempts.
+        Returns the job and its attempts since the last result; None without jobs.
         """
         if not self.path.exists():
             return None
@@ -91,7 +94,7 @@ class SqliteJobs:
         return JobOrder.model_validate_json(row[1]), int(row[2])
 
     def put_back(self, job_id: str) -> None:
-        """Queue a job again that could not be done now."""
+        """Queue a running job again; others are unchanged."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'queued', changed = ?, "
@@ -101,7 +104,7 @@ class SqliteJobs:
             )
 
     def wait(self, job_id: str) -> None:
-        """Let other namespaces go first; this turn counts as no attempt."""
+        """Prefer other namespaces next; the running job's turn counts as no attempt."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET attempts = attempts - 1, changed = ? "
@@ -118,7 +121,7 @@ class SqliteJobs:
         self._keep(job, None)
 
     def cancel(self, job_id: str) -> None:
-        """Cancel an unfinished job; documents it has loaded are kept."""
+        """Mark an unfinished job as failed; its loaded documents stay, other jobs are unchanged."""
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("

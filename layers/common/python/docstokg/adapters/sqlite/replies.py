@@ -1,4 +1,4 @@
-"""Language model replies of loads."""
+"""Model replies."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ class SqliteReplies:
         self._path = path
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return stored replies by key."""
+        """Map stored keys to their replies; raise `Unavailable` if the file is not writable."""
         query = "SELECT key, reply FROM replies WHERE key IN (SELECT value FROM json_each(?))"
         with transaction(self._private(), _TABLE, _BUSY_S) as db:
             return dict(db.execute(query, (json.dumps(list(keys)),)).fetchall())
 
     def put(self, replies: Mapping[str, str]) -> None:
-        """Store replies."""
+        """Store replies, replacing by key; raise `Unavailable` if the file is not writable."""
         rows = sorted(replies.items())
         with transaction(self._private(), _TABLE, _BUSY_S) as db:
             db.executemany("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", rows)

@@ -1,4 +1,4 @@
-"""SQLite sessions with deadlines."""
+"""SQLite sessions."""
 
 # ruff: noqa: S608 - table names are constants
 
@@ -17,8 +17,8 @@ from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Un
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
+# A load pauses so long after so much time.
 WRITING_S, PAUSE_S = 2.0, 0.15
-"""A load pauses so long after so much time."""
 
 Execute = Callable[..., sqlite3.Cursor]
 # Raises an error for another layout; returns the size after the last load, in bytes.
@@ -50,8 +50,8 @@ class Sessions:
     def use(self, deadline: float) -> Iterator[sqlite3.Connection]:
         """Yield this thread's connection until `deadline` (monotonic seconds).
 
-        Raises `Unavailable` if there is nothing to read, `Timeout` if the file is locked or too
-        slow.
+        Raises `Unavailable` for a missing or unreadable file, `Timeout` for a locked or slow one,
+        and errors of `Reading.check`.
         """
         left = deadline - time.monotonic()
         if left <= 0:
@@ -112,7 +112,7 @@ class Closing(sqlite3.Connection):
 
 
 def opened(path: Path, wait_s: float) -> Closing:
-    """Open a file for writing, in WAL mode, so that readers do not wait."""
+    """Open a file, created if missing, for writing in WAL mode; wait `wait_s` for locks."""
     connection = sqlite3.connect(
         path, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=Closing
     )
@@ -124,7 +124,7 @@ def opened(path: Path, wait_s: float) -> Closing:
 
 @contextmanager
 def immediate(connection: Closing) -> Iterator[sqlite3.Connection]:
-    """Run the block as one transaction; pause now and then to let other processes write."""
+    """Run the block as one transaction, rolled back on errors; pause now and then for others."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -192,9 +192,10 @@ class _Session:
 def transaction(
     path: Path, tables: str, wait_s: float, *, write: bool = True, make: bool = True
 ) -> Iterator[sqlite3.Connection]:
-    """Yield a new connection in one transaction, after creating the tables.
+    """Yield a new connection in one transaction, after creating the tables; roll back on errors.
 
-    Without `make` the file must exist.
+    Without `make` the file must exist. Raises `Timeout` if it is locked, `Unavailable` for other
+    errors of SQLite or the file, also in the block.
     """
     address = f"file:{quote(str(path))}?mode={'rwc' if make else 'rw'}"
     try:
@@ -215,7 +216,10 @@ def transaction(
 
 
 def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
-    """Write a row by column names; return its id."""
+    """Insert a row by column names; return its rowid, if it has one.
+
+    `how`: `UPSERT` replaces one with its key.
+    """
     return int(run(_insertion(table, how, *row), row).lastrowid or 0)
 
 
@@ -229,7 +233,7 @@ UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Return our error for a SQLite error."""
+    """Return `Timeout` for interrupted or locked access, `Unavailable` for other SQLite errors."""
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_INTERRUPT:

@@ -1,4 +1,4 @@
-"""Counts per caller, shared by the processes of one server."""
+"""Call counts."""
 
 import time
 from pathlib import Path
@@ -12,13 +12,13 @@ _TABLE = (
 
 
 class SqliteCounter:
-    """A `CallCounter` for the processes of one machine."""
+    """A `CallCounter` for one machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
-        """Add one to a count that expires after `ttl_s` seconds; return the new count."""
+        """Add one to a count that expires `ttl_s` seconds after its first call; return it."""
         now = time.time()
         with transaction(self._path, _TABLE, timeout_s) as db:
             db.execute("DELETE FROM counts WHERE until <= ?", (now,))

@@ -1,4 +1,4 @@
-"""Retrieval traces in SQLite."""
+"""SQLite traces."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -46,13 +46,13 @@ class SqliteTraces:
         self._path = path
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
-        """Write all messages or none; repeats change nothing."""
+        """Write all messages or none; omit unknown chunks and entities; repeats change nothing."""
         with self._transaction(timeout_s) as db:
             for message in messages:
                 _write(db, message)
 
     def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
-        """Return the trace of a request, or None."""
+        """Return the trace of a request, None if it is unknown."""
         with self._transaction(timeout_s) as db:
             row = db.execute(
                 "SELECT session, hash, namespace, at FROM trace_queries WHERE id = ?", (request_id,)
@@ -80,7 +80,7 @@ class SqliteTraces:
         )
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
-        """Remove queries before this time with their edges; return their number."""
+        """Remove queries before this time with their edges; return the number of queries."""
         with self._transaction(timeout_s) as db:
             for edges in EDGES:
                 db.execute(

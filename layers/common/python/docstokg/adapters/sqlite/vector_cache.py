@@ -1,4 +1,4 @@
-"""Cache of encoder output."""
+"""Encoder cache."""
 
 import hashlib
 import json
@@ -40,15 +40,14 @@ _log = logging.getLogger(__name__)
 class VectorCache:
     """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
 
-    An unreadable, locked or full cache returns and stores nothing; a file that is not a database is
-    renamed.
+    A file that is not a database is renamed.
     """
 
     def __init__(self, folder: Path, ttl_s: float = TTL_S, most_bytes: int = MOST_BYTES) -> None:
         self._path, self._ttl_s, self._most_bytes = folder / FILE, ttl_s, most_bytes
 
     def get(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the cached values that have not expired."""
+        """Return the unexpired values by key; {} if the cache fails."""
         try:
             with transaction(self._path, _TABLE, BUSY_S, write=False) as db:
                 rows = db.execute(
@@ -62,7 +61,7 @@ class VectorCache:
             return {}
 
     def put(self, values: Mapping[str, bytes]) -> None:
-        """Store values for the time to live."""
+        """Store values for `ttl_s` seconds, replacing by key; a failure is only logged."""
         now = time.time()
         rows = [(key, value, now + self._ttl_s) for key, value in sorted(values.items())]
         try:
@@ -105,10 +104,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """Return each item's value; missing ones are computed once and stored.
-
-        `read` returns None for an unusable entry. Values computed before a `Timeout` are kept.
-        """
+        """`read` returns None for an unusable entry."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
@@ -126,7 +122,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
 
 
 class CachedEmbedder(_Cached[Embedder]):
-    """An `Embedder` that computes only vectors missing in the cache; see `EncoderChoice`."""
+    """An `Embedder` with a cache; see `EncoderChoice`."""
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class CachedEmbedder(_Cached[Embedder]):
         self.others = others
 
     def of(self, model: str) -> Embedder | None:
-        """Return the encoder of another vector space."""
+        """Return the encoder of another vector space, None if not installed."""
         return self.others(model)
 
     @property
@@ -147,11 +143,11 @@ class CachedEmbedder(_Cached[Embedder]):
         return self.inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per text."""
+        """Return one vector per text, cached if possible; raise `Timeout`."""
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one vector per question, cached separately if encoded differently."""
+        """Embed questions like `embed`, cached separately if encoded differently."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
@@ -160,7 +156,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return value if len(value) == 4 * self.dimension else None
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Return per text its vector and the packed vectors of its spans; both are cached."""
+        """Return per text its vector and the packed vectors of its spans, cached if possible."""
         size = 4 * self.dimension
 
         def compute(rows: list[tuple[str, Spans]], _: float | None) -> list[bytes]:
@@ -173,14 +169,14 @@ class CachedEmbedder(_Cached[Embedder]):
 
 
 class CachedSparseEncoder(_Cached[SparseEncoder]):
-    """A `SparseEncoder` that computes only weights missing in the cache."""
+    """A `SparseEncoder` with a cache."""
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the weights by token of each passage."""
+        """Return each passage's weights by token, cached if possible; raise `Timeout`."""
         return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Return the weights by token of a question."""
+        """Return a question's weights by token, cached apart from passages; raise `Timeout`."""
 
         def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
             return [self.inner.encode_query(texts[0], left_s)]

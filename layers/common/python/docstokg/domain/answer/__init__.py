@@ -1,1 +1,1 @@
-"""Answers: quotation, citation, checks and confidence."""
+"""Answers and their checks."""

@@ -1,4 +1,4 @@
-"""Citation markers in an answer."""
+"""Citation markers."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def find_markers(text: str) -> tuple[Marker, ...]:
     """Return all citation markers outside code, in order.
 
     Valid forms: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[source 1]`, `[1,]`,
-    `[3-1]` and full-width brackets with a number are malformed. `[^1]`, `[sic]`, `[1.5]` and a
-    footnote definition `[1]:` are ignored.
+    `[3-1]` and full-width brackets with a number are malformed, `[1]:` at the start of a line is a
+    footnote. `[^1]`, `[sic]` and `[1.5]` are ignored.
     """
     code = code_ranges(text)
     markers: list[Marker] = []
@@ -89,10 +89,9 @@ def find_markers(text: str) -> tuple[Marker, ...]:
 
 
 def check_markers(text: str, ranks: Collection[int]) -> CitedText:
-    """Remove and list markers whose ranks were not given to the model.
+    """Remove and list markers that are malformed, or whose ranks were not given to the model.
 
-    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed. Repeats
-    until nothing changes.
+    Ranks are not renumbered: `[1, 99]` becomes `[1]`. A link after a marker is removed.
     """
     allowed = frozenset(ranks)
     invalid: dict[str, None] = {}
@@ -107,7 +106,7 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
 
 
 def strip_markers(text: str) -> str:
-    """Return `text` without citation markers."""
+    """Return `text` without all markers of `find_markers`."""
     pieces: list[str] = []
     at = 0
     for marker in find_markers(text):

@@ -1,4 +1,4 @@
-"""Rewriting of a follow-up question: prompt and reply."""
+"""Rewriting of follow-up questions."""
 
 from collections.abc import Sequence
 

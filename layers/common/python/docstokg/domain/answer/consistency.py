@@ -1,4 +1,4 @@
-"""Consistency of a text with an ontology."""
+"""Consistency with an ontology."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -149,7 +149,7 @@ def _is_term(text: str, mention: Mention) -> bool:
 def label_beside(text: str, mention: Mention) -> tuple[int, int] | None:
     """Return the range of an id's label: bracketed after the id, or before a bracketed id.
 
-    The latter has up to 12 words.
+    The latter has up to 12 words. None without a label.
     """
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):

@@ -1,4 +1,4 @@
-"""Built-in extractive model: quotes the best sentence of the sources, or abstains.
+"""Built-in extractive model.
 
 Weights: `reader_weights.json`, fitted by `training.answers`; see docs/decisions/answers.md.
 """
@@ -66,7 +66,8 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
     A sentence that begins with a pronoun is quoted with its predecessor. Up to two more passages
-    are cited. Superseded blocks are skipped. Abstain if a name in the question is in no block.
+    are cited. Superseded blocks are skipped. Abstain if a name in the question is in no block. The
+    text is "" unless under `max_tokens`.
     """
     current = [block for block in blocks if block.superseded_by is None]
     read = [block for i, block in enumerate(current) if i < READ or block.steps]
@@ -153,7 +154,7 @@ def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
 
 
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
-    """Return the weighted sum of features by name."""
+    """Return the weighted sum of features by name; raise KeyError for a missing one."""
     return sum(weight * values_by_name[name] for name, weight in weights.items())
 
 
@@ -177,7 +178,10 @@ def signs_of(found: Sequence[Candidate], scores: Sequence[float], best: int) -> 
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
-    """Return the probability of a logistic model {"bias": b, "weights": {name: w}}."""
+    """Return the probability of a logistic model {"bias": b, "weights": {name: w}}.
+
+    Raise KeyError for a missing value.
+    """
     total = fitted["bias"] + sum(w * values[name] for name, w in fitted["weights"].items())
     return 1 / (1 + math.exp(-total))
 
@@ -209,7 +213,8 @@ def names_only(query: str, blocks: Sequence[Block]) -> bool:
 def cited(one: Candidate, others: Sequence[int] = ()) -> str:
     """Return a candidate with a marker before each final stop; code follows a line with markers.
 
-    `others`: ranks of further passages with the same statement.
+    A leading pronoun adds the previous sentence. `others`: ranks of further passages with the same
+    statement.
     """
     unit, marker = one.unit, f"[{one.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)

@@ -1,4 +1,4 @@
-"""Grounding report: the support of an answer's sentences by its sources."""
+"""Grounding report."""
 
 from collections.abc import Collection, Sequence
 
@@ -37,9 +37,10 @@ def report(
 def is_grounded(
     factual: Sequence[SentenceVerdict], coverage: float, invalid: Collection[str]
 ) -> bool | None:
-    """Return True if all factual sentences are supported, False on a failed check, else None.
+    """Return True if all factual sentences, at least one, are supported; False on a failed check.
 
-    Failed checks: an unsupported or uncited sentence, an invalid marker, or coverage below 0.7.
+    Else None. Failed checks: an unsupported or uncited sentence, an invalid marker, or coverage
+    below 0.7.
     """
     kinds = {one.verdict for one in factual}
     if invalid or coverage < MIN_COVERAGE or kinds & {"unsupported", "uncited"}:

@@ -1,4 +1,4 @@
-"""Prompt and reply of a language model that judges statements against passages."""
+"""Prompt and reply of a judge."""
 
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,7 +1,4 @@
-"""Streaming of an answer: each sentence is sent when it is complete and checked.
-
-Repairs follow if the check of the whole answer differs.
-"""
+"""Streaming by checked sentences."""
 
 from collections.abc import Callable, Sequence
 
@@ -30,7 +27,7 @@ class LiveAnswer:
     def more(self, text: str) -> list[AnswerSentence]:
         """Return the newly completed sentences; `text` is the answer so far.
 
-        Returns nothing more if a sent sentence has changed.
+        Returns nothing more after 40 or if a sent sentence has changed.
         """
         spans = sentence_spans(text)
         ended = text[: spans[-1].start] if spans else ""

@@ -1,4 +1,4 @@
-"""User-visible sentences of answers and warnings."""
+"""Answer and warning texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -27,14 +27,14 @@ NO_EMBEDDER = (
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first `most` names joined by commas, each truncated, and the number of others."""
+    """Return the first `most` names, cut to 60 characters, and the number of others, joined."""
     shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join([*shown, *more])
 
 
 def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around: str) -> list[str]:
-    """Return a warning that lists the values of `field` missing in `there`, if any."""
+    """Return a warning that lists the values of `field` missing in `there` (folded), if any."""
     kinds = sorted(there)
     unknown = [value for value in values if value.casefold() not in kinds]
     if not unknown:
@@ -55,7 +55,10 @@ def no_room(max_tokens: int) -> str:
 
 
 def statements_doubted(counts: Mapping[str, int]) -> list[str]:
-    """Return a warning per kind of doubt; `counts`: number of statements by verdict or reason."""
+    """Return a warning for `uncited`, `unsupported` and `too_long` each, if counted.
+
+    `counts`: number of statements by verdict or reason.
+    """
     return [
         f"{count} {'statement' if count == 1 else 'statements'} in this answer: {way}."
         for kind, way in _DOUBTS.items()

@@ -1,4 +1,4 @@
-"""Observations: facts about a sentence and its sources."""
+"""Facts about claims."""
 
 import re
 from collections.abc import Sequence
@@ -18,9 +18,10 @@ _PARTS = re.compile(r"[^\W\d_]{3,}")
 
 
 def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
-    """Return the elements of a claim that no source contains, in the order of the type.
+    """Return codes for the numbers, names, ids and labels of a claim that no source has.
 
-    `sources`: the cited passages with titles. Names are compared in English sentences only.
+    In the order of the type, each once. `sources`: the cited passages with titles; () without any.
+    Names are compared in English only.
     """
     if not sources:
         return ()
@@ -48,10 +49,6 @@ def _is_english(text: str) -> bool:
 
 
 def _contains(name: str, claim: str, folded: str) -> bool:
-    """Return whether a text contains a name, or all its parts joined by `-`, `/` or `+`.
-
-    Parts in lower case elsewhere in the claim are common words ("FLT3-mutated").
-    """
     common = frozenset(filter(str.islower, _PARTS.findall(claim)))
     return name in folded or all(
         part in folded or part in common for part in _JOINT.split(name) if part

@@ -1,4 +1,4 @@
-"""Text segmentation of answers and passages: sentences, items, rows, code."""
+"""Text segmentation."""
 
 import re
 import textwrap
@@ -180,7 +180,10 @@ def _is_rule(line: str) -> bool:
 
 
 def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
-    """Return a row as text: its key, then each value after its column name."""
+    """Return a row as text: its key, then its values, after column names if the counts agree.
+
+    Empty values are omitted; an empty row raises IndexError.
+    """
     named = columns if len(columns) == len(row) else [""] * len(row)
     pairs = zip(named[1:], row[1:], strict=True)
     values = [f"{name}: {cell}" if name else cell for name, cell in pairs if cell]

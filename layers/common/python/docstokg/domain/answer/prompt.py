@@ -1,4 +1,4 @@
-"""Prompt of the answer model: rules, then fenced sources."""
+"""Prompt of the answer model."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Detection of quotations of a passage in an answer."""
+"""Detection of quotations."""
 
 import re
 from collections.abc import Iterator
@@ -61,9 +61,8 @@ _BREAK = "\n"
 class _Piece(NamedTuple):
     """A quotable stretch `passage[start:end]`.
 
-    `is_short`: may have fewer than three words. `is_lead`: announces a list; the quotation must end
-    with a colon. `is_fragment`: may start within a sentence; the quotation must start in lower
-    case.
+    `is_lead`: announces a list; quoted with a colon. `is_fragment`: may start within a sentence;
+    quoted in lower case.
     """
 
     start: int

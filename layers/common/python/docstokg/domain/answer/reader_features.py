@@ -89,7 +89,7 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def alike(one: Candidate, other: Candidate) -> bool:
-    """Return whether the Dice coefficient of two candidates' stems is at least SAME."""
+    """Return whether the Dice coefficient of two candidates' stems is at least 0.6."""
     return 2 * len(one.words & other.words) >= SAME * (len(one.words) + len(other.words)) > 0
 
 

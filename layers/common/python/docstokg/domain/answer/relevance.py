@@ -1,4 +1,4 @@
-"""Relevance of a citation to the question, in [0, 1], comparable across channels.
+"""Relevance of a citation to the question, in [0, 1].
 
 A monotone table over cosine(question, chunk) or, without a vector, over the share of the question's
 content words found. Fitted by `benchmarks/fit_abstention.py`.
@@ -18,7 +18,7 @@ Table = tuple[tuple[float, ...], tuple[float, ...]]
 
 @cache
 def committed_table(kind: str) -> Table:
-    """Load a table of ascending points from `relevance_table.json`."""
+    """Load ascending inputs and outputs of the table "cosine" or "coverage" (else KeyError)."""
     text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     points = json.loads(text)[kind]
     return tuple(point[0] for point in points), tuple(point[1] for point in points)
@@ -35,7 +35,7 @@ def from_coverage(share: float) -> float:
 
 
 def cosine_of(score: float) -> float:
-    """Return the lowest cosine that `from_cosine` maps to a score."""
+    """Return the cosine of a score in the table of `from_cosine`; its ends beyond the scores."""
     cosines, scores = committed_table("cosine")
     return interpolated((scores, cosines), score)
 

@@ -1,4 +1,4 @@
-"""Normalisation of model replies: form only."""
+"""Normalisation of model replies."""
 
 import json
 import re
@@ -57,7 +57,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
 def read(raw: str) -> str:
-    """Return a reply without thoughts, wrapping, preamble and list of sources.
+    """Return a reply without thoughts, wrapping, preamble, repetition and list of sources.
 
     Marker forms that become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
     of a clause without any `[n]`, and `<sup>1</sup>` unless it is a power.
@@ -116,8 +116,8 @@ def has_sentence(text: str) -> bool:
 def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
     """Remove unsafe content; return the text and whether anything was removed.
 
-    Unsafe: invisible characters, and images, links, addresses and HTML that no cited passage
-    contains.
+    Unsafe: invisible characters, and images, links, addresses and HTML (outside code) that no cited
+    passage contains. Words of links stay.
     """
     held = "\n".join(passages)
     plain = text

@@ -56,7 +56,8 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
     Sentences with a marker or number are claims. Others are not if they are questions, headings,
     announcements, courtesies, single words or the abstention. An unmarked list item inherits the
-    announcement's ranks; a code line those of the line above.
+    announcement's ranks; a code line those of the line above. After 100, the rest is one,
+    `too_long`.
     """
     markers = find_markers(answer)
     found = parts(answer)
@@ -114,7 +115,7 @@ def _claims_nothing(part: Part, plain: str) -> bool:
 
 
 def without(answer: str, spans: Collection[Span]) -> str:
-    """Return the answer without the given spans and the space before each."""
+    """Return the answer without the given spans and the space after each, stripped."""
     pieces: list[str] = []
     at = 0
     for span in sorted(spans):

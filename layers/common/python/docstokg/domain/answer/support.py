@@ -89,7 +89,7 @@ def best_windows(
 ) -> tuple[Window, ...]:
     """Return the windows with the highest share of a claim's stems, best first.
 
-    Ties go to fewer stems. Windows do not cross sources.
+    Ties go to fewer stems. Windows stay within sources.
     """
     wanted = frozenset(content_stems(claim))
     ranked: list[tuple[float, int, str, int, Window]] = []

@@ -1,4 +1,4 @@
-"""Answers from two linked sentences of two documents."""
+"""Answers from two linked sentences."""
 
 from collections.abc import Sequence
 from itertools import permutations
@@ -38,7 +38,8 @@ def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> li
 def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
     """Return the candidates that state the graph's path between two names of the question.
 
-    The best one for each edge, in the order of the path; None if an edge has no candidate.
+    The best one for each edge, in the order of the path; None without a path, or a candidate for an
+    edge.
     """
     steps = sorted({(*step, one.block.rank) for one in found for step in one.block.steps})
     quoted: dict[int, None] = {}
@@ -57,7 +58,10 @@ def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
 def signs_of(
     found: Sequence[Candidate], scores: Sequence[float], places: Sequence[int], bridge: float
 ) -> dict[str, float]:
-    """Return the features of candidates quoted together; `bridge`: rarity of their shared name."""
+    """Return the features of candidates quoted together; `bridge`: rarity of their shared name.
+
+    Raise ValueError without candidates or places.
+    """
     asked: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
     for one in found:

@@ -1,4 +1,4 @@
-"""Windows: whole sentences, as input of a verifier."""
+"""Sentence windows."""
 
 from collections.abc import Sequence
 
@@ -32,8 +32,8 @@ def windows(text: str) -> tuple[str, ...]:
 def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:
     """Return the sources for one claim: its best windows in reading order, then all joined.
 
-    At most three windows, by share of the claim's stems. A single window is not joined; passages
-    without words yield ().
+    At most three windows, by share of the claim's stems. A single window is not joined; blank
+    passages yield ().
     """
     stems = question_stems(claim)
     pool = tuple(dict.fromkeys(window for passage in passages for window in windows(passage)))

@@ -1,1 +1,1 @@
-"""Knowledge graph: entity linking, slices, ranking, paths."""
+"""Knowledge graph."""

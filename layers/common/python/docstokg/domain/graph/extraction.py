@@ -1,4 +1,4 @@
-"""Triple extraction with a language model: prompt, and validation of its reply."""
+"""Triple extraction with a language model."""
 
 import json
 import re
@@ -85,7 +85,7 @@ class Reading(NamedTuple):
 
 
 def messages(text: str) -> tuple[dict[str, str], ...]:
-    """Return the chat messages that request the triples of one passage."""
+    """Return the chat messages that request the triples of a passage's first 16,000 characters."""
     fenced = f"{OPEN.format(rank='')}\n{defused(text[:LONGEST_SENT])}\n{CLOSE.format(rank='')}"
     return ({"role": "system", "content": _RULES}, {"role": "user", "content": fenced})
 
@@ -97,7 +97,7 @@ def estimated_tokens(text: str) -> tuple[int, int]:
 
 
 def rows_of(reply: str) -> list[Any]:
-    """Parse a reply; raise `WrongAnswer` unless it is an object with only a list of triples."""
+    """Return the unchecked `triples` of a JSON reply; raise `WrongAnswer` for any other form."""
     fenced = _FENCE.match(reply)
     try:
         value = json.loads(fenced[1] if fenced else reply)
@@ -111,7 +111,10 @@ def rows_of(reply: str) -> list[Any]:
 
 
 def read(reply: str, text: str) -> Reading:
-    """Return the valid triples of a reply; raise `WrongAnswer` if it has another form."""
+    """Return the first 40 distinct valid triples of a reply, and why others are refused.
+
+    Raise `WrongAnswer` as `rows_of`.
+    """
     triples: dict[tuple[str, str, str], Extracted] = {}
     refused: list[Refusal] = []
     for row in rows_of(reply):

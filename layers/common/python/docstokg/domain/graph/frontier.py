@@ -1,4 +1,4 @@
-"""Selection of the nodes to expand in a graph walk."""
+"""Selection of nodes to expand."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Entity linking: finds entity names in text."""
+"""Entity linking."""
 
 import re
 from bisect import bisect
@@ -49,7 +49,7 @@ class _Node:
 
 
 class Linker:
-    """A trie over the singular words of all names; immutable after construction."""
+    """A trie over singular words; immutable."""
 
     def __init__(self, aliases: Iterable[Entry]) -> None:
         self._root: dict[str, _Node] = {}

@@ -1,4 +1,4 @@
-"""Node selection for a size-limited slice of the graph, equal for all stores.
+"""Node selection for a slice of the graph, equal for all stores.
 
 adapters/neo4j/cypher.py repeats its numbers.
 """
@@ -53,12 +53,12 @@ class Choice(NamedTuple):
 
 
 def place_weight(place: int) -> int:
-    """Return the weight of an opened chunk or entity at a 0-based place."""
+    """Return the weight of a 0-based place: 1,000,000 // (10 + place)."""
     return UNIT // (SMOOTHING + place)
 
 
 def most_entities(max_nodes: int) -> int:
-    """Return the maximum entities in a slice: two thirds of its nodes."""
+    """Return the maximum entities in a slice: two thirds of its nodes, at least 1."""
     return max(1, max_nodes * 2 // 3)
 
 
@@ -79,12 +79,12 @@ def choose_entities(
     max_nodes: int,
     before: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Return the entities to keep, at most two thirds of the nodes, without those in `before`.
+    """Return the entities to keep, at most two thirds of the nodes.
 
-    First the opened entities; then up to a sixth of the nodes from `neighbours` (place of the
-    opened entity, other end), by sum of 1 / (10 + place); then entities of the opened chunks, by
-    the same sum divided by the square root of their chunk count. Entities with one chunk that is
-    not about them are dropped. Ties by key.
+    First the opened entities; then, except those in `before`, up to a sixth of the nodes from
+    `neighbours` (place of the opened entity, other end), by sum of 1 / (10 + place); then entities
+    of the opened chunks, by the same sum divided by the square root of their chunk count, without
+    those with one chunk that is not about them. Ties by key.
     """
     old = {*opened, *before}
     linked: dict[int, int] = {}
@@ -114,7 +114,8 @@ def choose_near(
     """Return the nodes of a walk's layer: `starts`, their chunks, their neighbours.
 
     `near`: (start, chunk); `neighbours`: (start, other entity), which get up to a sixth of all
-    nodes plus unused room. Both are ranked by sum of 1 / (10 + place of the start), ties by key.
+    nodes plus unused room. Both are ranked by sum of 1 / (10 + place of the start), ties by key; a
+    start outside `starts` raises KeyError.
     """
     place = {entity: i for i, entity in enumerate(starts)}
     chunks = _ranked(near, place)

@@ -1,4 +1,4 @@
-"""Other names of the entities that a question names."""
+"""Other names of a question's entities."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,10 +10,10 @@ MAX_WORDS = 32
 
 
 def other_words(question: str, names: Mapping[str, Sequence[str]]) -> str:
-    """Return at most MAX_WORDS content words of other names that the question lacks.
+    """Return at most 32 content words of other names that the question lacks.
 
-    `names`: by entity id, the preferred name first. Only entities of which the question uses an
-    unambiguous other name.
+    `names`: by entity id, the preferred name first; ValueError for an entity without. Only entities
+    of which the question uses an unambiguous other name.
     """
     linker = Linker(
         (key, entity, preferred)

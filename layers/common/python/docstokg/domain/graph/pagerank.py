@@ -1,4 +1,4 @@
-"""Personalised PageRank of a graph slice's nodes."""
+"""Personalised PageRank."""
 
 from collections.abc import Sequence
 

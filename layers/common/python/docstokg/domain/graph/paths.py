@@ -1,4 +1,4 @@
-"""Most probable walks from seeds to entities."""
+"""Most probable walks."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Paths(NamedTuple):
     source: Numbers
 
     def is_seed(self, node: int) -> bool:
-        """Return whether the best walk to a node has no edges."""
+        """Return whether the best walk to a node has no edges; False if unreachable."""
         return node in self.cost and (not self.edge or self.edge[-1][node] < 0)
 
     def to(self, node: int) -> tuple[int, ...]:
@@ -46,8 +46,7 @@ def most_probable(
 
     `edges`: (a, b, weight, length) with length 0.5 or 1. `one_way` edges lead from a to b only.
     P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c), the transition
-    probabilities of `pagerank`. Bellman-Ford on -log P, one round per half step; ties go to the
-    lower node number.
+    probabilities of `pagerank`. Ties go to the lower node number.
     """
     total = sum(share for share in seeds.values() if share > 0)
     starts = {node: share / total for node, share in seeds.items() if share > 0}

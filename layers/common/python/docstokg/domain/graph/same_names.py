@@ -1,4 +1,4 @@
-"""Detection of two names for the same thing."""
+"""Same-name detection."""
 
 import re
 from collections.abc import Iterator

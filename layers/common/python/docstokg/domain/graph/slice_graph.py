@@ -1,4 +1,4 @@
-"""Graph of a fetched slice, and the walk's restart vector."""
+"""Graph of a slice."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -110,7 +110,7 @@ class SliceGraph:
         self.edges, self.one_way = self._edges(part.mentions)
 
     def followed(self, one: str, two: str) -> list[SliceRelation]:
-        """Return the relations that can be followed from `one` to `two`."""
+        """Return the relations that can be followed from `one` to `two`; SAME_AS both ways."""
         relations = self.relations.get((min(one, two), max(one, two)), [])
         if self._direction == "both":
             return relations
@@ -184,7 +184,7 @@ class SliceGraph:
         return entry is not None and is_own_id(entity) and entry.heads > 0
 
     def about(self, entity: str) -> set[str]:
-        """Return the chunks of the slice that are about an entity."""
+        """Return the chunks that are about an entity, which must be in the slice (KeyError)."""
         if self.entities[entity].heads == 0:
             return set()
         return {
@@ -194,13 +194,13 @@ class SliceGraph:
         }
 
     def trust(self, entity: str) -> float:
-        """Return the trust in a seed, in [0, 1]; it falls with the chunks about the entity."""
+        """Return the trust in a seed: min(1, `about` / sqrt(chunks about it)); 1 if unknown."""
         entry = self.entities.get(entity)
         heads = 0 if entry is None else entry.heads
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
     def same_as(self, entity: str) -> list[str]:
-        """Return the other names of an entity, except those with several meanings."""
+        """Return the ids equated with an entity: its sources, and targets with no other source."""
         others = [one for one in self._names.get(entity, ()) if len(self._meanings[one]) == 1]
         return [*self._meanings.get(entity, ()), *others]
 
@@ -219,7 +219,7 @@ def _rarity(mentions: int) -> float:
 
 
 def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
-    """Merge two slices of one graph; the first one's aliases and, if any, members are kept."""
+    """Merge two slices: for equal ids the second's, the first's aliases and, if any, members."""
     return GraphSlice(
         aliases=first.aliases,
         entities=_united(first.entities, second.entities, attrgetter("id")),
@@ -244,7 +244,7 @@ def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
 
 
 def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
-    """Resolve homonyms where possible, by type and by relations to the other names."""
+    """Resolve homonyms where possible, by relations or chunks shared with other names, or type."""
     doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
     if not doubtful:
         return matches
@@ -255,7 +255,7 @@ def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
 
 
 def with_other_names(matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
-    """Add the other names of each matched entity."""
+    """Add the ids of `same_as` to each match, sorted, after its own."""
     return [
         replace(match, entity_ids=tuple(dict.fromkeys([*match.entity_ids, *others])))
         for match in matches
@@ -274,7 +274,7 @@ def restart(
     s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds = trust * share * rarity /
     |.| + endpoints of facts * score * rarity / |.|, at most 1 in all; `trust` is the highest of the
     seeds. `entity_shares`: entity or given chunk -> its share of the name or seed; chunks have
-    rarity 1.
+    rarity 1. Entities outside the graph are ignored; a pool chunk outside raises KeyError.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)

@@ -1,1 +1,1 @@
-"""Text analysis: words, sentences, names, numbers."""
+"""Text analysis."""

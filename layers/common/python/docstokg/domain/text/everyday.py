@@ -1,8 +1,6 @@
 """Everyday words: too common to be names.
 
-`everyday.txt`: frequent words of three of four corpora (Wikipedia, research abstracts, health
-pages, Linux manuals) or fifty manuals; months, weekdays, parts of documents, programming words,
-short verbs.
+`everyday.txt`: frequent in three of four corpora or fifty manuals; months, weekdays and others.
 """
 
 from importlib import resources

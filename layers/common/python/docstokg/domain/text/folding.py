@@ -1,4 +1,4 @@
-"""Name folding: one rule for all uses."""
+"""Name folding."""
 
 import re
 import unicodedata
@@ -51,9 +51,9 @@ LEGAL_FORM = re.compile(
 
 
 def plain(name: str) -> str:
-    """Fold a name without accents and legal form, and with `IL-6` as one word.
+    """Return the `variant` of a name without accents and legal form, with `IL-6` as `il6`.
 
-    Hyphenated names without digits are not joined.
+    Names with a space or without a digit are not joined.
     """
     letters = unicodedata.normalize("NFKD", LEGAL_FORM.sub("", name))
     bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -143,9 +143,10 @@ def _starts_segment(character: str) -> bool:
 
 
 def question_keys(question: str) -> tuple[str, ...]:
-    """Return every n-gram of a question that can be an alias, longest first.
+    """Return the folded n-grams of a question, also in the singular, that can be an alias.
 
-    Single stop words count only in capitals ("ALL" is a leukaemia).
+    Longest (8 words) first, at most 4,000. Single stop words count only in capitals ("ALL" is a
+    leukaemia).
     """
     plain = [match.span() for match in WORD.finditer(question)]
     written = [question[start:end] for start, end in plain]

@@ -1,4 +1,4 @@
-"""Rule-based rewriting of follow-up questions, for English."""
+"""Rewriting of follow-up questions by rules."""
 
 import re
 from collections.abc import Sequence
@@ -119,9 +119,9 @@ def _content(text: str) -> list[str]:
 
 
 def last_turns(turns: Sequence[Turn], max_tokens_context: int) -> tuple[Turn, ...]:
-    """Return the last turns, oldest first: at most 6, 4,096 bytes and a quarter of the context.
+    """Return the last turns with text, oldest first.
 
-    A turn is truncated to a third of that.
+    At most 6, 4,096 bytes and a quarter of the context. A turn is truncated to a third of that.
     """
     left = most = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
     kept: list[Turn] = []

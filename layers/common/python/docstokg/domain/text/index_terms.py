@@ -1,4 +1,4 @@
-"""Index terms for languages other than English."""
+"""Index terms besides English."""
 
 import re
 import unicodedata
@@ -46,7 +46,7 @@ def folded_words(text: str, language: str) -> Iterator[str]:
 
 
 def written(word: str, language: str) -> str:
-    """Return a word in ASCII: Latin letters without accents, others as hex code points.
+    """Return a word in ASCII: Latin letters without accents, others as hex code points and 0.
 
     The final digit disables the indexes' stemmers.
     """
@@ -61,9 +61,9 @@ def indexed_words(text: str, by: Analysis) -> str:
 
 
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
-    """Return the search terms of a question for these languages and English.
+    """Return at most 64 search terms of a question: English ones, then those of `others`.
 
-    Only stop words of its likeliest language are removed.
+    Its likeliest language's stop words are removed, from English terms also English ones.
     """
     spoken = [ENGLISH, *others]
     counts = [

@@ -1,4 +1,4 @@
-"""Languages of a namespace, and channel weights by language."""
+"""Channel weights by language."""
 
 import re
 from collections import Counter
@@ -22,13 +22,13 @@ TIE = 0.001
 
 
 def counts(note: str | None) -> Counter[str]:
-    """Parse `LANGUAGE=PASSAGES ...`."""
+    """Parse `LANGUAGE=PASSAGES ...` (default: 1; None: empty); ValueError for invalid numbers."""
     words = (word.partition("=") for word in (note or "").split())
     return Counter({code: int(count or 1) for code, _, count in words})
 
 
 def shares(held: Mapping[str, int]) -> dict[str, float]:
-    """Return the share of each language."""
+    """Return the share of each language with a count above 0, sorted by code."""
     every = sum(held.values())
     return {code: count / every for code, count in sorted(held.items()) if count > 0}
 
@@ -57,10 +57,10 @@ def reads_english_only(model: str) -> bool:
 
 
 def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights of English-only encoders: the probability of an English question.
+    """Return the weights of "dense" and "splade": the probability of an English question.
 
-    `asked`: probability of the question per language. `held`: share of the passages per language;
-    other languages are ignored.
+    At least 0.001, also without passages in English. `asked`: probability per language. `held`:
+    share of passages per language; others are ignored.
     """
     known = sum(asked.get(code, 0.0) for code in held)
     english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0

@@ -1,4 +1,4 @@
-"""Spelling correction of names by one letter."""
+"""Spelling correction."""
 
 from collections.abc import Collection, Iterable, Iterator
 from string import ascii_lowercase
@@ -14,7 +14,7 @@ MOST_MISSPELT = 6
 
 
 def candidates(question: str) -> tuple[str, ...]:
-    """Return the folded words of a question that may be misspelt names, at most 6."""
+    """Return the first 6 words of a question, folded and singular, that may be misspelt names."""
     forms = dict.fromkeys(form for form in words(question).forms if _may_be_misspelt(form))
     return tuple(forms)[:MOST_MISSPELT]
 
@@ -22,10 +22,10 @@ def candidates(question: str) -> tuple[str, ...]:
 def near_keys(
     question: str, taken: Iterable[tuple[int, int]], absent: Collection[str]
 ) -> dict[str, tuple[int, int]]:
-    """Map names within one edit of a question's words to the positions of those words.
+    """Map texts within one edit of 1 to 3 words of a question to the positions of those words.
 
-    An edit inserts, deletes, replaces or swaps a letter other than the first, in a word of `absent`
-    outside `taken`.
+    At most 4,000. An edit inserts, deletes, replaces or swaps a letter other than the first, in a
+    word of `absent` and `candidates` outside `taken`.
     """
     found, keys = words(question), dict[str, tuple[int, int]]()
     covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]

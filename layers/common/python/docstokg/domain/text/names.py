@@ -1,4 +1,4 @@
-"""Rules for names in titles, headings and text."""
+"""Rules for names."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -114,7 +114,7 @@ def is_proper(text: str) -> bool:
 
 
 def title_names(title: str, *files: str | None) -> tuple[str, ...]:
-    """Return the names that a title gives its document, the title first; () for file names.
+    """Return the names of a document by its title, which is first; () if generic, code or a file.
 
     `files`: names of the document's file. Further names omit parentheses and article.
     """
@@ -135,7 +135,7 @@ def title_names(title: str, *files: str | None) -> tuple[str, ...]:
 
 
 def heading_name(heading: str) -> str | None:
-    """Return a heading's name; None for generic headings, questions and code."""
+    """Return a heading's name; None for generic words, labels in capitals, questions and code."""
     name = tidy(_NUMBERING.sub("", heading.strip(" #\t")))
     words = fold(name).split()
     if not is_name(name) or is_generic(" ".join(words)) or words[0] in _ASKING:
@@ -205,12 +205,12 @@ def _proper(run: str) -> Iterator[str]:
 
 
 def better_surface(one: str, other: str) -> str:
-    """Return the better spelling of a name, independent of argument order."""
+    """Return the better spelling, whatever the order: not in capitals, then capitalised."""
     return min(one, other, key=lambda text: (_is_in_capitals(text), not _has_capitals(text), text))
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
-    """Return one of several kinds, independent of order; custom kinds come first.
+    """Return one of several kinds, independent of order; custom kinds come first; None for none.
 
     If the recogniser's kinds disagree, the kind is UNSURE.
     """

@@ -1,4 +1,4 @@
-"""Numbers of a text as comparable strings."""
+"""Comparable numbers."""
 
 import re
 from collections import Counter
@@ -31,7 +31,7 @@ _GROUPED = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
 
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
-    """Return the numbers written in digits, without thousands separators and trailing zeros."""
+    """Return the numbers in digits outside ids and names: `1,200.50` as `1200.5`, `007` as `7`."""
     plain = ID_IN_CLAIM.sub(" ", compatible(text))
     return frozenset(_canonical(match[0]) for match in _DIGITS.finditer(plain))
 

@@ -1,4 +1,4 @@
-"""Conservative estimate of word pieces."""
+"""Word piece estimate."""
 
 import re
 
@@ -7,7 +7,7 @@ LETTERS, DIGITS = 3, 2
 
 
 def piece_starts(text: str) -> list[int]:
-    """Return possible starts of word pieces, in code points: every 3 letters or 2 digits.
+    """Return possible starts of word pieces, in code points: every 3 letters, 2 digits or 1 other.
 
     Runs of rare letters or digits can be underestimated.
     """

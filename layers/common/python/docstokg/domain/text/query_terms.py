@@ -1,4 +1,4 @@
-"""Query terms of a question, and their weights."""
+"""Query terms and their weights."""
 
 import math
 import re
@@ -12,7 +12,10 @@ _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the distinct content words in order, at most 64; longer ones are kept first."""
+    """Return the distinct folded content words, each cut to 64 characters, in order.
+
+    If more than 64, the longest.
+    """
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
         for word in (match.group().casefold() for match in WORD.finditer(text))
@@ -47,5 +50,5 @@ def indexed_text(text: str) -> str:
 
 
 def rarity(holders: int, rows: int) -> float:
-    """Return the weight of a token, log(1 + (n - df + 0.5) / (df + 0.5)), as BM25's for words."""
+    """Return BM25's weight, log(1 + (n - df + 0.5) / (df + 0.5)), with df = holders, n = rows."""
     return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))

@@ -54,7 +54,8 @@ _PAIRS = {")": "(", "]": "["}
 def sentence_spans(text: str) -> tuple[Span, ...]:
     """Return the sentences of `text` in order, separated by white space only.
 
-    Offsets are code points; no span begins or ends with white space.
+    Blank lines, list items and headings end one too. Offsets are code points; no span begins or
+    ends with white space.
     """
     cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
     spans: list[Span] = []

@@ -1,4 +1,4 @@
-"""Snippets: verbatim parts of a chunk."""
+"""Snippets of chunks."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ STEPS = (400, 200, 100)
 
 
 def question_stems(question: str) -> frozenset[str]:
-    """Return the stems for the selection of a snippet."""
+    """Return the stems of a question's content words."""
     return frozenset(content_stems(question))
 
 
@@ -41,7 +41,7 @@ def coverage(stems: frozenset[str], text: str) -> float:
 
 
 def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) -> tuple[int, int]:
-    """Return the range text[start:end] of at most `limit` code points that best fits the question.
+    """Return the best range text[start:end] of at most `limit` code points; (0, 0) if blank.
 
     `stems`: `question_stems` of the question. Runs of whole sentences are compared by distinct
     question words, then their occurrences, then place. A longer sentence is cut at word borders

@@ -1,4 +1,4 @@
-"""Stems, names and identifiers of a text."""
+"""Stems, names, ids."""
 
 import re
 from functools import lru_cache

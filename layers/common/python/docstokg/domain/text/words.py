@@ -1,4 +1,4 @@
-"""Text analyser: words, stop words, stemmers, normal forms."""
+"""Words and normal forms."""
 
 import re
 import threading
@@ -59,7 +59,7 @@ def is_visible(text: str) -> bool:
 
 
 def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Normalise a text in linear time.
+    """Normalise a text to `form` in linear time.
 
     A run of more than 30 signs (see Unicode's Stream-Safe Text Format) is normalised 30 at a time.
     """
@@ -102,12 +102,12 @@ def stemmer(algorithm: str) -> Callable[[str], str]:
 
 
 def stem(word: str) -> str:
-    """Return the English stem of a folded word; words with digits or accents are unchanged."""
+    """Return the English stem of a folded word; unchanged if not only ASCII letters."""
     return stemmer("english")(word) if word.isascii() and word.isalpha() else word
 
 
 def in_pairs(word: str) -> Iterator[str]:
-    """Yield a word, or each pair of adjacent characters of scripts without spaces."""
+    """Yield the runs of a word; those of scripts without spaces, and Korean, as character pairs."""
     at = 0
     for run in SOLID.finditer(word):
         yield from filter(None, (word[at : run.start()],))
@@ -122,7 +122,7 @@ def english_share(words: Sequence[str]) -> float:
 
 
 def fold(text: str) -> str:
-    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; else trimmed text."""
+    """Return NFKC, casefolded text with non-alphanumeric runs as spaces; if empty, trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 

@@ -49,7 +49,7 @@ class NamesRecord(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> "NamesRecord":
-        """Parse the output of `text`; "" has no digest."""
+        """Parse the output of `text`; "" is an empty record."""
         digest, names = json.loads(text) if text else ("", ())
         return cls(digest, [ChunkName(*name) for name in names])
 
@@ -77,7 +77,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def counted(cls, rows: Iterable[Label]) -> "Labels":
-        """Count (doc_id, title, section) of every chunk of a namespace."""
+        """Return the labels of a namespace from (doc_id, title, section) of every chunk."""
         titles: set[str] = set()
         documents: dict[str, set[str]] = {}
         for doc_id, title, section in rows:
@@ -89,18 +89,18 @@ class Labels(NamedTuple):
         return cls(many, many - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
-        """Return the names of a chunk's title and section heading."""
+        """Return the names of a chunk's title and, unless common, section heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
         return titles if heading is None else tuple(dict.fromkeys((*titles, heading)))
 
     def heading(self, section: str | None) -> str | None:
-        """Return the name in a section label, None if many documents have it."""
+        """Return the name in a section label, None if missing or common to many documents."""
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
     def names(self, found: Iterable[ChunkName]) -> Iterator[NameRow]:
-        """Yield the names of a chunk that are not labels of document parts."""
+        """Yield a chunk's names, without common headings and found labels of document parts."""
         for surface, kind, other, place in found:
             labels = {HEADING: self.common, FOUND: self.parts}.get(place)
             if not labels or fold(surface) not in labels:
@@ -124,13 +124,13 @@ def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
 
 
 def installed_recogniser(context: Context) -> str:
-    """Return the name of the recogniser of this process."""
+    """Return the name of the recogniser of this process, RULE without one."""
     finder = context.stores.names
     return RULE if finder is None else finder.model
 
 
 def recogniser_of(context: Context) -> str:
-    """Return the load's recogniser: the stored one if it loads no chunk."""
+    """Return the load's recogniser: the stored one if it loads no chunk, else the installed one."""
     stored = context.stores.graph_writer.recogniser(context.namespace)
     if stored and not context.staging.count("chunk"):
         return stored
@@ -152,7 +152,7 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
-    """Return each chunk's names, which depend only on chunk and `finder`."""
+    """Return each chunk's distinct names, which depend only on chunk and `finder`."""
     found = found_names(finder, batch)
     return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
 
@@ -181,7 +181,7 @@ def has_own_mentions(chunk: RawChunk) -> bool:
 
 
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
-    """Return the names found by `finder` or a rule, none for chunks with given mentions."""
+    """Return the names found earlier or by `finder` (None: a rule), () for chunks with mentions."""
     texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
     if finder is not None:
         new = iter(finder.find(texts) if texts else ())

@@ -1,4 +1,4 @@
-"""Extraction of triples by a language model."""
+"""Triple extraction by language model."""
 
 import hashlib
 import threading

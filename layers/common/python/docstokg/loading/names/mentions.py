@@ -18,7 +18,7 @@ Places = dict[str, tuple[int, int] | None]
 
 
 class MentionFinder:
-    """Determines a chunk's mentions from the names of a load."""
+    """Finds a chunk's mentions."""
 
     def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
         self._linker = linker
@@ -63,7 +63,7 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
     """Return the first place of each entity; names inside longer names rank last.
 
     An unlisted name must look like a name and not be part of an option, address, path or identifier
-    (CMAKE_PREFIX_PATH).
+    (CMAKE_PREFIX_PATH). Names of more than MOST_HOMONYMS entities are ignored.
     """
     places: Places = {}
     inside = _inside_of(text)

@@ -52,11 +52,11 @@ class Names:
         return {key for key in keys if self.curie(key) != other.curie(key)}
 
     def curie(self, key: str) -> str | None:
-        """Return the CURIE with this folded name, else with this synonym, or None."""
+        """Return the CURIE with this folded name, else synonym; None if unknown or ambiguous."""
         return self._preferred.get(key, self._synonym.get(key)) or None
 
     def id_of_name(self, name: str) -> str:
-        """Return the entity id of a name in a text."""
+        """Return the entity id of a name in a text: a CURIE, else an own id."""
         return self.curie(fold(name)) or entity_id(name)
 
     def resolve(self, id_or_name: str) -> str:
@@ -65,7 +65,7 @@ class Names:
 
 
 class Aliases:
-    """All aliases for the linker: stored ones and those of this load."""
+    """The linker's aliases: stored and new ones."""
 
     def __init__(self, stored: Iterable[Entry]) -> None:
         self._stored: dict[str, list[Entry]] = {}

@@ -1,1 +1,1 @@
-"""Stage read: files become chunks, entities and relations."""
+"""Stage read: files to records."""

@@ -1,4 +1,4 @@
-"""Cutting of documents at headings and paragraphs."""
+"""Cutting at headings and paragraphs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

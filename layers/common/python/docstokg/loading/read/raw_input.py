@@ -101,8 +101,8 @@ class RawRelation:
 class RawDocument:
     """A document that was read entirely, even if it is empty.
 
-    `digest`: hash of its text. `note`: message for its owner. `text`: kept if `converter` made it.
-    `original`: the file, if its pages can be displayed. `named`: its file sets its id.
+    `note`: message for its owner. `text`: kept if `converter` made it. `original`: the file, if its
+    pages can be displayed. `named`: its file sets its id.
     """
 
     doc_id: str

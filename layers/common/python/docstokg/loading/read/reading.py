@@ -1,4 +1,4 @@
-"""Reading of files into the staging area."""
+"""Reading of files into staging."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -55,7 +55,7 @@ def stage(
     dimension: int | None,
     registry: SourceRegistry | None = None,
 ) -> int | None:
-    """Stage one file's rows; return the vector dimension, set by the first vector.
+    """Stage a file's rows or rejects; return the vector dimension, set by the first vector.
 
     `dimension`: the required dimension, or None.
     """

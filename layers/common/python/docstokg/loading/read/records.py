@@ -1,4 +1,4 @@
-"""Conversion to store records, and detection of changes."""
+"""Store records and fingerprints."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ def text_sha256(text: str) -> str:
 
 
 def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
-    """Return the encoder input: `title. text`, or `title > heading > heading. text`."""
+    """Return the encoder input: `title > heading > heading. text`, without missing parts."""
     place = SEPARATOR.join((title, *headings) if title else headings)
     return f"{place}. {text}" if place else text
 

@@ -40,7 +40,7 @@ class Rejection(NamedTuple):
 
 
 def fault(error: Exception) -> Rejected:
-    """Return the reject for an unexpected error, with the place in our code."""
+    """Return the reject for an unexpected error: its place in our code, or lack of memory."""
     if isinstance(error, MemoryError):
         return Rejected("reading the file needs more memory than this process has")
     place, frame = "", error.__traceback__
@@ -69,8 +69,8 @@ class RejectLog:
         self.unread: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
         self.notes: list[str] = []
+        # Source folders with a subfolder that cannot be listed.
         self.unlisted: set[Path] = set()
-        """Source folders with a subfolder that cannot be listed."""
         self._path = path
         self._file: IO[str] | None = None
 

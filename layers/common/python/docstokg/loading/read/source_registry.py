@@ -50,8 +50,8 @@ class SourceRegistry:
         self._roots: dict[Path, str] = {}
         self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self._moved: dict[str, str] = {}
+        # Files postponed until moved folders are known; None: do not postpone.
         self.postponed: list[SourceFile] | None = None
-        """Files postponed until moved folders are known; None: do not postpone."""
 
     def root(self, folder: Path) -> str:
         """Return the HMAC of a folder's resolved path; POSTED has its own."""
@@ -61,9 +61,10 @@ class SourceRegistry:
         return self._roots[folder]
 
     def conflict(self, file: SourceFile, document: RawDocument) -> str | None:
-        """Return why a document cannot take its id: another folder's file has it with other text.
+        """Return why a document may not take its id, or None; raise `Postponed` before `settle`.
 
-        A document whose file sets its id replaces the stored one.
+        Another folder's file has it with other text, unless the document's file sets its id; a
+        posted one exists without `replace`, or is invisible.
         """
         stored = self.stored.get(document.doc_id)
         if file.posted is not None:
@@ -113,8 +114,7 @@ class SourceRegistry:
     def settle(self) -> list[str]:
         """Detect moved folders after all files were read; return notes about them.
 
-        A moved folder has more than half of a stored folder's documents unchanged, and fewer
-        changed ones.
+        Over half of a moved folder's stored documents are unchanged.
         """
         self.postponed, said = None, []
         sizes = Counter(record.root for record in self.stored.values())
@@ -161,7 +161,7 @@ class SourceRegistry:
         return not stored or stored.model_dump(exclude=times) != record.model_dump(exclude=times)
 
     def of_roots(self, roots: Iterable[Path]) -> int:
-        """Return the number of documents read from these folders."""
+        """Return the number of stored documents read from these folders."""
         mine = self._hashes(roots)
         return sum(record.root in mine for record in self.stored.values())
 
@@ -172,10 +172,10 @@ class SourceRegistry:
     def gone(
         self, roots: Iterable[Path], prefix: str, staging: Staging, rejected: set[tuple[str, str]]
     ) -> list[str]:
-        """Return the documents of these folders that this load did not see.
+        """Return the stored documents of these folders that this load did not see, sorted.
 
         `rejected`: (root, path) of unreadable files: their documents are kept, as are those with
-        another `prefix`.
+        another `prefix`, unless their files set the id.
         """
         mine = self._hashes(roots)
         seen = {doc_id for doc_id, _ in staging.origins()}
@@ -201,7 +201,7 @@ def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
 
 
 def many(gone: Sequence[str], stored: int) -> bool:
-    """Return whether over 20 % of the documents are missing."""
+    """Return whether `gone` are over 20 % of `stored` documents."""
     return len(gone) * 5 > stored
 
 

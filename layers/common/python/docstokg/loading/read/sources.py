@@ -1,4 +1,4 @@
-"""Files of a load and their kinds."""
+"""Files of a load."""
 
 # ruff: noqa: PTH113, PTH114 - these return False for paths that no system call accepts
 
@@ -145,8 +145,6 @@ def check_readable(path: Path) -> None:
 
 
 def _below(source: Path, rejects: RejectLog) -> list[Path]:
-    """Return the files below a folder in path order, without hidden folders or linked ones."""
-
     def unlisted(broken: OSError) -> None:
         path = Path(broken.filename)
         rejects.unlisted.add(source)

@@ -1,4 +1,4 @@
-"""Staging area of a load, on disk."""
+"""On-disk staging area."""
 
 import json
 import sqlite3
@@ -112,7 +112,7 @@ class Staging:
         return self._each("SELECT doc_id, record FROM origin ORDER BY 1")
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
-        """Return a document's chunk count, title, and groups that may see any chunk."""
+        """Return a document's chunk count, title, and groups that may see any chunk (() = all)."""
         rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
         chunks = [json.loads(payload) for (payload,) in rows]
         lists = [chunk.get("acl", ()) for chunk in chunks]
@@ -128,11 +128,11 @@ class Staging:
         )
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (name, type or "", synonym or "") in arbitrary order."""
+        """Yield (name, type or "", synonym or "") as added."""
         return self._each("SELECT surface, type, synonym FROM name ORDER BY seq")
 
     def add_names(self, uuid: str, names: str) -> None:
-        """Stage the names of a chunk as the graph stores them."""
+        """Stage or replace the names of a chunk as the graph stores them."""
         self._db.execute("INSERT OR REPLACE INTO chunk_names VALUES (?, ?)", (uuid, names))
 
     def names_of(self, uuid: str) -> str:
@@ -145,7 +145,7 @@ class Staging:
         return self._each("SELECT uuid, names FROM chunk_names")
 
     def add_entity(self, entity: RawEntity) -> None:
-        """Add an entity or its synonyms; raise `Rejected` if its name differs."""
+        """Add an entity or complete the stored one; raise `Rejected` if its name differs."""
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with a different name")
@@ -213,7 +213,7 @@ class Staging:
         return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
-        """Return the shards that contain chunks of these documents."""
+        """Return the shards that contain chunks of these documents, sorted."""
         rows = self._rows(
             "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
             " ORDER BY 1",
@@ -222,7 +222,7 @@ class Staging:
         return [shard for (shard,) in rows]
 
     def fill(self, chunk: RawChunk) -> bool:
-        """Restore the text of the chunk at `place`; return whether it is `chunk`."""
+        """Restore the text of the chunk at `place`; return False if it is another or not empty."""
         done = self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
             " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
@@ -231,17 +231,17 @@ class Staging:
         return done.rowcount > 0
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
-        """Drop the texts and vectors of all chunks or of these documents."""
+        """Drop the texts and vectors of all chunks (None) or of these documents."""
         of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
         self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
 
     def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
-        """Add JSON values of one kind for a later task, in order."""
+        """Add JSON values of one kind for a later task, in order; once per kind."""
         numbered = ((kind, number, json.dumps(row)) for number, row in enumerate(rows))
         self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", numbered)
 
     def plan(self, kind: str) -> Iterator[Any]:
-        """Yield the values of one kind."""
+        """Yield the values of one kind in order."""
         rows = self._db.execute("SELECT row FROM plan WHERE kind = ? ORDER BY seq", (kind,))
         return (json.loads(row) for (row,) in rows)
 
@@ -289,7 +289,7 @@ class Staging:
             yield source, kind, target, evidence or None, json.loads(payload), fact
 
     def endpoints(self, uuid: str) -> list[str]:
-        """Return the entities of the edges that one chunk states."""
+        """Return the entities of the edges that one chunk states, sorted, each once."""
         rows = self._rows("SELECT source, target FROM edge WHERE evidence = ?", uuid)
         return sorted({end for row in rows for end in row})
 

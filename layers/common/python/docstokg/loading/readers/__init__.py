@@ -1,1 +1,1 @@
-"""Readers of formats that need no vendor packages."""
+"""Readers without vendor packages."""

@@ -1,4 +1,4 @@
-"""`chunks*.jsonl` and `passages*.jsonl`: passages of source documents."""
+"""`chunks*.jsonl` and `passages*.jsonl`."""
 
 from typing import Annotated, Self
 
@@ -73,7 +73,7 @@ class ChunkLine(Placed, Line):
 
 
 def read_chunk(line: Json) -> RawChunk:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(ChunkLine, line)
     mentions = None
     if seen.mentions is not None:

@@ -88,7 +88,7 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
     """Read a file as one document, or several for an archive or a list of JSON documents.
 
     Offsets of text formats include line ends and front matter; those of others refer to the
-    converter's text. Raises `Rejected` if the file cannot be read.
+    converter's text. Raises `Unreadable` for the file, `Rejected` for its content.
     """
     try:
         size = path.stat().st_size
@@ -115,7 +115,10 @@ def _check_is_text(sample: bytes) -> None:
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
-    """Read a posted document; the given id overrides its own."""
+    """Read a posted document; the posted id and fields override its own.
+
+    Raise `Rejected` for invalid content or several documents.
+    """
     documents = _documents(posted.raw, suffix, doc_id, converter, MAX_DOCUMENTS_BYTES)
     if len(documents) != 1:
         raise Rejected(f"contains {len(documents)} documents; send each one separately")
@@ -301,7 +304,7 @@ def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
 
 
 def slugify(heading: str) -> str:
-    """Return the anchor that Markdown renderers make: lower case, hyphens for spaces."""
+    """Return Markdown renderers' anchor: lower case, no punctuation, hyphens for spaces."""
     characters = (
         character
         for character in compatible(heading, "NFC").lower()

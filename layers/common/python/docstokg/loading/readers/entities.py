@@ -1,4 +1,4 @@
-"""`entities*.jsonl`: a list of entities with ids."""
+"""`entities*.jsonl`: entities with ids."""
 
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ class EntityLine(Line):
 
 
 def read_entity(line: dict[str, Any]) -> RawEntity:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(EntityLine, line)
     if seen.embedding is not None and not any(seen.embedding):
         raise Rejected("embedding: all zero")

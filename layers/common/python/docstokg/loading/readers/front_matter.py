@@ -23,8 +23,6 @@ _FIELDS = ("doc_id", "title", "document_name", "uri", "topics", "acl")
 
 
 class _Bounded(yaml.SafeLoader):
-    """A YAML loader without aliases and deep nesting."""
-
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:

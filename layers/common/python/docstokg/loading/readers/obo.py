@@ -30,7 +30,7 @@ class _Term:
 
 
 def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one branch a tag of the format
-    """Yield (line, entity, relation or reject) in file order.
+    """Yield (line, entity, relation or reject) in file order; raise `Unreadable` for a bad file.
 
     An `alt_id` becomes an obsolete entity replaced by its term. A term's type is its `namespace`,
     else the default.

@@ -1,4 +1,4 @@
-"""`*.txt`: paragraphs, manual pages and lists by indentation."""
+"""`*.txt`: structure from indentation."""
 
 import re
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ class _Group:
 def outline_text(text: str) -> Outline:
     """Return the text with its headings, paragraphs, and terms with indented descriptions.
 
-    A heading is a line above `===` or `---`, or one of at least two lines without lower-case
-    letters above more indented lines.
+    A heading is a line above a rule (`===`: level 1, others: 2), or one of at least two lines
+    without lower-case letters above more indented lines. Only a manual page has a title.
     """
     roots = _nested(_groups(text, 0, len(text)))
     shouts = [root for root in roots if _is_shout(root)]

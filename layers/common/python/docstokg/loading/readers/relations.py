@@ -1,4 +1,4 @@
-"""`relations*.jsonl`: typed, directed edges with optional evidence."""
+"""`relations*.jsonl`: typed, directed edges."""
 
 from typing import Annotated, Any, Self
 
@@ -39,7 +39,7 @@ class RelationLine(Line):
 
 
 def read_relation(line: dict[str, Any]) -> RawRelation:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line, weight 1 by default; raise `Rejected` with all its errors."""
     seen = checked(RelationLine, line)
     evidence = seen.evidence
     return RawRelation(

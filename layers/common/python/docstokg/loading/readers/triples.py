@@ -1,4 +1,4 @@
-"""`triples*.jsonl`: triples from open information extraction."""
+"""`triples*.jsonl`: open information extraction."""
 
 from typing import Annotated, Any, Self
 
@@ -28,7 +28,7 @@ class TripleLine(Line):
 
 
 def read_triple(line: dict[str, Any]) -> RawRelation:
-    """Check one line; raise `Rejected` with all its errors."""
+    """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(TripleLine, line)
     return RawRelation(
         source=seen.subject,

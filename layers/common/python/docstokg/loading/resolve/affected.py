@@ -1,4 +1,4 @@
-"""Entities that a load recomputes; see docs/decisions/graph-of-names.md."""
+"""Recomputed entities; see docs/decisions/graph-of-names.md."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
@@ -31,7 +31,7 @@ UNREAD = (
 
 
 class Unread(Unavailable):
-    """The recogniser of this namespace is not installed here."""
+    """The namespace's recogniser is not installed here."""
 
 
 def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
@@ -134,7 +134,7 @@ def stage_affected(
 
 
 def affected_entities(context: Context, changes: Changes, every: Set[str] | None) -> set[str]:
-    """Return the entities whose names or statements this load adds, changes or removes.
+    """Return the unlisted entities whose names or statements this load adds, changes or removes.
 
     `every`: see `stage_affected`.
     """
@@ -178,7 +178,6 @@ def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
 
 
 def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
-    """Return the endpoints of remaining relations, whose names are in no text."""
     ends: set[str] = set()
     for relation in context.stores.graph_writer.stored_relations(context.namespace):
         is_read = relation.type == SAME_AS and relation.evidence_uuid is not None

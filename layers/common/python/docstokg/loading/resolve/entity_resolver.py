@@ -37,14 +37,14 @@ class EntityResolver:
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
-        """Write those of these stored entities whose data changed; they count as unwritten."""
+        """Write those of these stored entities whose data changed; then all count as unwritten."""
         for batch in batched(sorted(affected), ROW_BATCH):
             stored = list(stored_names(self.context, batch))
             self.write_named(e.id for e in stored if e != self.entities.get(e.id))
         self._written.clear()
 
     def display_names(self, identities: Iterable[str]) -> dict[str, str]:
-        """Return the name of each entity, or its id if it has none."""
+        """Return the name of each entity, read from the graph if not loaded now, else its id."""
         labels, missing = {}, []
         for identity in sorted(identities):
             entity = self.entities.get(identity)
@@ -105,7 +105,7 @@ def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Na
 def resolver_of(
     context: Context, aliases: Aliases, names: Names, affected: Set[str]
 ) -> EntityResolver:
-    """Return the entities of the staged names.
+    """Return the entities of the staged names, and add their aliases.
 
     They are merged with stored data, except `affected` ones, whose staged names are complete.
     """

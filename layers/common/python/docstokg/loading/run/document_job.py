@@ -1,4 +1,4 @@
-"""Jobs of posted documents: load or remove them."""
+"""Jobs of posted documents."""
 
 import base64
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 
+# Suffixes of a doc_id that set the format of its `text`.
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
-"""Suffixes of a doc_id that set the format of its `text`."""
 
 
 def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     """Load or remove the documents of a job; a repeated run has the same result.
 
-    `again`: it was started before. Raises errors of the stores, and `Locked` during another load
-    into the namespace: the job is not done then.
+    `again`: it was started before. Raises `Locked` during another load into the namespace; the job
+    is not done then.
     """
     groups = order.caller.scope(order.namespace).groups
     files = [_source(order, number, groups) for number in range(len(order.documents))]
@@ -66,7 +66,8 @@ def posted_file(
 ) -> SourceFile:
     """Return a source file for posted content; `statement`: title, acl, metadata, media_type.
 
-    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text.
+    `name`: of its path, without suffix. `statement["text"]`: whether it was posted as text. Raises
+    KeyError for an unknown media type.
     """
     suffix = ".txt"
     if statement.get("text"):

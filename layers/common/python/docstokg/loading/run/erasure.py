@@ -1,4 +1,4 @@
-"""Deletion of a finished run's objects."""
+"""Deletion of run objects."""
 
 import time
 from collections.abc import Collection
@@ -8,10 +8,10 @@ from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.rows import every_object
 from docstokg.ports import ObjectStore
 
+# Kinds of a run's own objects that contain texts.
 WORKING = ("rows", "vectors", "models", "names", "resolved")
-"""Kinds of a run's own objects that contain texts."""
+# Longer than any run, so older objects belong to none.
 LONGEST_RUN_S = 2 * 86_400.0
-"""Longer than any run, so older objects belong to none."""
 
 
 def erase(

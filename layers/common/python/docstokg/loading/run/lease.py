@@ -11,14 +11,14 @@ from docstokg.loading.pipeline import info_before
 from docstokg.loading.run.rows import every_object
 from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
+# One per namespace.
 LEASES = "runs/leases/"
-"""One per namespace."""
 
+# Seconds until a killed run's lease expires; tasks take half of it.
 LEASE_S = 1800
-"""Seconds until a killed run's lease expires; tasks take half of it."""
 
+# Seconds that a task waits for the store's lease, which expires in 30.
 TAKE_S = 35.0
-"""Seconds that a task waits for the store's lease, which expires in 30."""
 
 CLOSED = "report.json"
 
@@ -44,7 +44,7 @@ def turn(
 
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
-    """Release the store's lease at the end of a run; otherwise it expires."""
+    """Release the store's lease at the end of a run, if possible; otherwise it expires."""
     held = writer.hold(0, run=run.run_id, namespace=run.namespace)
     with suppress(Timeout, Unavailable), held:
         pass
@@ -66,7 +66,7 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
 
 
 def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
-    """Raise `LoadError` if another load began."""
+    """Raise `LoadError` if another load began, or (unless `closing`) this one ended."""
     open_run = info_before(index).open_run(run.namespace)
     if open_run != run.run_id and (open_run or not closing):
         raise LoadError(

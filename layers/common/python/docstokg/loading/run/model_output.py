@@ -1,4 +1,4 @@
-"""Model output of a run, one object per shard."""
+"""A run's model output, per shard."""
 
 import base64
 import json
@@ -14,8 +14,8 @@ from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
+# Models that read a shard: `dense`, `sparse` and `names`, each once it is done.
 type Models = dict[str, str | None]
-"""Models that read a shard: `dense`, `sparse` and `names`, each once it is done."""
 
 
 def put_output(
@@ -43,7 +43,7 @@ def put_output(
 
 
 def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
-    """Return the models that have read a shard."""
+    """Return the models that have read a shard, {} if none has."""
     models: Models = {}
     for entry in objects.list(run.key("models", f"{shard}-")):
         models |= json.loads(objects.get(entry.key))
@@ -51,7 +51,7 @@ def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> Models:
 
 
 def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> Shard:
-    """Fetch a shard with one kind of output; raise `KeyError` if either is missing."""
+    """Fetch a shard with one kind of output; `KeyError`: one is missing; `WrongAnswer`: broken."""
     rows = Shard.fetched(run, objects, shard)
     rows.output = unpacked(objects.get(run.key(kind, shard + ENDING)))
     return rows
@@ -70,7 +70,7 @@ def encoding_of(value: Sequence[Any]) -> Encoding:
 
 
 class AbsentNames:
-    """A missing recogniser; its output for this run is recorded."""
+    """A missing recogniser whose output is recorded."""
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""Failure reasons for the report of a run."""
+"""Failure reasons of a run."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ KIND = "refused"
 
 @contextmanager
 def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
-    """Store the reason of a permanent failure for the report of the run."""
+    """Store the reason of a `Permanent` failure for the report of the run; raise it again."""
     try:
         yield
     except Permanent as error:

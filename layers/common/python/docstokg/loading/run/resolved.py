@@ -39,7 +39,7 @@ def put_resolved(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Write the plan of a run to the bucket.
+    """Write the plan of a run to the bucket; the staged texts are dropped.
 
     `file`: path of the staging area. `summary`: values for the report.
     """
@@ -86,7 +86,7 @@ class ResolverCache:
 
     @contextmanager
     def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["ResolvedRun"]:
-        """Lend the run's current plan to one task at a time."""
+        """Lend the run's plan to one task at a time; raise `Unavailable` before `resolve`."""
         listed = objects.list(run.key("resolved", RESOLVED))
         version = run.run_id + "".join(entry.etag for entry in listed)
         try:
@@ -125,7 +125,10 @@ class ResolvedRun:
         self.staging.close()
 
     def context(self, stores: Stores, recorded: Mapping[str, Encoding]) -> Context:
-        """Return the load's context; `recorded`: see `Context`."""
+        """Return the load's context; raise `Unavailable` without the run's encoder.
+
+        `recorded`: see `Context`.
+        """
         head, model = self.head, self.head["context"]["model"]
         dense = stores.embedder if head["dense"] else None
         if head["dense"] and (dense is None or dense.model != model):

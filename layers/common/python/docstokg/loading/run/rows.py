@@ -1,4 +1,4 @@
-"""Shards of rows of a run."""
+"""Row shards of a run."""
 
 import gzip
 import hashlib
@@ -15,8 +15,8 @@ from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
 from docstokg.ports import ObjectStore, StoredObject
 
+# Size of a shard's rows as text after which a new shard starts.
 SHARD_BYTES = 8_000_000
-"""Size of a shard's rows as text after which a new shard starts."""
 
 ENDING = ".jsonl.gz"
 
@@ -43,7 +43,7 @@ def shard_name(items: Sequence[IngestObject]) -> str:
 
 
 class ShardWriter:
-    """Writes rows into shards, one shard in memory at a time."""
+    """Writes shards of rows, one at a time."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore, name: str) -> None:
         self._run, self._objects, self._name = run, objects, name
@@ -53,7 +53,7 @@ class ShardWriter:
         self.shards: list[str] = []
 
     def add(self, inner: str, etag: str, rows: Iterable[Row]) -> int:
-        """Write an object's rows; return the number of its chunks."""
+        """Collect an object's rows and write full shards; return the number of its chunks."""
         number = begin = chunks = 0
         begin = len(self._lines)
         for line, record in rows:
@@ -94,7 +94,7 @@ class Shard:
 
     @classmethod
     def fetched(cls, run: IngestRun, objects: ObjectStore, name: str) -> "Shard":
-        """Fetch a shard; raise `KeyError` if it is missing."""
+        """Fetch a shard; raise `KeyError` if it is missing, `WrongAnswer` if broken."""
         return cls(objects.get(run.key("rows", name + ENDING)))
 
     def rows(self, position: int) -> Iterator[tuple[int, RawRecord | Rejected, Any]]:
@@ -110,7 +110,7 @@ class Shard:
 
 
 def row_of(line: str) -> Row:
-    """Parse a line of a shard."""
+    """Parse a line of a shard: line number, and record or reject."""
     number, record = adapter(ROW).validate_json(line)
     return number, Rejected(record) if isinstance(record, str) else record
 
@@ -137,7 +137,7 @@ def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
 
 
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
-    """Return the run's shards."""
+    """Return the run's shards, sorted."""
     prefix = run.key("rows")
     keys = (entry.key for entry in every_object(objects, prefix))
     return [shard_of(key) for key in keys if key.endswith(ENDING)]

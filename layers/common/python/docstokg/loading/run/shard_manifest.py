@@ -15,8 +15,8 @@ class PartRef(NamedTuple):
     position: int
 
 
+# A part of an object: see `Part`.
 type _Read = tuple[int, PartRef, bool, str]
-"""A part of an object: see `Part`."""
 
 
 class Entry(NamedTuple):
@@ -34,7 +34,7 @@ class ShardManifest:
         self._objects: dict[str, tuple[str, list[_Read]]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
-        """Add a shard's parts, except rows of changed objects."""
+        """Add a shard's parts, except those of changed or unlisted objects."""
         for position, part in enumerate(parts):
             etag, read = self._objects.get(part.inner, ("", []))
             if etag == part.etag:

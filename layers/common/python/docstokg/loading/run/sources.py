@@ -1,4 +1,4 @@
-"""The objects of a run as source files."""
+"""A run's objects as source files."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class RunSources:
 
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
-        """Fetch the statements of a run's posted documents."""
+        """Fetch the statements of a run's posted documents, {} for none."""
         statements: Mapping[str, Any] = {}
         if run.posted:
             with suppress(KeyError):
@@ -65,7 +65,7 @@ class RunSources:
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:
-        """Return the source file of an object."""
+        """Return the source file of an object; raise KeyError if posted without statement."""
         if self.run.posted:
             return posted_file(inner, inner, raw, self.statements[inner], self.run.groups)
         kind = kind_of(Path(inner))

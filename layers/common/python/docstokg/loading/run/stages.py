@@ -1,4 +1,4 @@
-"""The six stages of a load from a bucket; each can be repeated, in any number of processes.
+"""The six repeatable stages of a bucket load.
 
 See docs/decisions/cloud-ingestion.md.
 """
@@ -72,18 +72,18 @@ from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
+# Maximum bytes of an object, which is held in memory.
 LARGEST_OBJECT = 500_000_000
-"""Maximum bytes of an object, which is held in memory."""
 
+# Maximum rejections in a report; `rejects/resolve.jsonl` has all.
 MOST_NAMED = 1000
-"""Maximum rejections in a report; `rejects/resolve.jsonl` has all."""
 
 SHARDS_AT_HAND = 4
 AHEAD = 8
 CLOSING = "closing.json"
 VECTORS, NAMES = "vectors", "names"
+# Where the state machine records shards that crashed their reader.
 LOST = "lost"
-"""Where the state machine records shards that crashed their reader."""
 
 Answer = dict[str, Any]
 
@@ -91,7 +91,8 @@ Answer = dict[str, Any]
 def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
     """Write the rows of objects into shards, with reasons for unreadable ones.
 
-    A task without items, here and in the other stages, works on all of its run.
+    Returns numbers: `chunks` and `rejected` objects. A task without items, here and in the other
+    stages, works on all of its run.
     """
     run = task.run
     sources = RunSources.of(run, objects)
@@ -148,7 +149,7 @@ def _read_object(
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
-    """Encode the chunks of shards."""
+    """Encode the chunks of shards; return `chunks`: their number."""
     models = {
         "dense": embedder.model if embedder else None,
         "sparse": sparse.model if sparse else None,
@@ -163,7 +164,7 @@ def encode(
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
-    """Find the names in the chunks of shards."""
+    """Find the names in the chunks of shards; return `chunks`: their number."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
 
@@ -193,8 +194,8 @@ def resolve(
 ) -> Answer:
     """Stage every row in path order, and write the plan of the load.
 
-    After a kill it starts again; raises `LoadError` if its `time` is not enough. `most`: see
-    `turn`.
+    After a kill it starts again. `most`: see `turn`. Raises `LoadError` if its `time` is not
+    enough, `Locked` during another load, `Unavailable` before all shards are encoded.
     """
     run = task.run
     if is_closed(run, objects):
@@ -411,7 +412,8 @@ def close(
 ) -> Answer:
     """Write edges, remove documents, relink stored chunks, end the load and report.
 
-    If its `time` ends first, the next task continues from the returned `cursor`.
+    If its `time` ends first, the next task continues from the returned `cursor`. A failed task is
+    only reported and released. Raises `Locked` and `LoadError` like `write`.
     """
     run = task.run
     if task.failed:

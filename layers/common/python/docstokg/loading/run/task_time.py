@@ -1,4 +1,4 @@
-"""Time limit of a run's task."""
+"""Time limit of a task."""
 
 import math
 import time
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from docstokg.errors import LoadError
 
+# Seconds reserved for the current batch and the answer.
 KEPT_S = 180.0
-"""Seconds reserved for the current batch and the answer."""
 
 
 class TaskTime:
@@ -19,7 +19,7 @@ class TaskTime:
 
     @classmethod
     def of(cls, context: object) -> "TaskTime":
-        """Return the remaining time in Lambda's context of an invocation."""
+        """Return the time of Lambda's `context` less KEPT_S; unlimited for others."""
         left: Callable[[], int] | None = getattr(context, "get_remaining_time_in_millis", None)
         return cls() if left is None else cls(left() / 1000 - KEPT_S)
 

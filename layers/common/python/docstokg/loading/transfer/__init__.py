@@ -1,1 +1,1 @@
-"""Export and import of a namespace."""
+"""Namespace export and import."""

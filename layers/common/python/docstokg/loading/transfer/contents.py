@@ -1,4 +1,4 @@
-"""Store contents as canonical lines, for comparison."""
+"""Store contents as canonical lines."""
 
 import hashlib
 import json

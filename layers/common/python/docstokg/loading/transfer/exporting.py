@@ -1,4 +1,4 @@
-"""Export a namespace as a zip file of JSON lines, including computed data.
+"""Namespace export: zip of JSON lines.
 
 References are chunk ids; folders, runs and times are excluded.
 """
@@ -26,7 +26,7 @@ UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
-    """Write a namespace to `target` atomically; return the number of lines per part.
+    """Write or replace `target` atomically with a namespace; return the number of lines per part.
 
     Raises `LoadError` if it is empty, or if a load into it did not finish.
     """
@@ -60,7 +60,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
 
 def content_digest(stores: Stores, namespace: str) -> str:
-    """Return the hash of a namespace's content, independent of its name."""
+    """Return the digest of a namespace's name and content in both stores."""
     parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
     return parts[2]
 

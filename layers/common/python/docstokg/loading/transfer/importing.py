@@ -88,7 +88,7 @@ class _Import:
 
 
 def manifest_of(path: Path) -> Manifest:
-    """Read a file's manifest; raise `LoadError` if it is not an export."""
+    """Read a file's manifest; raise `LoadError` unless it is a readable export."""
     try:
         with zipfile.ZipFile(path) as file:
             _check_names(file, path)
@@ -114,7 +114,8 @@ def load_export(
 ) -> LoadReport:
     """Load an exported file into a namespace that contains nothing else.
 
-    `only`: remove chunks that are not in the file; otherwise they are a `LoadError`.
+    `only`: remove chunks that are not in the file; otherwise they are a `LoadError`, as is a file
+    that is not an export. Invalid lines are rejected.
     """
     shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, namespace, shown):
@@ -258,7 +259,6 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
 
 
 def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
-    """Return a valid fingerprint of the chunk, else a computed one."""
     made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]
 

@@ -1,4 +1,4 @@
-"""Re-encoding of a namespace without its sources."""
+"""Re-encoding without sources."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -14,7 +14,7 @@ from docstokg.ports import Embedder
 
 
 def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress) -> int:
-    """Replace the vectors of a namespace by those of `dense`; return its number of chunks.
+    """Replace a namespace's vectors (chunks, entities) by those of `dense`; return its chunks.
 
     Raises `LoadError` if it is empty, or if a load did not finish.
     """

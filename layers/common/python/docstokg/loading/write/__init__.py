@@ -1,1 +1,1 @@
-"""Stage write: changes in both stores."""
+"""Stage write."""

@@ -1,4 +1,4 @@
-"""Writing of chunks with vectors and mentions."""
+"""Writing of chunks and mentions."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +25,8 @@ from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
 Records = list[tuple[ChunkRecord, str]]
 
+# Number of batches that are encoded while one is written.
 AHEAD = 2
-"""Number of batches that are encoded while one is written."""
 
 
 class _Batch(NamedTuple):
@@ -38,7 +38,8 @@ class _Batch(NamedTuple):
 def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
-    A document changes in one step. `shard`: only the documents that begin in it.
+    A document changes in one step; chunks that a whole or replaced one lost are removed. `shard`:
+    only the documents that begin in it.
     """
     context = resolver.context
     batches = _batches(context, shard)
@@ -123,7 +124,11 @@ def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, recor
 
 
 def encoded(context: Context, batch: _Batch) -> Records:
-    """Return records with vectors and weights; given ones are kept."""
+    """Return records of the `fresh` chunks; given or recorded vectors and weights are kept.
+
+    Others are computed; without an encoder they stay empty, as do the weights of chunks that are
+    not English.
+    """
     chunks = [chunk for chunk, _ in batch.fresh]
     finder = context.stores.languages
     # Language detection reads title and headings, like the encoders.
@@ -153,7 +158,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
-    """Return the language of a text, as in `ChunkText`."""
+    """Return the language of a text, "" for English or without `finder`."""
     return "" if finder is None else finder.language(text)
 
 
@@ -183,7 +188,7 @@ def encodings(
 ) -> list[Encoding]:
     """Encode chunks with their sentences, except given vectors and weights.
 
-    `languages`: "" for English.
+    `languages`: "" for English; only English chunks get weights.
     """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]

@@ -14,15 +14,15 @@ from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.resolve.entity_resolver import EntityResolver, called_id
 
+# The uuid of a stating chunk, and the chunk.
 Place = tuple[str, RawChunk | StoredChunk]
-"""The uuid of a stating chunk, and the chunk."""
 
+# Stored documents that this load removes: they are no longer evidence.
 Gone = frozenset[str]
-"""Stored documents that this load removes: they are no longer evidence."""
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Replace names by ids and chunk ids by uuids; reject statements without evidence."""
+    """Replace names by ids and chunk ids by uuids; reject statements with unloaded evidence."""
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
@@ -35,8 +35,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
 def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
-    Yields after each batch the total number of relations written, as text; `after`: the yielded
-    value to resume from.
+    Yields the total number written, as text, after each batch; `after`: resume from it.
     """
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
@@ -77,14 +76,14 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
 
 
 def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
-    """Return the id of a fact: the UUIDv5 of its edge and its evidence, or that of names."""
+    """Return the id of a fact: the UUIDv5 of edge and evidence; of kind CALLED, `called_id`."""
     if kind == CALLED:
         return called_id(source)
     return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
 
 
 def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
-    """Return the first sentence that contains both ends of a triple, ignoring case."""
+    """Return the span of the first sentence with both ends of a triple in any case, or None."""
     ends = (subject.casefold(), object_.casefold())
     if not all(end in text.casefold() for end in ends):
         return None

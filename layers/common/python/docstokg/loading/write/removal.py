@@ -12,7 +12,7 @@ from docstokg.ports import IndexWriter
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
-    """Remove chunks (None: the namespace) and data that only they support; return the count."""
+    """Remove chunks (None: everything) and data only they support; return the number of chunks."""
     stores.graph_writer.delete(namespace, uuids)
     return stores.index_writer.delete(namespace, uuids)
 
@@ -60,7 +60,7 @@ def exclusive_load(
 ) -> Iterator[None]:
     """Exclude other loads and removals of a namespace; raise `Timeout` after `wait_s`.
 
-    Without a `wait_s` it raises `Locked` at once.
+    With `wait_s` 0, raise `Locked` at once.
     """
     with ExitStack() as held:
         try:
@@ -75,7 +75,10 @@ def exclusive_load(
 
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
-    """Remove everything of a namespace; return the number of chunks."""
+    """Remove everything of a namespace; return the number of chunks.
+
+    Raises `Timeout` if another load runs too long.
+    """
     with exclusive_load(stores.index_writer, namespace, NullProgress()):
         stores.index_writer.open_load(str(ULID()), None, None, None, namespace)
         count = remove(stores, namespace, None)
