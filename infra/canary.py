@@ -47,7 +47,7 @@ def keep_asking(
 
 
 def envelope_of(canary: Canary) -> dict[str, object]:
-    """Return the question's envelope, like the gateway's template."""
+    """Return the workflow's input for the question, with the keys of the gateway's template."""
     body = {"query": canary.question, "namespace": canary.namespace}
     return {
         "route": "search",

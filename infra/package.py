@@ -280,7 +280,10 @@ def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.package [aarch64|host ...]` (default: both): `build` and print a table."""
+    """`python -m infra.package [aarch64|host ...]` (default: both): `build` and print a table.
+
+    SystemExit for other targets.
+    """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     options = parser.parse_args(arguments)

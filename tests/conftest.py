@@ -45,6 +45,11 @@ def pytest_report_header() -> str:
     return scarcity()
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name contents by their parameter: archives contain the time, and workers compare ids."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what each suite took, set-up included: the servers' suites are the long ones."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):

@@ -36,7 +36,10 @@ class Cursor(NamedTuple):
 
 
 def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
-    """Parse a cursor; raise `InvalidCursor` if it is forged or of another request or caller."""
+    """Parse a cursor; raise `InvalidCursor` if it is forged or of another request or caller.
+
+    `request`: of `request_digest`; `key`: the service's.
+    """
     try:
         _, facts, run, leaf, character = _PACKED.unpack(base64url.unsealed(text, request, key))
     except struct.error as exc:  # of an earlier version

@@ -10,7 +10,7 @@ TRACE_DAYS = 30
 
 
 def build(wiring: Wiring) -> Handler:
-    """Return the handler."""
+    """Return the handler: `record` for SQS records, `remove_expired` for the job CLEAN_UP."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
 
     def handler(event: Json, context: object) -> Json:

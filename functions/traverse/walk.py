@@ -356,10 +356,7 @@ class _Walker:
         return all({end.casefold(), prefix_of(end), kinds[end]} & allowed for end in ends)
 
     def _scores(self, layer: Sequence[str]) -> dict[str, float]:
-        """Return scores of nodes by vectors, else words.
-
-        Without a query: by the heaviest relation (default 1), relative to the layer's.
-        """
+        """Return scores of nodes by vectors, else words, else their heaviest relation."""
         names = sorted(layer)
         if self._request.query is None:
             weights = {name: self._heaviest.get(name, 1.0) for name in names}

@@ -156,11 +156,11 @@ def load(  # noqa: PLR0913 - one parameter an option
 @app.command()
 def export(
     namespace: NamespaceNamed,
-    target: Annotated[Path, argument("FILE", "New file, preferably .zip.")],
+    target: Annotated[Path, argument("FILE", "File to write, preferably .zip.")],
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Write a namespace to one file: texts, vectors and graph.
+    """Write a namespace to one file: texts, vectors and graph; replace an existing file.
 
     `docstokg load FILE` loads it into any stores without encoding anything again; the same
     namespace gets the same content digest.

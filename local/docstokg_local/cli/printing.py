@@ -36,5 +36,5 @@ def agreed(question: str) -> bool:
 
 
 def counted(count: int, what: str) -> str:
-    """Return a count with its noun: `1 chunk`, `2,000 chunks`."""
+    """Return a count with its noun, plus "s" unless 1: `1 chunk`, `2,000 chunks`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -166,7 +166,10 @@ def refuse_foreign_page(
 
 
 async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
-    """Return a body of at most `most` bytes within BODY_S; raise `Refused` (415, 413, 400)."""
+    """Return the raw body; raise `Refused`.
+
+    415: no application/json; 413: over `most` bytes; 400: incomplete after BODY_S or a disconnect.
+    """
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
         detail = "Send the body with Content-Type: application/json."

@@ -146,7 +146,10 @@ class Client:
         return self._call("job", Job, None, timeout_s, {"id": job_id})
 
     def cancel(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """Call `DELETE /v1/jobs/{id}`: cancel it; loaded documents stay; errors as in `answer`."""
+        """Call `DELETE /v1/jobs/{id}`: return it as failed, or, if ended before, as it is.
+
+        Loaded documents stay; errors as in `answer`.
+        """
         return self._call("cancel", Job, None, timeout_s, {"id": job_id})
 
     def _call[Reply: BaseModel](

@@ -141,8 +141,8 @@ class _Exchange:
             yield from blocks(made, self._whom, MOST_STREAMED, self._until)
 
     @contextmanager
+    # litellm replaces our errors, so they are kept here.
     def _noting(self) -> Iterator[None]:
-        """Keep our error, which litellm replaces."""
         try:
             with translated(self._whom, self._timeout_s):
                 yield

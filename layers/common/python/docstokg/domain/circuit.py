@@ -34,7 +34,7 @@ class Circuit:
         return state == "closed"
 
     def called(self, now: float) -> "Circuit":
-        """Record the start of an allowed call: in half open it is the trial."""
+        """Return the state after an allowed call begins: in half open its trial, else unchanged."""
         return replace(self, trial_at=now) if self.state(now) == "half_open" else self
 
     def succeeded(self) -> "Circuit":

@@ -15,7 +15,7 @@ READ = "~"
 
 
 def packed(places: Sequence[Place], start: int, end: int) -> str:
-    """Pack places that overlap start..end, from `start`: base64 of zlib of int32; "" if none."""
+    """Pack the whole places that overlap start..end, from `start`, for `unpacked`; "" if none."""
     first = bisect_left(places, start, key=lambda place: place.end - 1)
     last = bisect_left(places, end, key=lambda place: place.start)
     if first >= last:

@@ -75,7 +75,8 @@ class LiveReply:
     def listen(self, request_id: str, store: ResponseCache, ended: Callable[[float], bool]) -> None:
         """Poll the events of remote steps until the request ends, or a client or the store fails.
 
-        `ended(seconds)` waits at most that long and returns whether the request has ended.
+        Returns then; the store's error is logged. `ended(seconds)` waits at most that long and
+        returns whether the request has ended.
         """
         what, longest, is_heard = GROUND, 0, True
         while is_heard and not ended(POLL_S):

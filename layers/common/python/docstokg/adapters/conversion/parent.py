@@ -138,7 +138,6 @@ def _line(stream: IO[bytes]) -> bytes:
 
 
 def _outline(said: dict[str, Any]) -> Outline:
-    """Validate the child's reply."""
     text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

@@ -122,7 +122,7 @@ class OpenSearchIndex:
                 return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
-        """Return the visible chunks.
+        """Return the visible chunks; a failed request raises.
 
         Others are `missing`, unreadable ones `failed` with a `cause`.
         """

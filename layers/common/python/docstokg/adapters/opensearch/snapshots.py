@@ -50,8 +50,8 @@ class Snapshots:
     def take(self, snapshot: str) -> None:
         """Write all indices into a new snapshot and wait.
 
-        Raise `Misconfigured` for an invalid name or during a load, `Unavailable` if the snapshot
-        fails.
+        Raise `Misconfigured` for an invalid name, without an index or during a load, `WrongAnswer`
+        for a name in use, `Unavailable` if the snapshot fails.
         """
         self._begin(snapshot)
         self._complete(snapshot)

@@ -78,7 +78,10 @@ class SqliteGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Return chunks and related entities of the entity ids `frontier`, from one snapshot."""
+        """Return chunks and related entities of the entity ids `frontier`, from one snapshot.
+
+        Raise `Timeout` after `timeout_s`.
+        """
         with self._reading(scope, timeout_s) as reader:
             return reader.widen(frontier, request)
 

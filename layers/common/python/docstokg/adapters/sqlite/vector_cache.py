@@ -104,7 +104,6 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         read: Callable[[bytes], Value | None],
         timeout_s: float | None,
     ) -> tuple[Value, ...]:
-        """`read` returns None for an unusable entry."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
@@ -147,7 +146,7 @@ class CachedEmbedder(_Cached[Embedder]):
         return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
 
     def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Embed questions like `embed`, cached separately if encoded differently."""
+        """Embed questions, cached if possible and apart if encoded differently; raise `Timeout`."""
         if not isinstance(self.inner, QuestionReader):
             return self.embed(texts, timeout_s)
         return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)

@@ -22,10 +22,10 @@ class Pair(NamedTuple):
 
 
 def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
-    """Return the pairs from two documents that share a name which is not in the question.
+    """Return, unordered, the pairs from two documents that share a name not in the question.
 
-    The first candidate contains a word of the question, the second another one. Two that differ
-    only in a value are no pair.
+    The first candidate contains a word of the question, the second another one; none that are
+    `alike`. `scores`: of `found`, for the feature `choice`.
     """
     made = []
     for (first, second), bridge in _bridges(query, found).items():

@@ -65,7 +65,7 @@ def most_entities(max_nodes: int) -> int:
 def choose_chunks(
     seeds: Sequence[int], near: Iterable[Sequence[int]], max_nodes: int
 ) -> tuple[int, ...]:
-    """Return the chunks to open, at most half of the nodes: `seeds`, then `near` chunks."""
+    """Return distinct chunks to open, at most half of the nodes: `seeds`, then each of `near`."""
     ordered = dict.fromkeys(seeds)
     for chunks in near:
         ordered.update(dict.fromkeys(chunks))

@@ -116,7 +116,10 @@ def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
 
 
 def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
-    """Return the labels of the store and of the store after this load."""
+    """Return the labels of the store and of the store after this load.
+
+    `leaving`: the uuids of `leaving_of`.
+    """
     staged = ((c.doc_id, c.title, c.section or "") for c in context.staging.chunks())
     stored = tuple(context.stores.graph_writer.labels(context.namespace))
     staying = (row[1:] for row in stored if row[0] not in leaving)

@@ -22,7 +22,10 @@ Gone = frozenset[str]
 
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
-    """Replace names by ids and chunk ids by uuids; reject statements with unloaded evidence."""
+    """Stage edges by entity ids and chunk uuids; an unknown name gets its own id.
+
+    Statements with evidence that is not loaded, or `gone`, become rejects.
+    """
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
