@@ -42,9 +42,10 @@ def build(target: Environment, *, out: Path | None = None, bundles: Path | None 
 
 
 def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
-    """Return, sorted, the resources that `running` reads and the data stack no longer has.
+    """Return, sorted, the outputs that `running` reads and the data stack lost with their resource.
 
-    `running`: template of the deployed functions; `data`: new template of the data stack.
+    Names without `PublishOutput`. `running`: template of the deployed functions; `data`: new
+    template of the data stack.
     """
     read = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
     return sorted(

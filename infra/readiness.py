@@ -16,7 +16,7 @@ ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
-    """Return the settings to complete or raise, one sentence each; raise as `contradictions`."""
+    """Return the problems of the settings that prevent a deployment, one sentence each."""
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")

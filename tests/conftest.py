@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,38 +174,46 @@ def load_folder(
     *,
     embed: bool = True,
     namespace: str = "default",
+    rejects: Any = None,
     **settings: Any,
 ):
-    """Load a folder into one embedded store, or where settings say, as `docstokg load` does."""
+    """Load a folder into one embedded store, or where settings say, as `docstokg load` does.
+
+    `rejects`: a log that gets the rejects and notes.
+    """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load
     from docstokg.loading.read.rejects import RejectLog
-    from docstokg.settings import Settings
     from docstokg.wiring import Wiring
     from docstokg_local.loading.stores import stores_of
+    from tests.builders import settings_at
 
-    url = f"sqlite:///{store}"
-    stores = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
-    wiring = Wiring(Settings(**{**stores, **settings}))
+    wiring = Wiring(settings_at(store, **{"cache_dir": cache_dir, **settings}))
     try:
         return load(
             [folder],
             LoadOptions(namespace=namespace, embed=embed),
             stores_of(wiring, embed),
-            RejectLog(None),
+            rejects or RejectLog(None),
         )
     finally:
         wiring.close()
 
 
+def store_of(
+    folder: Path, cache_dir: Path, corpus: dict[str, list[dict[str, Any]]], **more: Any
+) -> Path:
+    """Write a corpus into a folder and load it into a store beside it, whole; return the store."""
+    store = folder / "store.sqlite"
+    report = load_folder(write_corpus(folder / "corpus", corpus), store, cache_dir, **more)
+    assert report.rejected == 0
+    return store
+
+
 @pytest.fixture(scope="session")
 def small_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     """The corpus above, loaded with both encoders; read only."""
-    folder = tmp_path_factory.mktemp("small")
-    write_corpus(folder / "corpus", CORPUS)
-    report = load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
-    assert report.rejected == 0
-    return folder / "store.sqlite"
+    return store_of(tmp_path_factory.mktemp("small"), cache_dir, CORPUS)
 
 
 @pytest.fixture
@@ -219,18 +228,9 @@ def copied_store(small_store: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def settings_for(cache_dir: Path) -> Callable[..., Any]:
     """Make settings for a store file."""
-    from docstokg.settings import Settings
+    from tests.builders import settings_at
 
-    def make(store: Path, **more: Any) -> Settings:
-        values = {
-            "index_url": f"sqlite:///{store}",
-            "graph_url": f"sqlite:///{store}",
-            "cache_dir": str(cache_dir),
-            **more,
-        }
-        return Settings(**values)
-
-    return make
+    return partial(settings_at, cache_dir=cache_dir)
 
 
 @pytest.fixture(scope="session")
@@ -277,3 +277,9 @@ def client_for(
             return stack.enter_context(opened(settings_for(store, **more), shared, write))
 
         yield make
+
+
+@pytest.fixture
+def small_client(small_store: Path, client_for: Callable[..., Any]) -> Any:
+    """An HTTP client of the real application over the small store, as it is by default."""
+    return client_for(small_store)

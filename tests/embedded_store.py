@@ -10,18 +10,12 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import document_rows
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.ports import NameFinder
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at
 
 NS = "default"
 PLAIN = {"embed_provider": "none", "sparse": "none"}
-
-
-def settings_at(path: Path, **more: Any) -> Settings:
-    """Return settings with one file for both stores."""
-    url = f"sqlite:///{path}"
-    return Settings.model_validate({"index_url": url, "graph_url": url, **more})
 
 
 class EmbeddedStore:

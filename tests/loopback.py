@@ -17,6 +17,15 @@ Reply = Callable[[BaseHTTPRequestHandler, bytes], tuple[int, Any] | tuple[int, A
 """A request and its body -> status, bytes or what JSON can say, and headers."""
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that keeps connections open and writes nothing at the terminal."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Stay quiet."""
+
+
 class Loopback:
     """Answers `status` and `answer`, or what `reply` gives; `asked`: path and body of each request.
 
@@ -42,7 +51,7 @@ class Loopback:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def cut_connections(self) -> None:
         """Shut every connection, as time does to those of a snapshot."""
@@ -60,9 +69,7 @@ class Loopback:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         here = self
 
-        class Requests(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Requests(Quiet):
             def setup(self) -> None:
                 super().setup()
                 here._open.append(self.connection)
@@ -86,9 +93,6 @@ class Loopback:
                         self.wfile.write(raw)
 
             do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
-
-            def log_message(self, *_: object) -> None:
-                """Stay quiet."""
 
         return Requests
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.loopback import Quiet
+
 Answer = str | Callable[[dict[str, Any]], str]
 
 
@@ -49,12 +51,7 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
     """Serve until the block ends; hanging requests are let go at its end."""
     state = server or ModelServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def setup(self) -> None:
             state.connections += 1
             super().setup()

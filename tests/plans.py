@@ -1,9 +1,24 @@
-"""A plan as `validate` makes it, for tests of one step."""
+"""A plan as `validate` makes it and a call with its log, for tests of one step."""
 
+import math
 from typing import Any
 
+from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import ExpansionPlan, Plan, RetrievalPlan
+from docstokg.observability import Telemetry
+from docstokg.usecases.run import Call
+
+
+def logging(log: list[str] | None = None) -> Telemetry:
+    """Return telemetry that appends its lines to `log`, or drops them."""
+    return Telemetry(write=[].append if log is None else log.append)
+
+
+def call(log: list[str] | None = None, **given: Any) -> Call:
+    """Return a call without a deadline in the namespace `default`, unless they are given."""
+    usual = {"request_id": "r", "deadline_ms": math.inf, "scope": Scope(namespace="default")}
+    return Call(**{**usual, **given}, telemetry=logging(log))
 
 
 def plan(query: str = "What is it?", **given: Any) -> Plan:

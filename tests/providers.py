@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
 
+from tests.loopback import Quiet
 from tests.model_server import listening, send_json
 from tests.signatures import Signed, problem
 
@@ -40,12 +41,7 @@ def serving() -> Iterator[Providers]:
     """Serve until the block ends."""
     state = Providers()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}

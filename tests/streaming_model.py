@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.loopback import Quiet
 from tests.model_server import listening, send_json
 
 
@@ -54,12 +55,7 @@ class StreamingModel:
 def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
     """Serve until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def end_headers(self) -> None:
             """Keep no connection: a command that a test runs here would leave it open."""
             self.send_header("Connection", "close")

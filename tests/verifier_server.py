@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.loopback import Quiet
 from tests.model_server import listening
 
 DEEP = b"[" * 200_000
@@ -61,12 +62,7 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
     """Serve until the block ends."""
     state = server or VerifierServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state.asked.append((self.path, None))
             self._send(200, b"{}")

@@ -84,7 +84,7 @@ def focus(name: str, chunk: StoredChunk) -> float:
 
 
 def renamed(query: str, renamings: Sequence[Renaming]) -> str:
-    """Replace names in the question by preferred ones; of overlapping ones the first."""
+    """Replace spans of the question by preferred names; of overlapping ones the earliest."""
     parts: list[str] = []
     at = 0
     for item in sorted(renamings, key=lambda item: (item.start, item.end, item.name)):

@@ -15,5 +15,5 @@ def _sign_in() -> SignIn | None:
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Return the reply to the gateway's event of one GET."""
+    """Return the file for the gateway's event of one GET, 404 or a redirect, as `reply`."""
     return reply(event["resource"], event["requestContext"]["path"], _sign_in())

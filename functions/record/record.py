@@ -48,7 +48,7 @@ def record(
 
 
 def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[str, int]:
-    """Remove traces older than `days` days; return and log their number."""
+    """Remove traces older than `days` days; return {"removed": number} and log it."""
     before = int(time.time() * 1000) - days * DAY_MS
     removed = store.remove_before(before, time_budget.REMOVE_TRACES_S)
     telemetry.log("INFO", "traces_removed", removed=removed)

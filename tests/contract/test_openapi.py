@@ -22,7 +22,6 @@ from starlette.testclient import TestClient
 from docstokg.contracts.chat import ErrorReply
 from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.check import handler as check_step
 from docstokg_functions.validate import handler as validate_step
@@ -33,7 +32,9 @@ from docstokg_local.server.lease import Lease
 from docstokg_local.server.openapi import document_text
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
+from tests.embedded_store import PLAIN, settings_at
 from tests.envelopes import event
+from tests.plans import logging
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 NOT_IN_THE_CONTRACT = {"/metrics", "/"}
@@ -65,10 +66,8 @@ def app(small_store, cache_dir, models, tmp_path_factory):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
     lease = Lease(lock_of(folder / "store.sqlite.jobs"))
     assert lease.held()
-    url = f"sqlite:///{folder / 'store.sqlite'}"
-    chosen = Settings(
-        index_url=url, graph_url=url, cache_dir=str(cache_dir), models=("extractive",)
-    )
+    store = folder / "store.sqlite"
+    chosen = settings_at(store, cache_dir=str(cache_dir), models=("extractive",))
     sink = PrometheusSink()
     wiring = Wiring(chosen, Telemetry(sink, lambda line: None), models)
     yield application(chosen, wiring, sink)
@@ -265,9 +264,7 @@ NO_REQUEST = (
 
 @pytest.fixture(scope="module")
 def steps(small_store) -> dict[str, Handler]:
-    url = f"sqlite:///{small_store}"
-    chosen = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
-    wiring = Wiring(chosen, Telemetry(write=lambda line: None))
+    wiring = Wiring(settings_at(small_store, **PLAIN), logging())
     yield {"validate": validate_step.build(wiring), "check": check_step.build(wiring)}
     wiring.close()
 

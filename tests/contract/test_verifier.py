@@ -14,17 +14,16 @@ from docstokg.adapters.aws.guardrail import BedrockGuardrail
 from docstokg.adapters.aws.lambda_verifier import LambdaVerifier
 from docstokg.adapters.http.verifier import HttpVerifier
 from docstokg.adapters.onnx.verifier import OnnxVerifier
-from docstokg.contracts.records import Scope
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.observability import Telemetry
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.settings import Settings
-from docstokg.usecases.run import Call, beginning
+from docstokg.usecases.run import Call
 from docstokg.usecases.verification import Claim, Verification, verify
 from docstokg.wiring import Wiring
 from docstokg_functions.synthesize import handler as synthesize
 from tests.loopback import Loopback
 from tests.onnx_verifiers import write_verifier
+from tests.plans import call, logging
 from tests.verifier_server import LIES, WIRE_LIES, VerifierServer, serving, supports
 
 REGION = "eu-central-1"
@@ -61,21 +60,22 @@ def aws(name: str, url: str) -> AwsService:
     return service
 
 
-def judge(url: str) -> Verifier:
+def judging(url: str) -> Wiring:
     settings = Settings(
         verifier="llm:gateway/judge", llm_base_url=f"{url}/v1", llm_api_key="k", models=("x",)
     )
-    made = Wiring(settings).verifier()
+    return Wiring(settings, logging())
+
+
+def judge(url: str) -> Verifier:
+    made = judging(url).verifier()
     assert made is not None
     return made
 
 
 def in_function(url: str) -> Verifier:
     """A judge behind the handler of the synthesize function, invoked over Lambda's wire format."""
-    settings = Settings(
-        verifier="llm:gateway/judge", llm_base_url=f"{url}/v1", llm_api_key="k", models=("x",)
-    )
-    handler = synthesize.build(Wiring(settings, Telemetry(write=lambda line: None)))
+    handler = synthesize.build(judging(url))
 
     def reply(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any, dict[str, str]]:
         try:
@@ -126,11 +126,6 @@ def onnx(folder: Path, labels: list[str], **more: object) -> OnnxVerifier:
 def verifier(request, tmp_path: Path, server: VerifierServer) -> Verifier:
     made = LOCAL.get(request.param)
     return made(tmp_path) if made else REMOTE[request.param](server.url)
-
-
-def call(log: list[str] | None = None) -> Call:
-    lines = log if log is not None else []
-    return beginning(Telemetry(write=lines.append), 9.0)("r", Scope(namespace="default", groups=()))
 
 
 def test_opinions_come_in_the_order_of_the_pairs(verifier: Verifier) -> None:

@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 import uvicorn
@@ -13,6 +14,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.server.application import application
 from docstokg_local.server.prometheus import PrometheusSink
+from tests.builders import settings_at
 
 
 @contextmanager
@@ -42,8 +44,22 @@ def server_for(models, small_store, cache_dir) -> Iterator[Callable[..., str]]:
     with ExitStack() as started:
 
         def start(**more) -> str:
-            url = f"sqlite:///{small_store}"
-            given = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir), **more}
-            return started.enter_context(served(Settings(**given), models))
+            settings = settings_at(small_store, **{"cache_dir": cache_dir, **more})
+            return started.enter_context(served(settings, models))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def url(server_for) -> str:
+    """The address of a server over the small store."""
+    return server_for()
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[Any]:
+    """OpenAI's own client of that server."""
+    import openai  # heavy; few files need it
+
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none needed", max_retries=0) as opened:
+        yield opened

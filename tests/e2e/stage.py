@@ -1,39 +1,24 @@
 """A gateway in little: the page's function under a stage, the API of a laptop behind it."""
 
-import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply
+from tests.builders import keyed
+from tests.model_server import listening
 
 PATHS = (*FILES, *VIEWER, SIGN_IN)
 
 
 def behind_keys(server_for: Any, folder: Path) -> str:
     """Start a laptop's server that knows the key `k` alone; give its address."""
-    keys = folder / "keys.json"
-    keys.write_text(json.dumps({"k": {"sub": "k", "namespaces": ["*"], "groups": ["*"]}}))
-    return str(server_for(auth="keys", keys_file=str(keys))).rstrip("/")
-
-
-@contextmanager
-def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve until the block ends; give the address, without a slash at its end."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    return str(server_for(**keyed(folder, {"k": {}}))).rstrip("/")
 
 
 class Quiet(BaseHTTPRequestHandler):
@@ -90,5 +75,5 @@ def gateway(
                 kind = {"Content-Type": error.headers["Content-Type"]}
                 self.send(error.code, kind, error.read())
 
-    with listening(Gateway) as address:
-        yield f"{address}/live", heard
+    with listening(Gateway) as port:
+        yield f"http://127.0.0.1:{port}/live", heard

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from tests.builders import keyed, ran
 from tests.conftest import load_folder
 from tests.e2e.browser import LOOKS, PATIENCE_MS, ask, draw, fail, launched, light_a_span, upload
 from tests.streaming_model import StreamingModel, streaming
@@ -28,11 +28,6 @@ QUESTION = "What are seizures?"
 def browser() -> Iterator[Browser]:
     with launched() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(server_for) -> str:
-    return server_for()
 
 
 @pytest.fixture
@@ -98,7 +93,7 @@ def test_the_command_runs_as_pasted(page: Page, question: str) -> None:
         pytest.skip("no curl is installed")
     ask(page, question)
     pasted = page.locator("#curl").inner_text()
-    done = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True)
+    done = ran("sh", "-c", pasted, check=True)
     assert json.loads(done.stdout)["query"] == question.strip()
 
 
@@ -127,11 +122,9 @@ def test_what_did_not_answer_is_said_in_words(
 def test_a_key_is_asked_for_and_kept_in_memory_only(
     browser: Browser, server_for, tmp_path: Path
 ) -> None:
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"SECRET-K": {"sub": "k", "namespaces": ["*"], "groups": ["*"]}}))
     context = browser.new_context()
     page = context.new_page()
-    page.goto(server_for(auth="keys", keys_file=str(keys)))
+    page.goto(server_for(**keyed(tmp_path, {"SECRET-K": {}})))
     ask(page, QUESTION)
     assert "X-Api-Key" in page.locator("#problem").inner_text()
     page.get_by_label("API key").fill("SECRET-K")

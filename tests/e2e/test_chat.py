@@ -9,20 +9,10 @@ import openai
 import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
+from tests.builders import keyed, tool_call, written
 
 pytestmark = pytest.mark.timeout(120)
 QUESTION = {"role": "user", "content": "What are seizures?"}
-
-
-@pytest.fixture(scope="module")
-def url(server_for) -> str:
-    return server_for()
-
-
-@pytest.fixture(scope="module")
-def client(url: str):
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none needed", max_retries=0) as opened:
-        yield opened
 
 
 def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) -> None:
@@ -34,14 +24,7 @@ def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) ->
     assert found
     for cited in found:
         assert text[cited.start_index : cited.end_index] == f"[{cited.rank}]"
-    same = httpx.post(
-        f"{url}/v1/answer",
-        json={
-            "query": QUESTION["content"],
-            "synthesis": {"enabled": True, "model": "extractive"},
-            "budget": {"max_tokens_gen": 512},
-        },
-    ).json()
+    same = httpx.post(f"{url}/v1/answer", json=written(QUESTION["content"], 512)).json()
     assert text == same["answer"]
     assert done.docstokg["confidence"] == same["confidence"]
     assert done.docstokg["grounding"] == same["grounding"]
@@ -108,12 +91,9 @@ def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
 
 
 def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:
-    keys = tmp_path / "keys.json"
-    holder = {"sub": "k", "namespaces": ["default", "handbook"], "groups": []}
-    keys.write_text(json.dumps({"K": holder}))
+    holder = {"namespaces": ["default", "handbook"], "groups": []}
     url = server_for(
-        auth="keys",
-        keys_file=str(keys),
+        **keyed(tmp_path, {"K": holder}),
         openai_api_key="k",
         models=("extractive", "gpt-4o", "claude-3-haiku"),
     )
@@ -155,8 +135,7 @@ def test_citations_link_to_their_passages_on_the_page(server_for) -> None:
             "passage": one["uuid"],
             "span": f"{one['char_start']}-{one['char_end']}",
         }
-    call = {"name": "search", "arguments": {"query": QUESTION["content"]}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    message = tool_call("search", query=QUESTION["content"])
     found = httpx.post(f"{url}/mcp", json=message).json()["result"]["structuredContent"]
     assert found["results"][0]["url"].startswith("https://docs.example.org/#namespace=default&doc=")
 
@@ -234,6 +213,7 @@ def test_what_is_not_read_is_said(url) -> None:
         ({"messages": [{"role": "user", "content": "x" * 4097}]}, "messages[0].content", None),
         ({"messages": [{"role": "system", "content": "hi"}]}, "messages", "question_missing"),
         ({"messages": []}, "messages", None),
+        ({"messages": [], "stream": True}, "messages", None),
         ({"model": "gpt-9"}, "model", "model_not_allowed"),
         ({"model": "extractive@No Good"}, "model", None),
         ({"temperature": 3}, "temperature", None),
@@ -255,12 +235,6 @@ def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
     assert error.type == "invalid_request_error"
     assert param is None or error.param == param
     assert code is None or error.code == code
-
-
-def test_a_stream_without_a_model_is_refused(url) -> None:
-    done = httpx.post(f"{url}/v1/chat/completions", json={"stream": True})
-    assert done.status_code == 400
-    assert ErrorReply.model_validate_json(done.content).error.type == "invalid_request_error"
 
 
 @pytest.mark.parametrize("greeting", ["hi", "?", "会"])

@@ -5,11 +5,12 @@ import json
 import pytest
 
 from docstokg.contracts.check import CheckResponse
+from tests.builders import keyed
 
 
 @pytest.fixture
-def client(small_store, client_for):
-    return client_for(small_store)
+def client(small_client):
+    return small_client
 
 
 def check(client, status=200, **request):
@@ -114,9 +115,8 @@ def test_what_cannot_be_read_is_named(client) -> None:
 
 
 def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None:
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"K": {"sub": "a", "namespaces": ["default"], "groups": []}}))
-    client = client_for(small_store, auth="keys", keys_file=str(keys))
+    keys = keyed(tmp_path, {"K": {"namespaces": ["default"], "groups": []}})
+    client = client_for(small_store, **keys)
     request = {"text": "Trial 77 tested a secret anticonvulsant against seizures."}
     assert client.post("/v1/check", json=request).status_code == 401
     client.headers["X-Api-Key"] = "K"

@@ -15,6 +15,7 @@ from docstokg.contracts.documents import DocumentsRequest, Job, PostedDocument
 from docstokg.contracts.request import SearchRequest
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+from tests.builders import eventually, keyed
 from tests.loopback import Loopback
 
 pytestmark = pytest.mark.timeout(60)
@@ -68,10 +69,7 @@ def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
     posted = [PostedDocument(doc_id=name, text=text) for name, text in texts.items()]
     with Client(server_for(index_url=store, graph_url=store)) as rag:
         job = rag.load(DocumentsRequest(documents=posted)).job_id
-        until = time.monotonic() + 40
-        while rag.job(job).state in ("queued", "running"):
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        assert eventually(lambda: rag.job(job).state not in ("queued", "running"), 40)
         response = rag.answer("How many days of leave has everybody?", **ANSWER)
     blocks = anthropic_blocks(response)
     assert "".join(block["text"] for block in blocks) == response.answer != ""
@@ -88,9 +86,7 @@ def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
 
 
 def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path: Path) -> None:
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"K": {"sub": "k", "namespaces": ["open"], "groups": []}}))
-    url = server_for(auth="keys", keys_file=str(keys))
+    url = server_for(**keyed(tmp_path, {"K": {"namespaces": ["open"], "groups": []}}))
     with pytest.raises(ValidationError):
         Client("http://127.0.0.1:9").answer("What?", top_k=0)
     with pytest.raises(ProblemError) as unknown:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from docstokg.settings import NAMES, SECRETS, Settings, variable
+from tests.builders import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "container"
@@ -54,22 +54,13 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
                 shutil.copytree(ROOT / path, place, ignore=ignored)
             else:
                 shutil.copy(ROOT / path, place)
-    found = subprocess.run(
-        [str(ROOT / "scripts" / "find-uv")], capture_output=True, text=True, check=True
-    )
+    found = ran(ROOT / "scripts" / "find-uv", check=True)
     environment = os.environ | {
         "PATH": f"{Path(found.stdout.strip()).parent}:{os.environ['PATH']}",
         "PYTHON": str(ROOT / ".venv" / "bin" / "python"),
         "UV_SYSTEM_CERTS": "1",
     }
-    done = subprocess.run(
-        ["sh", "container/install", str(source), str(target)],
-        cwd=source,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("sh", "container/install", source, target, cwd=source, env=environment)
     assert done.returncode == 0, done.stderr
     assert "0.1.0" in done.stdout
     shutil.rmtree(source)
@@ -80,14 +71,7 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
         "names = [n for all in EXTRAS.values() for n in all] + ['cognition', 'torch', 'pytest']\n"
         "print(json.dumps([str(DEFINITION), [n for n in names if u.find_spec(n) is None]]))"
     )
-    asked = subprocess.run(
-        [str(target / "bin" / "python"), "-c", code],
-        cwd=tmp_path,
-        env={},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = ran(target / "bin" / "python", "-c", code, cwd=tmp_path, env={})
     assert asked.returncode == 0, asked.stderr
     definition, missing = json.loads(asked.stdout)
     assert definition.startswith(str(target))

@@ -2,11 +2,12 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.builders import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -53,14 +54,7 @@ def test_every_command_of_tutorial_and_how_tos_runs(folder: Path, environment) -
     commands = blocks("sh", *PAGES)
     assert len(commands) >= 8
     for page, command in commands:
-        done = subprocess.run(
-            ["sh", "-e", "-c", command],
-            cwd=folder,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        done = ran("sh", "-e", "-c", command, cwd=folder, env=environment)
         assert done.returncode == 0, (page, command, done.stdout, done.stderr)
         said[command] = done.stdout
     whole = "\n".join(said.values())
@@ -72,8 +66,8 @@ def test_every_command_of_tutorial_and_how_tos_runs(folder: Path, environment) -
     # What the tutorial says of a changed source is so.
     note = folder / "handbook" / "travel.md"
     note.write_text(note.read_text().replace("140", "410"))
-    verify = ["sh", "-c", "docstokg verify response.json --source handbook"]
-    changed = subprocess.run(verify, cwd=folder, env=environment, check=False, capture_output=True)
+    verify = "docstokg verify response.json --source handbook"
+    changed = ran("sh", "-c", verify, cwd=folder, env=environment)
     assert changed.returncode == 1
 
 

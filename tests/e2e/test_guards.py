@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.server.serving import application
+from tests.builders import keyed, refusal, settings_at, written
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -20,8 +21,7 @@ def served(small_store: Path, cache_dir: Path):
     opened = []
 
     def make(host: str, **more) -> TestClient:
-        url = f"sqlite:///{small_store}"
-        settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **more)
+        settings = settings_at(small_store, cache_dir=cache_dir, **more)
         client = TestClient(application(settings, "127.0.0.1"), base_url=f"http://{host}")
         opened.append(client.__enter__())
         return client
@@ -44,7 +44,7 @@ def test_only_names_of_this_machine_are_answered(served) -> None:
         assert client.get("/openapi.json", headers={"host": good}).status_code == 200, good
     for bad in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""):
         refused = client.get("/openapi.json", headers={"host": bad})
-        assert (refused.status_code, refused.json()["code"]) == (403, "foreign_host"), bad
+        assert refusal(refused) == (403, "foreign_host"), bad
         assert refused.headers["content-type"] == "application/problem+json"
 
 
@@ -52,18 +52,17 @@ def test_a_foreign_page_gets_no_tools(served) -> None:
     client = served("localhost", hosts=("rag.example",))
     for origin in ("https://evil.example", "null", "http://[", "http://localhost.evil.example"):
         refused = client.post("/mcp", json=PING, headers={"origin": origin})
-        assert (refused.status_code, refused.json()["code"]) == (403, "foreign_origin"), origin
+        assert refusal(refused) == (403, "foreign_origin"), origin
     for origin in ("http://localhost:3000", "https://rag.example", "http://[::1]:5"):
         assert client.post("/mcp", json=PING, headers={"origin": origin}).status_code == 200
 
 
 PAGE = "https://app.example"
 EVENTS = {"accept": "text/event-stream"}
-ANSWER = {"query": "What are seizures?", "synthesis": {"enabled": True, "model": "extractive"}}
 CALLS = [
     ("GET", "/v1/models", None, {}),
     ("POST", "/v1/search", {"query": "What are seizures?"}, {}),
-    ("POST", "/v1/answer", {**ANSWER, "budget": {"max_tokens_gen": 400}}, EVENTS),
+    ("POST", "/v1/answer", written("What are seizures?"), EVENTS),
     ("POST", "/v1/chat/completions", {"model": "none"}, {}),
     ("POST", "/mcp", PING, {}),
     ("GET", "/v1/nowhere", None, {}),
@@ -88,7 +87,7 @@ def test_pages_of_listed_origins_may_call(served, listed) -> None:
         assert "mcp-method" in asked.headers["access-control-allow-headers"]
         told = client.request(method, path, json=body, headers={"origin": PAGE, **headers})
         if method == "DELETE" and shown == "*":  # no page changes documents without a key
-            assert (told.status_code, told.json()["code"]) == (403, "foreign_origin")
+            assert refusal(told) == (403, "foreign_origin")
         else:
             assert told.status_code != 403
         assert told.headers["access-control-allow-origin"] == shown
@@ -117,9 +116,7 @@ def test_an_origin_that_is_none_is_refused(origin: str) -> None:
 
 
 def test_with_keys_any_name_is_answered_and_a_bearer_is_a_key(served, tmp_path: Path) -> None:
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"K": {"sub": "k", "namespaces": ["*"], "groups": ["*"]}}))
-    client = served("rag.example", auth="keys", keys_file=str(keys))
+    client = served("rag.example", **keyed(tmp_path, {"K": {}}))
     ask = {"query": "What are seizures?"}
 
     def status(**headers: str) -> int:

@@ -8,6 +8,7 @@ import pytest
 from openapi_spec_validator import validate as validate_openapi
 
 from docstokg_functions.validate.validate import NO_SYNTHESIS
+from tests.builders import keyed
 from tests.conftest import CORPUS
 
 TEXTS = {row["id"]: row["text"] for row in CORPUS["chunks.jsonl"]}
@@ -31,10 +32,8 @@ def proven(citation: dict) -> None:
     assert citation["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_question_becomes_cited_evidence(small_store, client_for) -> None:
-    response = client_for(small_store).post(
-        "/v1/answer", json={"query": "What are seizures in children?"}
-    )
+def test_a_question_becomes_cited_evidence(small_client) -> None:
+    response = small_client.post("/v1/answer", json={"query": "What are seizures in children?"})
     body = response.json()
     assert response.status_code == 200
     assert "seizure" in [citation["chunk_id"] for citation in body["citations"][:2]]
@@ -47,39 +46,22 @@ def test_a_question_becomes_cited_evidence(small_store, client_for) -> None:
     assert body["metadata"]["index_model"]
 
 
-def test_the_graph_shows_its_path(small_store, client_for) -> None:
+def test_the_graph_shows_its_path(small_client) -> None:
     asked = {"query": "Which disease has HP:0001250?", "top_k": 3}
-    body = client_for(small_store).post("/v1/answer", json=asked).json()
+    body = small_client.post("/v1/answer", json=asked).json()
     by_chunk = {citation["chunk_id"]: citation for citation in body["citations"]}
     assert by_chunk["seizure"]["kg_evidence"]["entity_id"] == "HP:0001250"
     assert by_chunk["dravet"]["kg_path"], by_chunk["dravet"]
     assert body["diagnostics"]["kg_stats"]["hops_executed"] >= 1
 
 
-def test_an_extractive_answer_is_cited_by_construction(small_store, client_for) -> None:
-    asked = {"query": "What are seizures?", "budget": {"max_tokens_gen": 200}}
-    written = {**asked, "synthesis": {"enabled": True, "model": "extractive"}}
-    body = client_for(small_store).post("/v1/answer", json=written).json()
-    assert re.search(r"\[\d+\]", body["answer"])
-    assert body["grounding"]["grounded"] is True
-    assert body["grounding"]["coverage"] == 1.0
-    assert any(citation["cited"] for citation in body["citations"])
-    assert body["confidence"] > 0
-
-
-def test_search_has_short_snippets_and_no_answer(small_store, client_for) -> None:
-    body = client_for(small_store).post("/v1/search", json={"query": "electrical events"}).json()
+def test_search_has_short_snippets_and_no_answer(small_client) -> None:
+    body = small_client.post("/v1/search", json={"query": "electrical events"}).json()
     assert body["answer"] == ""
     assert body["grounding"] is None
     assert all(len(citation["snippet"]) <= 200 for citation in body["citations"])
     for citation in body["citations"]:
         proven(citation)
-
-
-def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
-    asked = {"query": "asthma", "verbosity": "full"}
-    body = client_for(small_store).post("/v1/answer", json=asked).json()
-    assert body["citations"][0]["full_text"] == TEXTS["asthma"]
 
 
 @pytest.mark.parametrize(
@@ -93,19 +75,17 @@ def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
         ({"nothing": "here"}, set()),
     ],
 )
-def test_a_filter_bounds_everything(small_store, client_for, wanted, chunks) -> None:
+def test_a_filter_bounds_everything(small_client, wanted, chunks) -> None:
     asked = {"query": "seizures asthma fever", "filter": wanted}
-    body = client_for(small_store).post("/v1/answer", json=asked).json()
+    body = small_client.post("/v1/answer", json=asked).json()
     assert {citation["chunk_id"] for citation in body["citations"]} == chunks
     assert bool(set(body["warnings"]) - {NO_SYNTHESIS}) is (not chunks)
 
 
 def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> None:
-    keys = tmp_path / "keys.json"
-    staff = {"sub": "s", "namespaces": ["*"], "groups": ["staff"]}
-    guest = {"sub": "g", "namespaces": ["default"], "groups": []}
-    keys.write_text(json.dumps({"staff-key": staff, "guest-key": guest}))
-    client = client_for(small_store, auth="keys", keys_file=str(keys))
+    guest = {"namespaces": ["default"], "groups": []}
+    keys = keyed(tmp_path, {"staff-key": {"groups": ["staff"]}, "guest-key": guest})
+    client = client_for(small_store, **keys)
     ask = {"query": "secret anticonvulsant trial"}
     problem(client.post("/v1/answer", json=ask), 401)
     problem(client.post("/v1/answer", json=ask, headers={"X-Api-Key": "wrong"}), 401)
@@ -120,21 +100,20 @@ def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> N
     assert client.get("/openapi.json").status_code == 200
     problem(client.get("/metrics"), 401)
     assert client.get("/metrics", headers={"X-Api-Key": "guest-key"}).status_code == 200
-    opened = client_for(small_store, auth="keys", keys_file=str(keys), open_metrics=True)
+    opened = client_for(small_store, **keys, open_metrics=True)
     assert opened.get("/metrics").status_code == 200
 
 
-def test_errors_have_one_shape(small_store, client_for) -> None:
-    client = client_for(small_store)
-    problem(client.get("/nowhere"), 404)
-    problem(client.get("/v1/answer"), 405)
-    problem(client.post("/v1/answer", content=b"{}"), 415)
+def test_errors_have_one_shape(small_client) -> None:
+    problem(small_client.get("/nowhere"), 404)
+    problem(small_client.get("/v1/answer"), 405)
+    problem(small_client.post("/v1/answer", content=b"{}"), 415)
     headers = {"Content-Type": "application/json; charset=utf-8"}
-    found = problem(client.post("/v1/answer", content=b"{}", headers=headers), 400)
+    found = problem(small_client.post("/v1/answer", content=b"{}", headers=headers), 400)
     assert found["errors"] == [
         {"path": "$.query", "code": "missing", "message": "this field is required"}
     ]
-    problem(client.post("/v1/answer", content=b"x" * 70_000, headers=headers), 413)
+    problem(small_client.post("/v1/answer", content=b"x" * 70_000, headers=headers), 413)
 
 
 def test_a_cached_answer_and_a_reused_key(small_store, client_for, tmp_path) -> None:
@@ -148,29 +127,16 @@ def test_a_cached_answer_and_a_reused_key(small_store, client_for, tmp_path) -> 
     problem(client.post("/v1/answer", json={**ask, "top_k": 3}), 409)
 
 
-def test_health_openapi_and_metrics(small_store, client_for) -> None:
-    client = client_for(small_store)
-    health = client.get("/v1/health").json()
+def test_health_openapi_and_metrics(small_client) -> None:
+    health = small_client.get("/v1/health").json()
     assert health["status"] == "ok"
     assert health["dependencies"]["index"]["state"] == "up"
-    document = client.get("/openapi.json").json()
+    document = small_client.get("/openapi.json").json()
     validate_openapi(document)
     routes = set(document["paths"])
     assert {"/v1/answer", "/v1/search", "/v1/health", "/openapi.json"} <= routes
-    client.post("/v1/answer", json={"query": "asthma"})
-    text = client.get("/metrics").text
+    small_client.post("/v1/answer", json={"query": "asthma"})
+    text = small_client.get("/metrics").text
     assert re.search(r'rag_requests_total\{.*route="answer",status="200".*\} 1.0', text)
     for name in ("rag_request_latency_seconds", "rag_kg_chunks_added", "query_verbosity_total"):
         assert name in text
-
-
-def test_logs_tell_nothing_private(small_store, client_for) -> None:
-    log: list[str] = []
-    client = client_for(small_store, log)
-    client.post("/v1/answer", json={"query": "Which sodium channel is disturbed?"})
-    client.post("/v1/answer", json={"query": "Which sodium channel?", "filter": {"doc_id": "-"}})
-    assert log
-    for line in log:
-        json.loads(line)
-        assert "sodium" not in line
-        assert "inhibitory" not in line

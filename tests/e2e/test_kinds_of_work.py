@@ -12,14 +12,14 @@ import httpx
 import pytest
 
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.settings import Settings
 from docstokg_local.server.exchange import asked_of
+from tests.builders import keyed, settings_at
+from tests.builders import tool_call as call
 from tests.conftest import load_folder
 from tests.e2e.conftest import served
 from tests.model_server import ModelServer, serving
 
 pytestmark = pytest.mark.timeout(240)
-KEYS = {name: {"sub": name, "namespaces": ["*"], "groups": ["*"]} for name in ("viewer", "other")}
 CURVES = 4000
 """Dashed curves of a drawing: several seconds of processor time."""
 
@@ -56,12 +56,10 @@ def store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 def open_server(
     models: Any, store: Path, cache_dir: Path, tmp_path: Path
 ) -> Iterator[Callable[..., Any]]:
-    (tmp_path / "keys.json").write_text(json.dumps(KEYS))
-    url = f"sqlite:///{store}"
-    at = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir), "auth": "keys"}
+    keys = keyed(tmp_path, {"viewer": {}, "other": {}})
 
     def start(**more: Any) -> Any:
-        return served(Settings(**at, keys_file=str(tmp_path / "keys.json"), **more), models)
+        return served(settings_at(store, cache_dir=cache_dir, **keys, **more), models)
 
     yield start
 
@@ -109,11 +107,6 @@ def test_models_that_hang_leave_the_searches_of_others_alone(open_server) -> Non
                 threading.Event().wait(0.05)
             assert {search(url).status_code for _ in range(3)} == {200}
             assert {one.result() for one in answers} <= {200, 503, 504}
-
-
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    params = {"name": name, "arguments": arguments}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
 ON, OFF = {"enabled": True}, {"enabled": False}

@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.builders import keyed
+
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
 TOOLS = {
@@ -48,6 +50,10 @@ def tokens(text: str) -> int:
     return math.ceil(len(text.encode("utf-8")) / 4)
 
 
+async def tools_of(client: Client) -> dict:
+    return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+
 async def good(client: Client, tool: str, **arguments) -> dict:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
@@ -72,7 +78,7 @@ def assert_strict(schema: dict) -> None:
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
 async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     async with Client(url, mode=mode) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        tools = await tools_of(client)
     assert set(tools) == TOOLS
     shown = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.values()]
     listed = json.dumps(shown, separators=(",", ":"))
@@ -238,7 +244,7 @@ async def test_an_answer_and_its_check(url) -> None:
 
 async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
     async with Client(url) as client:
-        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        tools = await tools_of(client)
         result = await client.call_tool("answer_with_citations", {"query": "What are seizures?"})
         body = json.loads(text_of(result))
         whole = await good(
@@ -253,9 +259,10 @@ async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
         wrong = await bad(
             client, "answer_with_citations", query="What?", synthesis={"model": "gpt-9"}
         )
-    Draft202012Validator(schemas["answer_with_citations"]).validate(body)
+    Draft202012Validator(tools["answer_with_citations"].output_schema).validate(body)
     assert body["answer"] == whole["answer"] != ""
     assert body["grounded"] is whole["grounding"]["grounded"] is True
+    assert whole["grounding"]["coverage"] == 1.0
     cited = [citation for citation in body["citations"] if citation.get("cited")]
     assert cited
     for citation in cited:
@@ -283,18 +290,18 @@ async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) ->
 
 async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -> None:
     async with Client(url) as client:
-        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        tools = await tools_of(client)
         listed = await good(client, "list_documents")
         spaces = await good(client, "list_namespaces")
         found = await good(client, "search_documentation", query=QUESTION)
         first = found["citations"][0]
         read = await good(client, "read_passage", uuid=first["uuid"])
         gone = await bad(client, "read_passage", uuid="no-such-passage")
-    Draft202012Validator(schemas["list_documents"]).validate(listed)
-    Draft202012Validator(schemas["list_namespaces"]).validate(spaces)
+    Draft202012Validator(tools["list_documents"].output_schema).validate(listed)
+    Draft202012Validator(tools["list_namespaces"].output_schema).validate(spaces)
     (space,) = spaces["namespaces"]
     assert (space["namespace"], space["unfinished"], space["jobs"]) == ("default", False, 0)
-    Draft202012Validator(schemas["read_passage"]).validate(read)
+    Draft202012Validator(tools["read_passage"].output_schema).validate(read)
     assert "d-seizure" in {document["doc_id"] for document in listed["documents"]}
     assert first["passage"] in read["text"]
     assert (read["doc_id"], gone["status"]) == (first["doc_id"], 404)
@@ -320,8 +327,8 @@ async def test_a_walk_and_its_flag(url, server_for) -> None:
     assert {"MONDO:0100135", "HP:0001250"} <= {node["id"] for node in by_weight["nodes"]}
     assert problem["errors"][0]["path"] == "$.seed_ids"
     async with Client(f"{server_for(feature_traversal_tool=False)}/mcp") as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
-    assert names == TOOLS - {"traverse_relationships"}
+        tools = await tools_of(client)
+    assert set(tools) == TOOLS - {"traverse_relationships"}
 
 
 async def test_pages_have_the_asked_size_and_join_to_the_whole(url) -> None:
@@ -386,10 +393,8 @@ async def test_problems_are_tool_errors(url) -> None:
 
 
 async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
-    keys = tmp_path / "keys.json"
-    guest = {"sub": "g", "namespaces": ["open"], "groups": []}
-    keys.write_text(json.dumps({"guest-key": guest}))
-    url = f"{server_for(auth='keys', keys_file=str(keys))}/mcp"
+    keys = keyed(tmp_path, {"guest-key": {"namespaces": ["open"], "groups": []}})
+    url = f"{server_for(**keys)}/mcp"
 
     @asynccontextmanager
     async def with_key(key: str):
@@ -470,7 +475,7 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
         },
     )
     async with Client(server, mode=mode) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+        assert set(await tools_of(client)) == TOOLS
         asked = {"query": QUESTION, "numbers": True}
         whole = await good(client, "search_documentation", **{**asked, **WHOLE})
         first = await good(client, "search_documentation", **asked, max_response_tokens=300)

@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builders import ran
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
 from tests.signatures import KEY, SECRET, TOKEN
 
@@ -63,14 +63,7 @@ def test_a_recipe_works_as_it_is_pasted(
             "AWS_SESSION_TOKEN": TOKEN,
         }
     )
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", commands],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("bash", "-eu", "-o", "pipefail", "-c", commands, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.problems == []
     assert [(who, model) for who, model, _ in server.asked] == ASKED[recipe]

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from docstokg.domain.identity import chunk_uuid
-from docstokg.settings import Settings
+from tests.builders import body_of, keyed, settings_at, tool_call, written
 from tests.conftest import load_folder, opened, write_corpus
+from tests.embedded_store import PLAIN
 
 TENANTS = {"acme-7": "quokka", "birch-3": "axolotl", "cedar-5": "narwhal"}
 """Namespaces, and a word that only texts of that namespace contain."""
@@ -74,18 +75,8 @@ def store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 @pytest.fixture(scope="module")
 def client(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("keys")
-    (home / "keys.json").write_text(json.dumps(KEYS))
-    keys = {"auth": "keys", "keys_file": str(home / "keys.json"), "cache_dir": str(home)}
-    url = f"sqlite:///{store}"
-    settings = Settings(
-        index_url=url,
-        graph_url=url,
-        embed_provider="none",
-        sparse="none",
-        graph_budget_per_minute=10_000,
-        **keys,
-    )
-    with opened(settings) as made:
+    more = {"cache_dir": home, "graph_budget_per_minute": 10_000, **keyed(home, KEYS)}
+    with opened(settings_at(store, **PLAIN, **more)) as made:
         yield made
 
 
@@ -103,23 +94,18 @@ def send(client: Any, key: str, probe: Probe, null: bool = False) -> Any:
 
 
 def tool(name: str, **arguments: Any) -> Probe:
-    params = {"name": name, "arguments": arguments}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return Probe("/mcp", body, takes_null=name != "list_namespaces")
+    return Probe("/mcp", tool_call(name, **arguments), takes_null=name != "list_namespaces")
 
 
 def probes(question: str) -> list[Probe]:
-    answered = {
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 100},
-    }
+    answered = written(question, 100)
     message = {"role": "user", "content": question}
     seeds = [f"ent:{0:016x}", "doc:acme-7-doc-0", "doc:birch-3-doc-1"]
     return [
         Probe("/v1/search", {"query": question}),
         Probe("/v1/search", {"query": question, "cache_key": "shared"}),
-        Probe("/v1/answer", {"query": question, "verbosity": "graph", **answered}),
-        Probe("/v1/answer/stream", {"query": question, **answered}),
+        Probe("/v1/answer", {**answered, "verbosity": "graph"}),
+        Probe("/v1/answer/stream", answered),
         Probe("/v1/explain", {"query": question, "expect": {"doc_id": "birch-3-doc-0"}}),
         Probe("/v1/check", {"text": f"The answer to {question} is in the vault room."}),
         Probe("/v1/traverse", {"seed_ids": seeds, "query": question}),
@@ -162,12 +148,6 @@ def test_a_thousand_requests_without_a_namespace_leak_nothing(client: Any) -> No
                     assert not leaked, (key, probe, leaked, reply.text)
                     sent += 1
     assert sent >= 1000
-
-
-def body_of(reply: Any) -> dict[str, Any]:
-    assert reply.status_code == 200, reply.text
-    found: dict[str, Any] = reply.json()
-    return found
 
 
 @pytest.mark.parametrize(("key", "namespace"), CHOSEN.items())

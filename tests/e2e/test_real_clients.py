@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 LANGCHAIN = ROOT / "integrations" / "langchain"
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
@@ -13,17 +15,9 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the Python of requirements/clients.txt."""
-    command = [str(ROOT / "scripts" / "find-tool"), "clients", "python"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = ran(ROOT / "scripts" / "find-tool", "clients", "python", check=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return subprocess.run(
-        [found.stdout.strip(), *arguments],
-        cwd=LANGCHAIN,
-        env=own | more,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran(found.stdout.strip(), *arguments, cwd=LANGCHAIN, env=own | more)
 
 
 def test_clients_of_openai_and_mcp_get_answers(server_for) -> None:

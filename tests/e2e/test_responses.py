@@ -21,17 +21,6 @@ LAST = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def url(server_for) -> str:
-    return server_for()
-
-
-@pytest.fixture(scope="module")
-def client(url: str):
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none needed", max_retries=0) as opened:
-        yield opened
-
-
 def test_a_response_says_what_a_chat_says(client, url) -> None:
     message = {"role": "user", "content": QUESTION}
     chat = client.chat.completions.create(model="extractive", messages=[message])

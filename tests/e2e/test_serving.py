@@ -19,8 +19,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.builders import keyed, ran, refusal
+
 pytestmark = pytest.mark.timeout(240)
-KEYS = {name: {"sub": name, "namespaces": ["*"], "groups": ["*"]} for name in ("flood", "second")}
 ASK = {"query": "What are seizures in children?", "budget": {"timeout_s": 3}}
 HEAVY = {**ASK, "top_k": 100}
 CODE = "import sys; from docstokg_local.cli.commands import main; main()"
@@ -78,9 +79,8 @@ FILES = 600  # a third of them may be connections
 
 @pytest.fixture(scope="module")
 def server(small_store, cache_dir, tmp_path_factory):
-    keys = tmp_path_factory.mktemp("keys") / "keys.json"
-    keys.write_text(json.dumps(KEYS))
-    more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
+    keys = keyed(tmp_path_factory.mktemp("keys"), {"flood": {}, "second": {}})
+    more = {f"DOCSTOKG_{name.upper()}": value for name, value in keys.items()}
     serving = Serving(small_store, cache_dir, "--workers", "1", files=FILES, **more)
     yield serving
     serving.stop()
@@ -88,6 +88,22 @@ def server(small_store, cache_dir, tmp_path_factory):
 
 def headers(name: str) -> dict[str, str]:
     return {"X-Api-Key": name}
+
+
+def search_of(key: str, length: int, body: bytes, more: str = "") -> bytes:
+    """Write a request as it is sent; `length`: what it says of its body."""
+    head = (
+        f"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: {key}\r\nContent-Length: {length}\r\n"
+    )
+    return f"{head}Content-Type: application/json\r\n{more}\r\n".encode() + body
+
+
+def whole(connection: socket.socket) -> bytes:
+    """Read until the other side closes."""
+    answer = b""
+    while part := connection.recv(4096):
+        answer += part
+    return answer
 
 
 def burst(server: Serving, many: int) -> list[tuple[int, str | None, dict]]:
@@ -142,7 +158,7 @@ def test_a_connection_too_many_is_refused_as_every_other_request_is(server) -> N
         for _ in range(FILES // 3):
             stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
         refused = httpx.post(json=ASK, **asked)
-    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    assert refusal(refused) == (503, "overloaded")
     assert (refused.headers["Retry-After"], refused.headers["Connection"]) == ("1", "close")
     for _ in range(20):  # what was closed is noticed soon
         if (again := httpx.post(json=ASK, **asked)).status_code == 200:
@@ -153,34 +169,24 @@ def test_a_connection_too_many_is_refused_as_every_other_request_is(server) -> N
 
 def test_a_body_that_never_comes_is_refused(server) -> None:
     with socket.create_connection((server.host, server.port), timeout=30) as one:
-        one.sendall(
-            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: second\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
-        )
-        answer = b""
-        while part := one.recv(4096):
-            answer += part
+        one.sendall(search_of("second", 50, b"{"))
+        answer = whole(one)
     assert b"400" in answer.split(b"\r\n")[0]
     assert b"body_too_slow" in answer
 
 
 def test_headers_in_one_packet_are_bounded(server) -> None:
     long = httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 17_000})
-    assert (long.status_code, long.json()["code"]) == (431, "headers_too_large")
+    assert refusal(long) == (431, "headers_too_large")
     assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
 
 
 def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> None:
     smuggled = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
     with socket.create_connection((server.host, server.port), timeout=30) as one:
-        one.sendall(
-            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: second\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 40\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled
-        )
-        answer = b""
-        while part := one.recv(4096):
-            answer += part
+        chunked = "Transfer-Encoding: chunked\r\n"
+        one.sendall(search_of("second", 40, b"0\r\n\r\n" + smuggled, chunked))
+        answer = whole(one)
     assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1
     assert b"invalid_request" in answer
 
@@ -192,10 +198,7 @@ def test_slow_bodies_of_one_address_leave_room_for_others(server) -> None:
             for _ in range(45)
         ]
         for one in slow:
-            one.sendall(
-                b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: flood\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
-            )
+            one.sendall(search_of("flood", 50, b"{"))
         time.sleep(1)
         refused = 0
         for one in slow:
@@ -220,10 +223,7 @@ def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
     def begin() -> socket.socket:
         body = json.dumps({**ASK, "top_k": 100, "budget": {"timeout_s": 20}}).encode()
         one = socket.create_connection((server.host, server.port), timeout=20)
-        one.sendall(
-            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: flood\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        )
+        one.sendall(search_of("flood", len(body), body))
         return one
 
     before = served(httpx, server.url)
@@ -234,14 +234,9 @@ def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
 
 
 def test_a_taken_port_is_said_and_nothing_listens(server, small_store, cache_dir) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, "serve", "--port", str(server.port)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "DOCSTOKG_CACHE_DIR": str(cache_dir)},
-    )
+    environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(cache_dir)}
+    command = [sys.executable, "-c", CODE, "serve", "--port", server.port]
+    done = ran(*command, timeout=60, env=environment)
     assert done.returncode == 2
     assert f"cannot listen on 127.0.0.1:{server.port}" in done.stderr
     assert "listening" not in done.stderr.replace("cannot listen", "")

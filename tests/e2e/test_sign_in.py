@@ -20,7 +20,8 @@ from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg_functions.authorize.authorize import authorize
 from docstokg_functions.page.page import SignIn
 from tests.e2e.browser import PATIENCE_MS, ask, launched
-from tests.e2e.stage import Quiet, behind_keys, gateway, listening
+from tests.e2e.stage import Quiet, behind_keys, gateway
+from tests.model_server import listening
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
 CLIENT = "page-client"
@@ -102,8 +103,8 @@ def issuer() -> Iterator[Issuer]:
             allowed = {"Access-Control-Allow-Origin": "*", "Content-Type": "application/json"}
             self.send(status, allowed, json.dumps(body).encode())
 
-    with listening(Provider) as address:
-        ours.address = address
+    with listening(Provider) as port:
+        ours.address = f"http://127.0.0.1:{port}"
         yield ours
 
 

@@ -4,13 +4,15 @@ import json
 
 import pytest
 
+from tests.builders import body_of, keyed, settings_at, tool_call
 from tests.conftest import load_folder, write_corpus
+from tests.embedded_store import PLAIN
 
 KEYS = {
-    "red": {"sub": "same", "namespaces": ["*"], "groups": ["red"]},
-    "blue": {"sub": "same", "namespaces": ["*"], "groups": ["blue"]},
-    "none": {"sub": "same", "namespaces": ["*"], "groups": []},
-    "both": {"sub": "same", "namespaces": ["*"], "groups": ["red", "blue"]},
+    "red": {"sub": "same", "groups": ["red"]},
+    "blue": {"sub": "same", "groups": ["blue"]},
+    "none": {"sub": "same", "groups": []},
+    "both": {"sub": "same", "groups": ["red", "blue"]},
 }
 QUESTION = {"query": "What does the valve report say?", "cache_key": "x"}
 
@@ -32,8 +34,7 @@ def rows(word: str, acl: list[str]) -> dict:
 
 @pytest.fixture
 def place(tmp_path, client_for):
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps(KEYS))
+    keys = keyed(tmp_path, KEYS)
     cache = tmp_path / "cache"
 
     def load(word: str, acl: list[str], store: str = "store"):
@@ -43,16 +44,13 @@ def place(tmp_path, client_for):
         return path
 
     def client(path):
-        more = {"auth": "keys", "keys_file": str(keys), "embed_provider": "none", "sparse": "none"}
-        return client_for(path, cache_dir=str(cache), channels=("bm25",), **more)
+        return client_for(path, cache_dir=str(cache), channels=("bm25",), **keys, **PLAIN)
 
     return load, client
 
 
 def asked(client, key: str, path: str = "/v1/search", body: dict = QUESTION) -> dict:
-    response = client.post(path, json=body, headers={"X-Api-Key": key})
-    assert response.status_code == 200, response.text
-    return response.json()
+    return body_of(client.post(path, json=body, headers={"X-Api-Key": key}))
 
 
 def hit(body: dict) -> bool:
@@ -75,7 +73,6 @@ def test_other_groups_under_the_same_name_and_key(place) -> None:
 
 def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
     from docstokg.loading.write.removal import delete_namespace
-    from docstokg.settings import Settings
     from docstokg.wiring import Wiring
     from docstokg_local.loading.stores import stores_of
 
@@ -92,23 +89,16 @@ def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
     assert not hit(body)
     assert "crimson" not in json.dumps(body)
     assert hit(asked(here, "red"))
-    url = f"sqlite:///{path}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url))
+    wiring = Wiring(settings_at(path))
     assert delete_namespace(stores_of(wiring, False), "default") == 6
     wiring.close()
     assert asked(here, "red")["citations"] == []
 
 
 def called(client, key: str, **arguments) -> dict:
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "search_documentation", "arguments": arguments},
-    }
-    response = client.post("/mcp", json=message, headers={"X-Api-Key": key})
-    assert response.status_code == 200, response.text
-    return json.loads(response.json()["result"]["content"][0]["text"])
+    message = tool_call("search_documentation", **arguments)
+    told = body_of(client.post("/mcp", json=message, headers={"X-Api-Key": key}))
+    return json.loads(told["result"]["content"][0]["text"])
 
 
 def test_pages_and_cursors_are_one_callers(place) -> None:

@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import pytest
 
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
 from docstokg.domain.answer import notices
+from tests.builders import eventually, tool_call, written
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = [
@@ -23,11 +23,8 @@ pytestmark = [
 ]
 TINY = "gateway/tiny"
 QUESTION = {"role": "user", "content": "What are seizures?"}
-ASKED = {
-    "query": QUESTION["content"],
-    "synthesis": {"enabled": True, "model": TINY},
-    "budget": {"max_tokens_gen": 512, "timeout_s": 20},
-}
+BUDGET = {"max_tokens_gen": 512, "timeout_s": 20}
+ASKED = written(QUESTION["content"], model=TINY, budget=BUDGET)
 THREE = (
     "A seizure is an event of abnormal excessive neuronal activity in the brain [1]. "
     "It may be short [1]. Bananas are 93 times blue [2]."
@@ -218,16 +215,9 @@ def test_a_response_is_told_sentence_by_sentence(url, model) -> None:
 
 
 def test_mcp_tells_progress_to_who_asks_for_it(url) -> None:
-    call = {
-        "jsonrpc": "2.0",
-        "id": 7,
-        "method": "tools/call",
-        "params": {
-            "name": "answer_with_citations",
-            "arguments": {"query": QUESTION["content"], "budget": {"timeout_s": 20}},
-            "_meta": {"progressToken": "t"},
-        },
-    }
+    asked = {"query": QUESTION["content"], "budget": {"timeout_s": 20}}
+    call = tool_call("answer_with_citations", **asked)
+    call["params"]["_meta"] = {"progressToken": "t"}
     headers = {"Accept": "application/json, text/event-stream"}
     reply = httpx.post(f"{url}/mcp", json=call, headers=headers, timeout=60)
     assert reply.headers["content-type"].startswith("text/event-stream")
@@ -258,25 +248,17 @@ def leave_in_the_middle(url: str, count: int) -> None:
                 seen += sock.recv(65536)
 
 
-def settled(holds) -> bool:
-    for _ in range(100):
-        if holds():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 def test_clients_that_leave_in_the_middle_leave_nothing(url, model) -> None:
     model.answer, model.piece_s = "It is so [1]. " * 200, 0.02
     leave_in_the_middle(url, 1)
-    settled(lambda: not model.open_calls)
+    eventually(lambda: not model.open_calls)
     threads = threading.active_count()
     asking = [threading.Thread(target=leave_in_the_middle, args=(url, 4)) for _ in range(5)]
     for thread in asking:
         thread.start()
     for thread in asking:
         thread.join()
-    assert settled(lambda: not model.open_calls)
+    assert eventually(lambda: not model.open_calls)
     assert model.left > 0
-    assert settled(lambda: not [t for t in threading.enumerate() if t.name.startswith("call ")])
+    assert eventually(lambda: not [t for t in threading.enumerate() if t.name.startswith("call ")])
     assert threading.active_count() <= threads + 40  # pools keep their threads, calls do not

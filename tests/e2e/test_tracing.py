@@ -2,19 +2,18 @@
 
 import gzip
 import os
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.builders import eventually, ran, written
+from tests.loopback import Loopback
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = pytest.mark.timeout(180)
@@ -23,28 +22,19 @@ QUESTION = "What are seizures?"
 ANSWER = "A seizure is an event of abnormal excessive neuronal activity in the brain [1]."
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SENT = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-ASKED = {
-    "query": QUESTION,
-    "synthesis": {"enabled": True, "model": TINY},
-    "budget": {"max_tokens_gen": 512, "timeout_s": 20},
-}
+ASKED = written(QUESTION, model=TINY, budget={"max_tokens_gen": 512, "timeout_s": 20})
+GZIP = b"\x1f\x8b"
 STEPS = {"validate", "retrieve", "expand", "ground", "synthesize", "respond"}
 
 
-class Receiver(ThreadingHTTPServer):
-    """`hangs`: it reads a request and never answers."""
-
-    daemon_threads = True
-
-    def __init__(self, *, hangs: bool = False) -> None:
-        super().__init__(("127.0.0.1", 0), _Exported)
-        self.hangs, self.requests = hangs, 0
-        self.bodies: list[bytes] = []
-        self.released = threading.Event()
+class Receiver(Loopback):
+    """A receiver of OTLP/HTTP."""
 
     @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def bodies(self) -> list[bytes]:
+        assert {path for path, _ in self.asked} <= {"/v1/traces"}
+        bodies = [body for _, body in self.asked]
+        return [gzip.decompress(body) if body[:2] == GZIP else body for body in bodies]
 
     def spans(self) -> list[Span]:
         found = []
@@ -54,37 +44,6 @@ class Receiver(ThreadingHTTPServer):
                 assert named["service.name"] == "docstokg"
                 found += [span for scope in resource.scope_spans for span in scope.spans]
         return found
-
-
-class _Exported(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.headers.get("content-encoding") == "gzip":
-            body = gzip.decompress(body)
-        self.server.requests += 1
-        if self.server.hangs:
-            self.server.released.wait(60)
-            return
-        assert self.path == "/v1/traces"
-        self.server.bodies.append(body)
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def receiving(*, hangs: bool = False) -> Iterator[Receiver]:
-    receiver = Receiver(hangs=hangs)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    yield receiver
-    receiver.released.set()
-    receiver.shutdown()
-    receiver.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +70,17 @@ def attributes(span: Span) -> dict[str, object]:
 
 def collected(receiver: Receiver, name: str) -> dict[str, Span]:
     """Give the spans by name, once the named one has come, which ends last."""
-    for _ in range(100):
-        spans = receiver.spans()
-        if any(span.name == name for span in spans):
-            return {span.name: span for span in spans}
-        time.sleep(0.1)
-    raise AssertionError([span.name for span in receiver.spans()])
+
+    def found() -> dict[str, Span]:
+        return {span.name: span for span in receiver.spans()}
+
+    assert eventually(lambda: name in found()), list(found())
+    return found()
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
-    with receiving() as receiver:
+    with closing(Receiver()) as receiver:
         url = traced_to(receiver.url)
         answered = httpx.post(f"{url}/v1/answer", json=ASKED, headers={**SENT, "accept": accept})
         assert answered.status_code == 200
@@ -164,7 +123,7 @@ def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
 
 
 def test_no_text_of_question_or_passage_is_in_a_span(traced_to) -> None:
-    with receiving() as receiver:
+    with closing(Receiver()) as receiver:
         url = traced_to(receiver.url)
         httpx.post(f"{url}/v1/answer", json=ASKED, headers=SENT)
         chat = {"model": "extractive", "messages": [{"role": "user", "content": QUESTION}]}
@@ -180,7 +139,7 @@ def test_no_text_of_question_or_passage_is_in_a_span(traced_to) -> None:
 def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
     model.break_after = 1
     try:
-        with receiving() as receiver:
+        with closing(Receiver()) as receiver:
             url = traced_to(receiver.url)
             streamed = SENT | {"accept": "text/event-stream"}
             told = httpx.post(f"{url}/v1/answer", json=ASKED, headers=streamed)
@@ -201,11 +160,12 @@ def test_a_dead_or_hanging_receiver_delays_no_answer(traced_to) -> None:
         assert httpx.post(f"{url}/v1/answer", json=asked, headers=SENT).status_code == 200
         return time.perf_counter() - begun
 
-    with receiving(hangs=True) as receiver:
+    with closing(Receiver()) as receiver:
+        receiver.waits.clear()
         for address in (receiver.url, "http://127.0.0.1:9"):
             url = traced_to(address)
             assert max(took(url) for _ in range(8)) < 3
-        assert receiver.requests > 0
+        assert receiver.asked
 
 
 ALONE = """
@@ -226,9 +186,7 @@ print(sorted(name for name in sys.modules if name.startswith("opentelemetry")))
 @pytest.mark.parametrize("more", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_SERVICE_NAME": "x"}])
 def test_nothing_is_imported_without_the_variables(small_store, cache_dir, more) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    command = [sys.executable, "-c", ALONE, str(small_store), str(cache_dir), SENT["traceparent"]]
-    done = subprocess.run(
-        command, env=environ | more, capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, "-c", ALONE, small_store, cache_dir, SENT["traceparent"]]
+    done = ran(*command, env=environ | more, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("[]")

@@ -12,6 +12,7 @@ import pytest
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.contracts.streaming import AnswerVerdicts
+from tests.builders import body_of, written
 from tests.e2e.test_streaming import TINY, events
 from tests.streaming_model import StreamingModel, streaming
 from tests.verifier_server import VerifierServer, serving
@@ -23,11 +24,8 @@ pytestmark = [
 QUOTED = "A seizure may follow a high fever in young children [1]."
 RIGHT = "In the brain seizures are sudden electrical events [1]."
 WRONG = "In the heart seizures are sudden electrical events [1]."
-ASKED: dict[str, Any] = {
-    "query": "What are seizures?",
-    "synthesis": {"enabled": True, "model": TINY},
-    "budget": {"max_tokens_gen": 512, "timeout_s": 12},
-}
+BUDGET = {"max_tokens_gen": 512, "timeout_s": 12}
+ASKED = written("What are seizures?", model=TINY, budget=BUDGET)
 CLIENTS, LATE_S = 128, 0.3
 
 
@@ -57,10 +55,9 @@ def url(server_for, model: StreamingModel, verifier: VerifierServer) -> str:
 
 
 def answered(url: str, **more: Any) -> dict[str, Any]:
-    reply = httpx.post(f"{url}/v1/answer", json={**ASKED, **more}, timeout=60)
-    assert reply.status_code == 200, reply.text
-    RAGResponse.model_validate_json(reply.text)
-    return dict(reply.json())
+    body = body_of(httpx.post(f"{url}/v1/answer", json={**ASKED, **more}, timeout=60))
+    RAGResponse.model_validate(body)
+    return body
 
 
 def verdicts(report: dict[str, Any]) -> list[str]:

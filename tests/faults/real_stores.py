@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import eventually
 from tests.conftest import CORPUS, opened, write_corpus
 from tests.jvm import servers as services
 from tests.jvm.servers import Endpoint, Engine
@@ -104,16 +105,6 @@ def warm(client: TestClient) -> None:
 
 def reasons(body: dict[str, Any]) -> set[str]:
     return set(body["diagnostics"]["degraded_reasons"])
-
-
-def eventually(check: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Wait until `check` holds."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if check():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @contextmanager

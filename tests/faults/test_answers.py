@@ -6,22 +6,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer import notices
-from tests.model_server import ModelServer, serving
+from tests.builders import body_of
 
 SLACK_S = 0.3
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with serving() as state:
-        yield state
 
 
 @pytest.fixture
@@ -38,10 +31,10 @@ def ask(client, timeout_s: float = 8, query: str = "What are seizures?", **synth
     started = time.monotonic()
     response = client.post("/v1/answer", json=body)
     wall = time.monotonic() - started
-    assert response.status_code == 200, response.text
+    found = body_of(response)
     assert wall <= timeout_s + SLACK_S
-    RAGResponse.model_validate(response.json())
-    return response.json()
+    RAGResponse.model_validate(found)
+    return found
 
 
 def quoting(text: str, more: str = ""):

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from docstokg.settings import Settings
+from tests.builders import settings_at
+from tests.embedded_store import PLAIN
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
-from tests.faults.test_killed_load import at, digest
+from tests.faults.test_killed_load import digest
 
 
 @pytest.fixture
@@ -24,8 +26,8 @@ def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
 
 
 def plain(store: Path) -> Settings:
-    more = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enabled": False}
-    return at(store).model_copy(update={**more, "cache_dir": str(store.parent / "cache")})
+    more = {"names": "rule", "kg_enabled": False, "cache_dir": store.parent / "cache"}
+    return settings_at(store, **PLAIN, **more)
 
 
 def test_two_loaders_at_once_and_killed_ones_never_mix_a_document(

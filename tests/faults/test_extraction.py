@@ -24,10 +24,11 @@ from docstokg.loading.names import extraction
 from docstokg.loading.names.extraction import IN_A_ROW, Declined, Estimate, Extraction, extract
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.settings import Settings
 from docstokg.usecases.check_consistency import relations_from
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import ran, settings_at
+from tests.embedded_store import PLAIN
 from tests.faults.test_killed_load import digest
 from tests.model_server import ModelServer, serving
 
@@ -78,17 +79,9 @@ class Store:
         lines = "".join(json.dumps(row) + "\n" for row in chunks)
         (self.source / "chunks.jsonl").write_text(lines)
         self.path = folder / "store.sqlite"
-        url = f"sqlite:///{self.path}"
         self.timeout_s = timeout_s
-        self.settings = Settings(
-            index_url=url,
-            graph_url=url,
-            embed_provider="none",
-            sparse="none",
-            names="rule",
-            cache_dir=str(folder / "cache"),
-            llm_base_url=server.url,
-        )
+        at = {"cache_dir": folder / "cache", "llm_base_url": server.url}
+        self.settings = settings_at(self.path, names="rule", **PLAIN, **at)
         self.wiring = Wiring(self.settings)
         self.estimates: list[Estimate] = []
         self.rejects = RejectLog()
@@ -278,9 +271,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     assert 9 <= killed < 20
     assert not store.path.exists()
     server.mode = "ok"
-    done = subprocess.run(
-        command(store), env=environment(store), capture_output=True, text=True, check=False
-    )
+    done = ran(*command(store), env=environment(store))
     assert done.returncode == 0, done.stderr
     again = len(server.requests) - asked - killed
     assert again <= 20 - (killed - 4)  # four are open at once
@@ -291,9 +282,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
 def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     asked = [word for word in command(store) if word != "--yes"]
-    done = subprocess.run(
-        asked, env=environment(store), capture_output=True, text=True, check=False, input=""
-    )
+    done = ran(*asked, env=environment(store), input="")
     assert done.returncode == 1
     for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl are",
                  "USD", "no terminal for a prompt; use --yes to send the passages"):  # fmt: skip

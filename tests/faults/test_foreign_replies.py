@@ -21,6 +21,7 @@ from docstokg.errors import DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.ports import Pair
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from tests.builders import eventually
 from tests.model_server import listening
 from tests.signatures import be_a_role
 
@@ -274,11 +275,8 @@ def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
     try:
         answer = model.complete(said, **asked, told=lambda text: True)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
-        for _ in range(100):
-            if not [one for one in threading.enumerate() if one.name.startswith("call model")]:
-                break
-            time.sleep(0.05)
-        assert not [one for one in threading.enumerate() if one.name.startswith("call model")]
+        asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
+        assert eventually(lambda: not asking(), 5)
     finally:
         silent.set()
 

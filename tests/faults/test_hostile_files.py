@@ -11,9 +11,10 @@ from docstokg.loading.read import reading
 from docstokg.loading.read.records import chunk_uuid
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import SearchIndex
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at
+from tests.embedded_store import PLAIN
 
 GOOD = {"id": "good", "doc_id": "good", "text": "A plain sentence about valves."}
 BOMB = "".join(
@@ -34,8 +35,7 @@ def nested(depth: int) -> str:
 
 def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
     """Load into a store beside the folder; give what was rejected, and the index."""
-    url = f"sqlite:///{folder.parent / folder.name}.sqlite"
-    wiring = Wiring(Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none"))
+    wiring = Wiring(settings_at(folder.with_suffix(".sqlite"), **PLAIN))
     rejects = RejectLog()
     load([folder], LoadOptions(embed=False), stores_of(wiring, False), rejects)
     return rejects, wiring.search_index()

@@ -13,16 +13,11 @@ from pathlib import Path
 import pytest
 
 from docstokg.loading.transfer.contents import graph_rows, index_rows
-from docstokg.settings import Settings
+from tests.builders import settings_at
 from tests.faults.load_processes import LoadProcesses, write_corpus
 
 STORES, KILLS_EACH = 10, 2
 ATTEMPTS = 40
-
-
-def at(store: Path) -> Settings:
-    url = f"sqlite:///{store}"
-    return Settings(index_url=url, graph_url=url)
 
 
 def digest(store: Path) -> str:
@@ -55,7 +50,7 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
     old, new = write_corpus(tmp_path / "v1", 1), write_corpus(tmp_path / "v2", 2)
     (tmp_path / "base").mkdir()
     base = tmp_path / "base" / "store.sqlite"
-    assert processes.load(at(base), old) == 0
+    assert processes.load(settings_at(base), old) == 0
     (tmp_path / "fresh").mkdir()
     clean = {
         "fresh": tmp_path / "fresh" / "store.sqlite",
@@ -64,7 +59,7 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
     wanted, seconds = {}, {}
     for kind, store in clean.items():
         begun = time.monotonic()
-        assert processes.load(at(store), new) == 0
+        assert processes.load(settings_at(store), new) == 0
         seconds[kind] = time.monotonic() - begun
         wanted[kind] = digest(store)
     assert wanted["fresh"] != digest(base)
@@ -84,7 +79,7 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
         store, killed, longest = begin(), 0, seconds[kind]
         for _ in range(ATTEMPTS):
             moment = chance.uniform(0, longest)
-            status = processes.load(at(store), new, moment)
+            status = processes.load(settings_at(store), new, moment)
             check_only_whole_chunks(store)
             if os.WIFSIGNALED(status):
                 killed += 1
@@ -95,7 +90,7 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
             assert status == 0
             store, killed, longest = begin(), 0, moment
         assert killed == KILLS_EACH, f"store {number} ({kind}) was too fast to be killed"
-        assert processes.load(at(store), new) == 0
+        assert processes.load(settings_at(store), new) == 0
         assert digest(store) == wanted[kind], f"store {number} ({kind}) shows that it was killed"
 
 

@@ -1,7 +1,6 @@
 """Every provider at once, against servers that check each call; and what a caller is told."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +18,7 @@ from docstokg.ports import Opinion, Pair
 from docstokg.settings import MODELS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
+from tests.builders import body_of, ran, written
 from tests.onnx_verifiers import write_verifier
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
 from tests.signatures import KEY, REGION, SECRET, be_a_role
@@ -228,16 +228,9 @@ def test_a_small_context_holds_fewer_passages(small_store, client_for, server: P
     assert given == 1, "a marker of a passage the model never saw is none"
 
 
-def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
-    body = {
-        "query": QUESTION,
-        "budget": {"max_tokens_gen": 200, "timeout_s": timeout_s},
-        "synthesis": {"enabled": True, "model": model},
-    }
-    response = client.post("/v1/answer", json=body)
-    assert response.status_code == 200, response.text
-    found: dict[str, Any] = response.json()
-    return found
+def asked(client: Any, model: str) -> dict[str, Any]:
+    body = written(QUESTION, model=model, budget={"max_tokens_gen": 200, "timeout_s": 20})
+    return body_of(client.post("/v1/answer", json=body))
 
 
 @pytest.mark.parametrize(
@@ -342,5 +335,5 @@ def test_a_missing_key_is_said_before_litellm_is_imported() -> None:
         "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
         "except Exception as error: print(json.dumps([tokens, type(error).__name__]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", code, check=True)
     assert json.loads(done.stdout) == [None, "NotConfigured"]

@@ -21,13 +21,15 @@ from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
-from tests.faults.real_stores import Place, ask, client, eventually, placed, reasons, stopped, warm
+from tests.builders import eventually
+from tests.faults.real_stores import Place, ask, client, reasons, stopped, warm
 from tests.jvm import servers as services
 from tests.jvm.servers import Engine
 from tests.proxy import Proxy
 from tests.services import CACHE, SERVICES
 
 pytestmark = [*SERVICES]
+ENGINE = Engine.NEO4J
 SPACE = Scope(namespace="default")
 SEIZURE = SliceRequest(alias_keys=("seizure",))
 GONE = {"kg_unavailable", "kg_timeout"}
@@ -42,21 +44,6 @@ def graph_of(place: Place, port: int | None = None, **more: Any) -> Neo4jGraph:
     with contextlib.suppress(DocsToKGError):  # as the composition root does at start
         graph.warm(5.0)
     return graph
-
-
-@pytest.fixture(scope="module")
-def place(
-    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
-) -> Iterator[Place]:
-    with placed(Engine.NEO4J, tmp_path_factory.mktemp("faults"), cache_dir, models) as found:
-        yield found
-
-
-@pytest.fixture
-def proxy(place: Place) -> Iterator[Proxy]:
-    made = Proxy(int(place.at.url.rpartition(":")[2]))
-    yield made
-    made.close()
 
 
 def test_doctor_names_the_credentials_that_were_refused(
@@ -117,7 +104,7 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         killer.join()
         assert reasons(body) <= GONE and reasons(body)
         assert hybrid_only(body)
-        assert eventually(lambda: services.status(Engine.NEO4J, place.home).state == "down")
+        assert eventually(lambda: services.status(ENGINE, place.home).state == "down")
         assert reasons(ask(opened)) == {"kg_unavailable"}
         with given_up(place) as graph:
             place.revive()
@@ -250,9 +237,9 @@ def _refuses_writes(writer: Neo4jGraphWriter) -> bool:
 
 
 def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
-    services.stop(Engine.NEO4J, place.home, kill=True)
+    services.stop(ENGINE, place.home, kill=True)
     read_only = {"server.databases.read_only": "neo4j"}
-    place.at = services.start(Engine.NEO4J, place.home, cache=CACHE, extra=read_only)
+    place.at = services.start(ENGINE, place.home, cache=CACHE, extra=read_only)
     login = {"url": place.at.url, "user": place.at.user, "password": place.at.password}
     writer = Neo4jGraphWriter(**login)
     try:
@@ -264,5 +251,5 @@ def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
             graph.close()
     finally:
         writer.close()
-        services.stop(Engine.NEO4J, place.home, kill=True)
+        services.stop(ENGINE, place.home, kill=True)
         place.revive()

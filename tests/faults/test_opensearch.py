@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +17,13 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
+from tests.builders import eventually, refusal
 from tests.contract.real import ask as bare
 from tests.faults.real_stores import (
     ASK,
     Place,
     ask,
     client,
-    eventually,
-    placed,
     reasons,
     stopped,
     warm,
@@ -37,27 +35,13 @@ from tests.proxy import Proxy
 from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
+ENGINE = Engine.OPENSEARCH
 WORDS = [ChannelQuery(channel="bm25", size=5, text="seizures")]
 SPACE = Scope(namespace="default")
 
 
 def seen_through(place: Place, proxy: Proxy) -> Settings:
     return place.settings.model_copy(update={"index_url": f"http://127.0.0.1:{proxy.port}"})
-
-
-@pytest.fixture(scope="module")
-def place(
-    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
-) -> Iterator[Place]:
-    with placed(Engine.OPENSEARCH, tmp_path_factory.mktemp("faults"), cache_dir, models) as found:
-        yield found
-
-
-@pytest.fixture
-def proxy(place: Place) -> Iterator[Proxy]:
-    made = Proxy(int(place.at.url.rpartition(":")[2]))
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -114,7 +98,7 @@ def test_a_hung_server(place: Place) -> None:
         with stopped(place.at.pid):
             assert ask(opened, status=504)["code"] == "deadline_exceeded"
             lost = opened.post("/v1/answer", json={**ASK, "budget": {"timeout_s": 20}})
-            assert (lost.status_code, lost.json()["code"]) == (503, "nothing_to_cite")
+            assert refusal(lost) == (503, "nothing_to_cite")
         warm(opened)
         assert reasons(ask(opened)) == set()
 
@@ -167,7 +151,7 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         killer.start()
         ask(opened, status=503)
         killer.join()
-        assert eventually(lambda: services.status(Engine.OPENSEARCH, place.home).state == "down")
+        assert eventually(lambda: services.status(ENGINE, place.home).state == "down")
         ask(opened, status=503)  # refused
         place.revive()
         warm(opened)

@@ -1,7 +1,7 @@
 """Embedders and rerankers against a real loopback server that obeys and breaks their protocols."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,13 +21,7 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
-from tests.model_server import ModelServer, serving, vector
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with serving() as state:
-        yield state
+from tests.model_server import ModelServer, vector
 
 
 def embedder(url: str, provider: str = "openai", fallback: str | None = None) -> HttpEmbedder:

@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from docstokg.domain.answer import notices
+from tests.builders import settings_at, written
 from tests.conftest import opened
 from tests.faults.reply_shapes import ABSTAINS, SHAPES, Shape
 from tests.model_server import ModelServer, serving
 
 pytestmark = pytest.mark.timeout(120)
-ASKED = {
-    "query": "What are seizures?",
-    "synthesis": {"enabled": True, "model": "gateway/m"},
-    "budget": {"max_tokens_gen": 4096, "timeout_s": 25},
-}
+BUDGET = {"max_tokens_gen": 4096, "timeout_s": 25}
+ASKED = written("What are seizures?", model="gateway/m", budget=BUDGET)
 PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 
 
@@ -29,17 +27,8 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def client(models, small_store: Path, cache_dir: Path, server: ModelServer) -> Iterator[Any]:
-    from docstokg.settings import Settings
-
-    url = f"sqlite:///{small_store}"
-    settings = Settings(
-        index_url=url,
-        graph_url=url,
-        cache_dir=str(cache_dir),
-        llm_base_url=server.url,
-        models=("gateway/m",),
-    )
-    with opened(settings, models) as made, made:
+    at = {"cache_dir": cache_dir, "llm_base_url": server.url, "models": ("gateway/m",)}
+    with opened(settings_at(small_store, **at), models) as made, made:
         yield made
 
 

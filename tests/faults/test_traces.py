@@ -15,13 +15,10 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.engine.trace_queue import MOST_WAITING, LocalTraceQueue
+from tests.builders import eventually, written
 
 QUESTION = "What are seizures in children?"
-ASKED = {
-    "query": QUESTION,
-    "budget": {"max_tokens_gen": 200},
-    "synthesis": {"enabled": True, "model": "extractive"},
-}
+ASKED = written(QUESTION)
 PATIENCE_S = 30.0
 
 
@@ -35,14 +32,6 @@ def rows(store, statement: str) -> list[tuple]:
 
 def tables(store) -> set[str]:
     return {name for (name,) in rows(store, "SELECT name FROM sqlite_master")}
-
-
-def wait_for(happened) -> None:
-    """Wait for what another thread does; how long it takes is not what is tested."""
-    until = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert time.monotonic() < until, "it never happened"
-        time.sleep(0.02)
 
 
 def traced(store) -> list[tuple]:
@@ -62,9 +51,9 @@ def graph_copy(copied_store, tmp_path):
 
 
 @pytest.fixture
-def plain(small_store, client_for) -> dict:
+def plain(small_client) -> dict:
     """The same answer without traces."""
-    return client_for(small_store).post("/v1/answer", json=ASKED).json()
+    return small_client.post("/v1/answer", json=ASKED).json()
 
 
 def message(name: str, at: int = 1000, session: str = "s", **more) -> TraceMessage:
@@ -75,7 +64,7 @@ def message(name: str, at: int = 1000, session: str = "s", **more) -> TraceMessa
 def test_an_answer_leaves_its_trace(copied_store, client_for, plain) -> None:
     body = client_for(copied_store, traces="local").post("/v1/answer", json=ASKED).json()
     assert evidence(body) == evidence(plain)
-    wait_for(lambda: traced(copied_store))
+    assert eventually(lambda: traced(copied_store))
     ((name, session, digest, namespace, at, answered),) = traced(copied_store)
     assert name == body["metadata"]["request_id"]
     assert digest == hashlib.sha256(QUESTION.encode()).hexdigest()
@@ -99,14 +88,14 @@ def test_an_expired_trace_is_removed_before_the_next_one_is_written(
     Wiring(Settings(graph_url=f"sqlite:///{copied_store}")).trace_store().write(old, PATIENCE_S)
     body = client_for(copied_store, traces="local").post("/v1/search", json={"query": QUESTION})
     asked = body.json()["metadata"]["request_id"]
-    wait_for(lambda: asked in {row[0] for row in traced(copied_store)})
+    assert eventually(lambda: asked in {row[0] for row in traced(copied_store)})
     assert {row[0] for row in traced(copied_store)} == {"kept", asked}
 
 
 def test_a_trace_holds_no_text(copied_store, client_for) -> None:
     client = client_for(copied_store, traces="local")
     client.post("/v1/search", json={"query": "the zebra walked xylophonically"})
-    wait_for(lambda: traced(copied_store))
+    assert eventually(lambda: traced(copied_store))
     client.close()
     for name in ("", "-wal"):
         path = copied_store.with_name(copied_store.name + name)
@@ -126,7 +115,7 @@ def test_a_broken_store_costs_the_caller_nothing(copied_store, graph_copy, clien
         copied_store, log, traces="local", graph_url=f"sqlite:///{graph_copy}", kg_enabled=False
     )
     whole = client.post("/v1/answer", json=ASKED).json()
-    wait_for(lambda: traced(graph_copy))
+    assert eventually(lambda: traced(graph_copy))
     if how == "deleted":
         for path in graph_copy.parent.glob("graph.sqlite*"):
             path.unlink()
@@ -139,7 +128,7 @@ def test_a_broken_store_costs_the_caller_nothing(copied_store, graph_copy, clien
     body = client.post("/v1/answer", json=ASKED).json()
     assert evidence(body) == evidence(whole)
     assert body["diagnostics"]["degraded_reasons"] == []
-    wait_for(lambda: "traces_not_written" in {json.loads(line)["event"] for line in log})
+    assert eventually(lambda: "traces_not_written" in {json.loads(line)["event"] for line in log})
     assert how != "deleted" or not graph_copy.exists()
 
 
@@ -176,9 +165,9 @@ def test_what_could_not_be_written_is_delivered_again() -> None:
 
     waiting = LocalTraceQueue(consumer, Telemetry(write=lost.append), pause_s=0.01)
     waiting.send(message("bad"), 0.05)
-    wait_for(lambda: lost)
+    assert eventually(lambda: lost)
     assert seen == [["bad"]] * 3
     waiting.send(message("good"), 0.05)
-    wait_for(lambda: len(seen) > 3)
+    assert eventually(lambda: len(seen) > 3)
     waiting.close()
     assert seen[3:] == [["good"]]

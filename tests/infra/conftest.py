@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.builders import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -120,14 +123,7 @@ def infra_run(*program: str, **variables: str) -> subprocess.CompletedProcess[st
         "HOME": os.environ.get("HOME", "/"),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }
-    return subprocess.run(
-        [sys.executable, *program],
-        cwd=ROOT,
-        env=given | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran(sys.executable, *program, cwd=ROOT, env=given | variables)
 
 
 def synthesised(folder: Path, base: str, changes: str) -> Template:
@@ -141,6 +137,18 @@ def synthesised(folder: Path, base: str, changes: str) -> Template:
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     (made,) = folder.iterdir()
     return Template(folder, made.name)
+
+
+@contextmanager
+def stubbed(service: str) -> Iterator[Any]:
+    """A client whose `stub` answers; each call is checked against the service's model."""
+    import boto3
+    from botocore.stub import Stubber
+
+    client = boto3.session.Session("x", "x", region_name="eu-central-1").client(service)
+    with Stubber(client) as client.stub:
+        yield client
+        client.stub.assert_no_pending_responses()
 
 
 def _findings(report: Path) -> list[str]:
@@ -183,13 +191,18 @@ def bundles() -> Path:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of nobody, in the region of the environments."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+
+
+@pytest.fixture
+def aws(credentials: None) -> Iterator[Any]:
     """A session of an account that moto keeps in this process."""
     import boto3
     from moto import mock_aws
 
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with mock_aws():
         yield boto3.session.Session(region_name="eu-central-1")

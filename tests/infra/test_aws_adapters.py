@@ -47,10 +47,8 @@ ARN = "arn:aws:execute-api:eu-central-1:111122223333:abc/live/POST/v1/answer"
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def silent(credentials: None) -> Iterator[str]:
     """A service that accepts and never answers."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
     listener = socket.create_server(("127.0.0.1", 0))
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     listener.close()

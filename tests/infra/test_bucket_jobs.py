@@ -238,11 +238,8 @@ def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:
 
 @pytest.mark.parametrize(("definition", "state"), [(PASSES, "done"), (FAILS, "failed")])
 def test_a_run_that_ended_tells_what_it_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: dict[str, Any], state: str
+    credentials: None, tmp_path: Path, definition: dict[str, Any], state: str
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         deployment = Deployment(tmp_path, definition)
         report = {

@@ -4,13 +4,13 @@ import json
 import os
 import re
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from infra.package import BUILD, FROM_RUNTIME, size_mb
 from infra.specs import AGENT_MB, FUNCTIONS, ROOT, SIZE_LIMIT_MB
+from tests.builders import ran
 from tests.runtime_api import INTERPRETER, Folders
 
 # The first test waits for what all of them share: a synthesis, or wheels for two machines.
@@ -115,13 +115,10 @@ print(json.dumps({{"modules": modules, "count": len(sys.modules)}}))
 
 def measured(folders: Folders, name: str) -> dict[str, object]:
     path = os.pathsep.join(str(p) for p in folders.search_path(name))
-    done = subprocess.run(
-        [str(INTERPRETER), "-S", "-c", MEASURE.format(module=name.replace("_", "."))],
+    done = ran(
+        *(INTERPRETER, "-S", "-c", MEASURE.format(module=name.replace("_", "."))),
         env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
         cwd=folders.build / name,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)

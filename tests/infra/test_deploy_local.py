@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.builders import ran
 from tests.infra.conftest import ROOT
 from tests.jvm import servers
 from tests.services import CACHE, REQUIRED
@@ -42,15 +42,8 @@ def test_the_guide_runs_to_its_end_in_an_emulated_account(tmp_path: Path) -> Non
 
     build("host")
     report = tmp_path / "report.md"
-    command = [sys.executable, "-m", "tests.infra.emulator.deploy_local", "--out", str(report)]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "DOCSTOKG_CACHE_DIR": str(CACHE)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "tests.infra.emulator.deploy_local", "--out", report]
+    done = ran(*command, cwd=ROOT, env={**os.environ, "DOCSTOKG_CACHE_DIR": str(CACHE)})
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     steps = [line.split(" | ")[0].removeprefix("| ") for line in report.read_text().splitlines()]
     away = [why for which in servers.Engine if (why := servers.missing(which, CACHE))]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from docstokg.usecases.live import EVENT_HEADERS
+from tests.builders import tool_call
 from tests.e2e.test_streaming import mended
 from tests.infra.cloud import MODEL_KEY, Agent, Cloud
 from tests.infra.conftest import ENVIRONMENTS, Template
@@ -112,9 +113,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
         ("list_namespaces", {}),
         ("read_passage", {"uuid": first.json["citations"][0]["uuid"]}),
     ):
-        params = {"name": tool, "arguments": arguments}
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        told = cloud.route("mcp", asked)
+        told = cloud.route("mcp", tool_call(tool, **arguments))
         assert told.status == 200, told.body
         result = told.json["result"]
         assert not result.get("isError"), told.body

@@ -52,9 +52,7 @@ class Amazon(Loopback):
 
 
 @pytest.fixture
-def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+def amazon(credentials: None) -> Iterator[Amazon]:
     known = Amazon()
     yield known
     known.close()

@@ -17,6 +17,7 @@ from docstokg_functions.authorize.authorize import encode_caller
 from docstokg_local.engine.engine import Execution, StateMachine
 from infra import templates
 from infra.specs import FUNCTIONS
+from tests.builders import eventually
 from tests.infra.conftest import ROOT
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
@@ -118,9 +119,7 @@ def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment
     assert answer.status == 200
     assert answer.json["diagnostics"]["degraded_reasons"] == ["kg_timeout"]
     assert answer.json["citations"]
-    until = time.monotonic() + 30
-    while deployment.fleet.sandbox("expand").pid == sandbox.pid and time.monotonic() < until:
-        time.sleep(0.1)
+    assert eventually(lambda: deployment.fleet.sandbox("expand").pid != sandbox.pid)
     again = deployment.post("search", question())
     assert again.json["diagnostics"]["degraded_reasons"] == []
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from infra.promote import LOOK_EVERY_S, promote, watch, weights
 from infra.specs import ROLLBACK_ALARMS
+from tests.infra.conftest import stubbed
 
 MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-prod"
 OLD, NEW = f"{MACHINE}:1", f"{MACHINE}:2"
@@ -28,16 +29,8 @@ def alarm(name: str, state: str) -> dict[str, str]:
 @pytest.fixture
 def stubs() -> Iterator[tuple[Any, Any]]:
     """The real clients with stubbed answers: every call is checked against the service's model."""
-    import boto3
-    from botocore.stub import Stubber
-
-    session = boto3.session.Session("x", "x", region_name="eu-central-1")
-    states, cloudwatch = session.client("stepfunctions"), session.client("cloudwatch")
-    with Stubber(states) as s, Stubber(cloudwatch) as c:
-        states.stub, cloudwatch.stub = s, c
+    with stubbed("stepfunctions") as states, stubbed("cloudwatch") as cloudwatch:
         yield states, cloudwatch
-        s.assert_no_pending_responses()
-        c.assert_no_pending_responses()
 
 
 def then(states: Any) -> None:
@@ -66,45 +59,41 @@ def test_going_back_asks_no_alarm(stubs: tuple[Any, Any]) -> None:
     assert promote("prod", 0, states, cloudwatch) == weights([NEW, OLD], 0)
 
 
-def test_alarms_are_asked_by_the_names_the_template_gives_them(stubs: tuple[Any, Any]) -> None:
+def test_alarms_are_asked_by_the_names_the_template_gives_them(
+    stubs: tuple[Any, Any], aws: Any
+) -> None:
     """CloudWatch's own behaviour, by moto: unset, fine, firing, and one that was never made."""
-    import boto3
-    from moto import mock_aws
+    states, cloudwatch = stubs[0], aws.client("cloudwatch")
 
-    states, _ = stubs
-    credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
-    with mock_aws():
-        cloudwatch = boto3.client("cloudwatch", region_name="eu-central-1", **credentials)
-
-        def make(end: str) -> None:
-            cloudwatch.put_metric_alarm(
-                AlarmName=f"docstokg-prod-{end}",
-                MetricName="m",
-                Namespace="DocsToKG",
-                Statistic="Sum",
-                Period=300,
-                EvaluationPeriods=2,
-                Threshold=1,
-                ComparisonOperator="GreaterThanThreshold",
-            )
-
-        first, *others = ROLLBACK_ALARMS
-        for end in others:
-            make(end)
-        with pytest.raises(ValueError, match=f"missing: docstokg-prod-{first}$"):
-            promote("prod", 10, states, cloudwatch)
-        make(first)
-        cloudwatch.set_alarm_state(
-            AlarmName=f"docstokg-prod-{others[0]}", StateValue="ALARM", StateReason="x"
+    def make(end: str) -> None:
+        cloudwatch.put_metric_alarm(
+            AlarmName=f"docstokg-prod-{end}",
+            MetricName="m",
+            Namespace="DocsToKG",
+            Statistic="Sum",
+            Period=300,
+            EvaluationPeriods=2,
+            Threshold=1,
+            ComparisonOperator="GreaterThanThreshold",
         )
-        with pytest.raises(ValueError, match=f"missing: docstokg-prod-{others[0]}$"):
-            promote("prod", 10, states, cloudwatch)
-        cloudwatch.set_alarm_state(
-            AlarmName=f"docstokg-prod-{others[0]}", StateValue="OK", StateReason="x"
-        )
-        then(states)
-        states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
-        assert promote("prod", 10, states, cloudwatch) == weights([NEW, OLD], 10)
+
+    first, *others = ROLLBACK_ALARMS
+    for end in others:
+        make(end)
+    with pytest.raises(ValueError, match=f"missing: docstokg-prod-{first}$"):
+        promote("prod", 10, states, cloudwatch)
+    make(first)
+    cloudwatch.set_alarm_state(
+        AlarmName=f"docstokg-prod-{others[0]}", StateValue="ALARM", StateReason="x"
+    )
+    with pytest.raises(ValueError, match=f"missing: docstokg-prod-{others[0]}$"):
+        promote("prod", 10, states, cloudwatch)
+    cloudwatch.set_alarm_state(
+        AlarmName=f"docstokg-prod-{others[0]}", StateValue="OK", StateReason="x"
+    )
+    then(states)
+    states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
+    assert promote("prod", 10, states, cloudwatch) == weights([NEW, OLD], 10)
 
 
 def looked(cloudwatch: Any, state: str) -> None:

@@ -6,12 +6,10 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
-import boto3
 import pytest
-from botocore.stub import Stubber
-from moto import mock_aws
 
 from infra.prune import leftovers, prune
+from tests.infra.conftest import stubbed
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 REGION = "eu-central-1"
@@ -21,24 +19,19 @@ ROLE = "arn:aws:iam::123456789012:role/any"
 
 
 @pytest.fixture
-def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def functions(aws: Any) -> Any:
     """One function with six published versions; `live` names the fifth."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        trust = {"Version": "2012-10-17", "Statement": []}
-        boto3.client("iam", region_name=REGION).create_role(
-            RoleName="any", AssumeRolePolicyDocument=json.dumps(trust)
-        )
-        client = boto3.client("lambda", region_name=REGION)
-        client.create_function(
-            FunctionName=NAME, Role=ROLE, Handler="a.b", Runtime="python3.13", Code=code(0)
-        )
-        for number in range(1, 7):
-            client.update_function_code(FunctionName=NAME, **code(number))
-            client.publish_version(FunctionName=NAME)
-        client.create_alias(FunctionName=NAME, Name="live", FunctionVersion="5")
-        yield client
+    trust = {"Version": "2012-10-17", "Statement": []}
+    aws.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=json.dumps(trust))
+    client = aws.client("lambda")
+    client.create_function(
+        FunctionName=NAME, Role=ROLE, Handler="a.b", Runtime="python3.13", Code=code(0)
+    )
+    for number in range(1, 7):
+        client.update_function_code(FunctionName=NAME, **code(number))
+        client.publish_version(FunctionName=NAME)
+    client.create_alias(FunctionName=NAME, Name="live", FunctionVersion="5")
+    return client
 
 
 def code(number: int) -> dict[str, bytes]:
@@ -54,11 +47,8 @@ def version_of(number: int) -> str:
 
 @pytest.fixture
 def states() -> Iterator[Any]:
-    client = boto3.session.Session("x", "x", region_name=REGION).client("stepfunctions")
-    with Stubber(client) as stub:
-        client.stub = stub
+    with stubbed("stepfunctions") as client:
         yield client
-        stub.assert_no_pending_responses()
 
 
 def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> None:

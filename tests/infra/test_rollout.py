@@ -5,11 +5,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
-from botocore.stub import Stubber
 
 from infra import rollout
+from tests.infra.conftest import stubbed
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
 
 pytestmark = [pytest.mark.xdist_group("emulator"), pytest.mark.timeout(300)]
@@ -78,17 +77,15 @@ def rolled_out(
     states: Any, told: Any, deploy: str, expected: str, cancelled: bool
 ) -> tuple[str, list[str], str]:
     """The exit message, what the smoke tests saw, and the version with all traffic."""
-    stacks: Any = boto3.session.Session("x", "x", region_name=REGION).client("cloudformation")
-    with Stubber(stacks) as stub:
+    with stubbed("cloudformation") as stacks:
         if cancelled:
-            stub.add_response("cancel_update_stack", {}, {"StackName": "docstokg-prod"})
+            stacks.stub.add_response("cancel_update_stack", {}, {"StackName": "docstokg-prod"})
         smoke = [sys.executable, "-c", SMOKE, expected, str(told)]
         message = ""
         try:
             rollout.rollout("prod", [sys.executable, "-c", deploy, "300"], smoke, states, stacks)
         except SystemExit as ended:
             message = str(ended)
-        stub.assert_no_pending_responses()
     ((version, share),) = (
         (route["stateMachineVersionArn"], route["weight"])
         for route in states.describe_state_machine_alias(stateMachineAliasArn=ALIAS)[

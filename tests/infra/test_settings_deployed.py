@@ -51,6 +51,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
         ({"models": ("x",)}, "has a field of its own"),
         ({"repair": "loudly"}, "DOCSTOKG_REPAIR"),
         ({"kg_boost_value": "0.2"}, "another type"),
+        ({"verifier": "onnx:/models/x"}, "no bundle holds the folder"),
     ],
 )
 def test_a_wrong_choice_ends_the_synthesis(given: dict[str, Any], why: str) -> None:
@@ -101,12 +102,6 @@ def test_one_guardrail_may_be_applied_by_two_functions(guarded: Template, dev: T
         assert not policies.allows(Call(deployed.role_of(step), use, own))
     door = guarded.one("AWS::EC2::VPCEndpoint")
     assert [one["Action"] for one in door["PolicyDocument"]["Statement"]] == [use]
-
-
-def test_a_folder_of_a_laptop_is_no_verifier_of_a_function() -> None:
-    given = dataclasses.replace(ENVIRONMENTS["dev"], settings={"verifier": "onnx:/models/x"})
-    with pytest.raises(Misconfigured, match="no bundle holds the folder"):
-        variables.chosen(given)
 
 
 def values(template: Template, name: str) -> dict[str, Any]:

@@ -9,15 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
-from botocore.stub import Stubber
 
 from infra.account_check import ask, reported, table
 from infra.smoke import Service, Wrong, alarms_reach_the_topic, service_of, smoke
-from tests.infra.conftest import ROOT
+from tests.infra.conftest import ROOT, stubbed
 from tests.loopback import Loopback
 
 pytestmark = [pytest.mark.xdist_group("smoke"), pytest.mark.timeout(600)]
@@ -74,29 +71,26 @@ def test_a_working_service_passes_every_check(served: dict[str, str]) -> None:
     ],
 )
 def test_an_alarm_counts_when_its_history_says_it_spoke(summary: str, right: bool) -> None:
-    client: Any = boto3.session.Session("x", "x", region_name="eu-central-1").client("cloudwatch")
-    with Stubber(client) as stub:
-        stub.add_response("set_alarm_state", {})
-        stub.add_response("set_alarm_state", {})
+    with stubbed("cloudwatch") as client:
+        client.stub.add_response("set_alarm_state", {})
+        client.stub.add_response("set_alarm_state", {})
         history = {"AlarmHistoryItems": [{"HistorySummary": summary}]}
-        stub.add_response("describe_alarm_history", history)
+        client.stub.add_response("describe_alarm_history", history)
         if right:
             alarms_reach_the_topic("dev", client)
         else:
             with pytest.raises(Wrong, match="SNS:Publish"):
                 alarms_reach_the_topic("dev", client)
-        stub.assert_no_pending_responses()
 
 
 def test_the_check_of_an_account_asks_and_reads_starts_from_the_logs() -> None:
     with contextlib.closing(Loopback(lambda *_: (200, {"citations": []}))) as server:
         assert len(ask(Service(server.url), "default", 3, 0.0)) == 3
-    logs: Any = boto3.session.Session("x", "x", region_name="eu-central-1").client("logs")
     row = {"@log": "1:docstokg-dev-FunctionsRetrieveLogs", "calls": "200", "restore_ms": "310.5"}
     found = [[{"field": name, "value": value} for name, value in row.items()]]
-    with Stubber(logs) as stub:
-        stub.add_response("start_query", {"queryId": "q"})
-        stub.add_response("get_query_results", {"status": "Complete", "results": found})
+    with stubbed("logs") as logs:
+        logs.stub.add_response("start_query", {"queryId": "q"})
+        logs.stub.add_response("get_query_results", {"status": "Complete", "results": found})
         rows = reported(logs, ["docstokg-dev-FunctionsRetrieveLogs"], 0.0)
     assert "| 1:docstokg-dev-FunctionsRetrieveLogs | 200 |  |  |  | 310.5 |  |" in table(rows)
 

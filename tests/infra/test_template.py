@@ -77,9 +77,9 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
     }
 
 
-def test_every_route_but_health_needs_a_credential(template: Template, request: Any) -> None:
-    name = request.node.callspec.params["template"]
-    kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[environment(name).auth]
+def test_every_route_but_health_needs_a_credential(template: Template) -> None:
+    ours = environment(template.name)
+    kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[ours.auth]
     for (path, method), properties in paths(template).items():
         if method == "ANY" or path in ("/v1/health", "/openapi.json", PROTECTED):
             assert properties["AuthorizationType"] == "NONE"
@@ -87,12 +87,11 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
                 assert properties["Integration"]["Type"] == "MOCK"
         else:
             assert properties["AuthorizationType"] == kind
-            metered = bool(environment(name).metering)
-            assert properties.get("ApiKeyRequired", False) is metered
+            assert properties.get("ApiKeyRequired", False) is bool(ours.metering)
 
 
-def test_each_caller_has_a_plan_and_a_key_of_its_own(template: Template, request: Any) -> None:
-    ours = environment(request.node.callspec.params["template"]).metering
+def test_each_caller_has_a_plan_and_a_key_of_its_own(template: Template) -> None:
+    ours = environment(template.name).metering
     plans = list(template.all("AWS::ApiGateway::UsagePlan").values())
     keys = list(template.all("AWS::ApiGateway::UsagePlanKey").values())
     assert len(plans) == len(keys) == len(template.all("AWS::ApiGateway::ApiKey")) == len(ours)
@@ -196,9 +195,9 @@ def test_the_contract_is_served_with_only_the_routes_that_exist(template: Templa
     }
 
 
-def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> None:
+def test_timeouts_fire_from_the_inside_out(template: Template) -> None:
     """Own deadline < client < function < state < execution < route, as deployed."""
-    ours = environment(request.node.callspec.params["template"])
+    ours = environment(template.name)
     timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in FUNCTIONS}
     assert timeouts == {spec.name: spec.timeout_s for spec in FUNCTIONS}
     definition = json.loads(template.machine["DefinitionString"])

@@ -1,28 +1,18 @@
 """A load that was killed while its indices were made is followed by one that mends them."""
 
 import json
-import secrets
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
-from tests.contract.real import ask, remove_indices
+from tests.contract.real import ask
 from tests.contract.test_search_index import fact, seizure
-from tests.jvm.servers import Engine
-from tests.services import SERVICES, server
+from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
 SPACE = ("model-a", 8, "sparse-a")
-
-
-@pytest.fixture
-def place() -> Iterator[tuple[str, str]]:
-    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
-    yield url, name
-    remove_indices(url, name)
 
 
 def load(url: str, name: str) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """One load at a time into a real index, whichever machine it comes from."""
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -16,9 +15,7 @@ from docstokg.adapters.opensearch.server import Server, index_notes
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.errors import Timeout, Unavailable
 from docstokg.loading.run.lease import TAKE_S
-from tests.contract.real import remove_indices
-from tests.jvm.servers import Engine
-from tests.services import SERVICES, server
+from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
 HOLDS = """
@@ -29,13 +26,6 @@ LoadLease(Server(url=sys.argv[1]), sys.argv[2]).acquire(30)
 print("held", flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def place() -> Iterator[tuple[str, str]]:
-    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
-    yield url, name
-    remove_indices(url, name)
 
 
 @pytest.fixture

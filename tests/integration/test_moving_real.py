@@ -10,9 +10,9 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.transfer.exporting import content_digest, export
 from docstokg.loading.transfer.importing import load_export
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import both_stores
 from tests.services import SERVICES
@@ -30,8 +30,7 @@ def real(cache_dir: Path) -> Iterator[Stores]:
 
 
 def embedded(store: Path, cache_dir: Path) -> Stores:
-    url = f"sqlite:///{store}"
-    return stores_of(Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir))))
+    return stores_of(Wiring(settings_at(store, cache_dir=cache_dir)))
 
 
 def test_there_and_back(real: Stores, tmp_path: Path, cache_dir: Path) -> None:

@@ -16,6 +16,7 @@ from docstokg.loading.transfer.exporting import content_digest
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at
 from tests.contract.real import both_stores
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
@@ -35,9 +36,7 @@ def settings(cache_dir: Path) -> Iterator[Settings]:
 
 def embedded(store: Path, cache_dir: Path) -> Stores:
     store.parent.mkdir(exist_ok=True)
-    url = f"sqlite:///{store}"
-    more = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
-    return stores_of(Wiring(Settings.model_validate({**PLAIN, **more})), embed=False)
+    return stores_of(Wiring(settings_at(store, cache_dir=cache_dir, **PLAIN)), embed=False)
 
 
 def loaded(stores: Stores, *folders: Path, sync: bool = False) -> LoadReport:

@@ -1,23 +1,19 @@
 """The one check: every failure of an answer, and what holds for any model output."""
 
-import re
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import MOST_STATEMENTS, statements
-from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
-from docstokg.observability import Telemetry
 from docstokg.usecases.check_answer import check_answer, ground_sentences
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.run import Call
+from tests.plans import call
+from tests.word_vectors import WordVectors
 
 SEIZURE = (
     "Seizures are sudden electrical events in the brain. A seizure may follow a high fever. "
@@ -42,38 +38,16 @@ def citation(rank: int, doc: str, score: float) -> Citation:
 CITATIONS = [citation(1, "a", 0.8), citation(2, "b", 0.6), citation(4, "c", 0.1)]
 
 
-class WordEmbedder:
-    """Counts words: enough for cosines to mean something."""
-
-    model = "words"
-    dimension = 64
-
-    def embed(self, texts, timeout_s):
-        vectors = []
-        for text in texts:
-            values = [0.0] * self.dimension
-            for word in re.findall(r"\w+", text.casefold()):
-                values[sum(word.encode()) % self.dimension] += 1.0
-            vectors.append(pack(values))
-        return tuple(vectors)
+WORDS = WordVectors()
 
 
-WORDS = WordEmbedder()
-
-
-class LateEmbedder(WordEmbedder):
+class LateEmbedder(WordVectors):
     def embed(self, texts, timeout_s):
         raise Timeout("late")
 
 
 def comparison(embedder=WORDS, log=None) -> Comparison:
-    call = Call(
-        request_id="r",
-        deadline_ms=0.0,
-        scope=Scope(namespace="default"),
-        telemetry=Telemetry(write=[].append if log is None else log.append),
-    )
-    return Comparison(call, embedder, 60.0)
+    return Comparison(call(log), embedder, 60.0)
 
 
 def check(answer: str, *, embedder=WORDS, log=None, **more):

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from docstokg.contracts.records import Scope
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
-from docstokg.observability import Telemetry
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.run import Call
+from tests.plans import call
 
 
 class LetterEmbedder:
@@ -39,11 +37,7 @@ class FailingEmbedder(LetterEmbedder):
 def comparison(
     embedder: LetterEmbedder | None, time_s: float = 60.0, log: list[str] | None = None
 ) -> Comparison:
-    telemetry = Telemetry(write=(log if log is not None else []).append)
-    call = Call(
-        request_id="r", deadline_ms=0.0, scope=Scope(namespace="default"), telemetry=telemetry
-    )
-    return Comparison(call, embedder, time_s)
+    return Comparison(call(log), embedder, time_s)
 
 
 def test_a_known_vector_is_not_embedded_again() -> None:

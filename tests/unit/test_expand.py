@@ -26,7 +26,6 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
-from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from docstokg.usecases.run import Run
@@ -84,7 +83,7 @@ def step(plan: Plan, log: list[str] | None = None, clock: Any = lambda: NOW_S) -
     return Run(
         plan=plan,
         scope=Scope(namespace=plan.namespace, groups=plan.groups),
-        telemetry=Telemetry(write=[].append if log is None else log.append),
+        telemetry=plans.logging(log),
         clock=clock,
     )
 

@@ -12,7 +12,7 @@ from docstokg.contracts.response import Grounding
 from docstokg.contracts.state import Block
 from docstokg.usecases.check_answer import check_answer
 from docstokg.usecases.verification import asking
-from tests.unit.test_verification import call
+from tests.plans import call
 from tests.verifier_server import VerifierServer, serving
 
 TEXTS: list[dict[str, Any]] = json.loads(

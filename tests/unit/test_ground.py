@@ -26,13 +26,12 @@ from docstokg.contracts.state import (
 from docstokg.domain.answer import prompt, relevance
 from docstokg.domain.vectors import packed
 from docstokg.errors import NothingToCite, Timeout, Unavailable
-from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg_functions.ground.ground import ground
 from docstokg_functions.ground.knowledge import credited, match_line, other_names
 from docstokg_functions.ground.sentences import names_credited
 from tests.contract.embedded import EmbeddedIndex
-from tests.plans import plan
+from tests.plans import logging, plan
 
 
 def index(*names: str, **texts: str) -> EmbeddedIndex:
@@ -58,9 +57,8 @@ def filled(records: Iterable[ChunkRecord]) -> EmbeddedIndex:
 
 def step(log: list[str] | None = None, fusion: str = "minmax", **more: Any) -> Run:
     retrieval = RetrievalPlan.model_validate({"channels": {}, "fusion": fusion, "time_s": 1.0})
-    telemetry = Telemetry(write=[].append if log is None else log.append)
     made = plan(**{"query": "What is alpha?", "retrieval": retrieval, **more})
-    return Run(plan=made, scope=Scope(namespace="default"), telemetry=telemetry)
+    return Run(plan=made, scope=Scope(namespace="default"), telemetry=logging(log))
 
 
 def found(*names: str) -> Retrieval:

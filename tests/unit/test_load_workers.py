@@ -23,6 +23,7 @@ from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
 from tests.conftest import CORPUS, write_corpus
+from tests.embedded_store import settings_at
 
 WEIGH = functools.partial(workers._call, "sparse_encoder", "encode", timeout_s=None)
 
@@ -32,8 +33,7 @@ TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl 
 
 
 def contents(folder: Path, store: Path, count: int) -> tuple[list[str], RejectLog]:
-    url = f"sqlite:///{store}"
-    settings = Settings(index_url=url, graph_url=url, cache_dir=str(store.parent / "cache"))
+    settings = settings_at(store, cache_dir=str(store.parent / "cache"))
     wiring, rejects = Wiring(settings), RejectLog()
     with stores_with_workers(wiring, True, count) as stores:
         report = load([folder], LoadOptions(), stores, rejects)

@@ -29,15 +29,11 @@ from docstokg.adapters.onnx.wordpieces import WordPieces
 from docstokg.contracts.outline import Outline
 from docstokg.domain.layout import boxes, certainty, unpacked
 from docstokg.errors import LoadError
-from docstokg.loading.context import LoadOptions
-from docstokg.loading.pipeline import load
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import find_files
 from docstokg.loading.readers.documents import document_chunks, read_documents
-from docstokg.settings import Settings
-from docstokg.wiring import Wiring
-from docstokg_local.loading.stores import stores_of
+from tests.embedded_store import EmbeddedStore
 
 PIECES = WordPieces()
 
@@ -512,11 +508,9 @@ def test_what_has_no_ending_is_read_by_its_content(tmp_path):
     folder.mkdir()
     for name, raw in (texts | others).items():
         (folder / name).write_bytes(raw)
-    url = f"sqlite:///{tmp_path / 'store.db'}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none"))
-    log = RejectLog()
-    report = load([folder], LoadOptions(embed=False), stores_of(wiring, embed=False), log)
-    wiring.close()
+    store = EmbeddedStore(tmp_path / "store.db")
+    report, log = store.load(folder), store.rejects
+    store.wiring.close()
     assert report.types["without ending"].files == 9
     assert report.files == len(texts) + len(others)
     assert {(Path(r.file).name, r.reason) for r in log.first} == {

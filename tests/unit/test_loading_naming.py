@@ -1,6 +1,6 @@
 """Whose a name is: the rule that merges names with CURIEs."""
 
-from docstokg.domain.identity import entity_id, is_id
+from docstokg.domain.identity import entity_id
 from docstokg.domain.text.folding import alias_keys
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.naming import Aliases, Names
@@ -28,13 +28,6 @@ def test_a_preferred_name_wins_over_a_synonym_of_another():
 def test_two_curies_with_one_name_leave_it_to_neither():
     names = names_of(("HP:1", "Cold", ()), ("HP:2", "Cold", ()))
     assert names.id_of_name("Cold") == entity_id("cold")
-
-
-def test_ids_stand_for_themselves_where_a_file_may_write_them():
-    names = names_of(("HP:1", "Seizure", ()))
-    assert names.resolve("HP:9") == "HP:9"
-    assert names.resolve("Seizure") == "HP:1"
-    assert is_id(entity_id("x")) and not is_id("ent:x") and not is_id("Seizure")
 
 
 def test_an_own_entity_taken_over_by_a_curie_is_not_linked():

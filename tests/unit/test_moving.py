@@ -14,18 +14,17 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.transfer.exporting import content_digest, export
 from docstokg.loading.transfer.importing import load_export, manifest_of
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import CORPUS, write_corpus
+from tests.embedded_store import settings_at
 
 NS = "default"
 HTML = "<html><body><main><h1>Otters</h1><p>The sea otter dives.</p></main></body></html>"
 
 
 def stores_at(store: Path, cache: Path, embed: bool = False) -> Stores:
-    url = f"sqlite:///{store}"
-    return stores_of(Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache))), embed)
+    return stores_of(Wiring(settings_at(store, cache_dir=str(cache))), embed)
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,12 @@ import pytest
 
 from docstokg.contracts.envelope import Caller
 from docstokg.domain.identity import chunk_uuid
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents import handler as documents
 from tests.conftest import load_folder
+from tests.embedded_store import PLAIN, settings_at
 from tests.envelopes import event
+from tests.plans import logging
 
 PARTS = [
     f"## Part {n}\n\n" + f"The lamp of part {n} is lit at {n} o'clock. " * 30 for n in range(5)
@@ -32,9 +33,7 @@ def ask(tmp_path_factory, cache_dir):
     (folder / "in" / "chunks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     store = folder / "store.sqlite"
     load_folder(folder / "in", store, cache_dir, embed=False, names="rule")
-    url = f"sqlite:///{store}"
-    plain = {"embed_provider": "none", "sparse": "none"}
-    wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **plain))
+    wiring = Wiring(settings_at(store, cache_dir=str(cache_dir), **PLAIN))
     handler = documents.build(wiring)
 
     def asked(caller: Caller = ALL, **body):
@@ -85,12 +84,9 @@ def test_the_ends_of_a_document_have_nothing_beyond_them(ask) -> None:
 
 
 def test_an_index_that_is_gone_is_503(cache_dir, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'none.sqlite'}"
     lines: list[str] = []
-    from docstokg.observability import Telemetry
-
-    settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir))
-    wiring = Wiring(settings, Telemetry(None, lines.append))
+    settings = settings_at(tmp_path / "none.sqlite", cache_dir=str(cache_dir))
+    wiring = Wiring(settings, logging(lines))
     reply = documents.build(wiring)(event({"uuid": "x"}, "passage", ALL), None)
     wiring.close()
     assert reply["statusCode"] == 503

@@ -8,11 +8,10 @@ from docstokg.contracts.envelope import Caller
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.state import CachePlan, Recalled
 from docstokg.errors import Unavailable
-from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.recall import recall
 from tests.contract.embedded import EmbeddedIndex
-from tests.plans import plan
+from tests.plans import logging, plan
 
 NOTHING = Recalled(namespace="default")
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
@@ -40,7 +39,7 @@ def index() -> EmbeddedIndex:
 
 def ask(index, kept, asked=PLAN, stores=STORES) -> Recalled:
     return recall(
-        Run.of({"plan": asked.model_dump()}, Telemetry(write=lambda line: None)),
+        Run.of({"plan": asked.model_dump()}, logging()),
         index=index,
         response_cache=lambda: kept,
         stores=stores,
@@ -157,7 +156,7 @@ def test_without_an_index_a_granted_namespace_is_chosen_and_none_by_chance() -> 
 
 def test_the_index_is_not_read_where_only_one_namespace_is_granted() -> None:
     index = Filled("alpha", "default")
-    run = Run.of({"plan": PLAN.model_dump()}, Telemetry(write=lambda line: None))
+    run = Run.of({"plan": PLAN.model_dump()}, logging())
     for granted, chosen in ((("alpha",), "alpha"), (("alpha", "alpha"), "alpha"), ((), "default")):
         assert run.chosen_namespace(Caller(sub="s", namespaces=granted), index) == chosen
     assert index.read == 0

@@ -3,20 +3,13 @@
 import json
 from typing import Any
 
-from docstokg.contracts.records import Scope
-from docstokg.errors import Misconfigured, PlanRejected, Timeout, Unavailable
-from docstokg.observability import Telemetry
+from docstokg.errors import Timeout, Unavailable
 from docstokg.usecases.run import Call, graph_reason
+from tests import plans
 
 
 def call(log: list[str], now_s: float = 100.0) -> Call:
-    return Call(
-        request_id="r-1",
-        deadline_ms=110_000.0,
-        scope=Scope(namespace="default"),
-        telemetry=Telemetry(write=log.append),
-        clock=lambda: now_s,
-    )
+    return plans.call(log, request_id="r-1", deadline_ms=110_000.0, clock=lambda: now_s)
 
 
 def fails(error: Exception) -> Any:
@@ -73,12 +66,6 @@ def test_a_mistake_of_ours_is_not_swallowed() -> None:
         assert run.degraded == []
     else:
         raise AssertionError("a bug must crash the step, not degrade it")
-
-
-def test_the_graphs_failures_are_told_apart() -> None:
-    assert graph_reason(Timeout("late")) == "kg_timeout"
-    assert graph_reason(PlanRejected("scan")) == "kg_plan_rejected"
-    assert graph_reason(Misconfigured("password")) == "kg_unavailable"
 
 
 def test_what_is_missing_before_any_call_is_said() -> None:

@@ -25,6 +25,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
+from tests.embedded_store import settings_at
 from tests.run_stages import Killed, Stages, listed, run_stages
 
 NS = "default"
@@ -97,10 +98,8 @@ class Place:
 
     def __init__(self, folder: Path, settings: Settings | None = None, ns: str = NS) -> None:
         self.ns = ns
-        url = f"sqlite:///{folder / 'store.sqlite'}"
-        self.settings = settings or Settings(
-            index_url=url, graph_url=url, ingest_url=f"file://{folder / 'bucket'}"
-        )
+        store, bucket = folder / "store.sqlite", f"file://{folder / 'bucket'}"
+        self.settings = settings or settings_at(store, ingest_url=bucket)
         self.objects: ObjectStore = Wiring(self.settings).object_store()
 
     def wiring(self) -> Wiring:
@@ -166,7 +165,7 @@ def document(number: int) -> str:
     )
 
 
-def folder_of(path: Path, documents: int = 60) -> Path:
+def folder_of(path: Path, documents: int = 24) -> Path:
     """Documents of four kinds, with an ontology, triples, relations, and one that is poisoned."""
     for number in range(documents):
         (path / f"part{number % 4}").mkdir(parents=True, exist_ok=True)
@@ -243,7 +242,7 @@ def test_the_stages_end_in_the_content_of_one_load(
 def test_killed_shuffled_and_repeated_they_end_in_the_same(
     place: Place, laptop: Place, tmp_path: Path, seed: int
 ) -> None:
-    folder = folder_of(tmp_path / "in")
+    folder = folder_of(tmp_path / "in", documents=60)
     laptop.load(folder)
     place.upload(folder)
     order = random.Random(seed)

@@ -1,13 +1,10 @@
 """A walk keeps its caps, sees only what its caller may, and says what it did not follow."""
 
-import hashlib
 import json
-import math
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,18 +13,17 @@ from docstokg.contracts.envelope import Caller
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
 from docstokg.contracts.records import ChunkRecord, MentionRecord, Scope
 from docstokg.contracts.traverse import Frontier
-from docstokg.domain.vectors import pack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-from docstokg.observability import Telemetry
 from docstokg.usecases.run import Call
 from docstokg_functions.traverse.call_budget import CallBudget
 from docstokg_functions.traverse.traverse import traverse
 from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
+from tests import plans
 from tests.contract.embedded import EmbeddedGraph, EmbeddedIndex
 from tests.contract.test_knowledge_graph import chunk, entity, number, relation
 from tests.envelopes import envelope
+from tests.word_vectors import DIMENSION, WordVectors
 
-DIMENSION = 64
 ME = Caller(sub="me", namespaces=("*",), groups=("*",))
 QUERY = "seizures of children"
 EVERYTHING = Scope(namespace="default")
@@ -37,22 +33,6 @@ TEXTS = {
     "c": ("d2", "Concrete bridges", ("roads",), ()),
     "s": ("d3", "Secret seizures of children", ("neurology",), ("staff",)),
 }
-
-
-class WordVectors:
-    """Bags of hashed words as vectors: texts that share words are similar."""
-
-    model = "words"
-    dimension = DIMENSION
-
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        found = []
-        for text in texts:
-            vector = np.zeros(DIMENSION, dtype=np.float32)
-            for word in text.casefold().split():
-                vector[hashlib.sha256(word.encode()).digest()[0] % DIMENSION] += 1
-            found.append(pack(vector))
-        return tuple(found)
 
 
 @cache
@@ -112,11 +92,6 @@ def both() -> tuple[EmbeddedGraph, EmbeddedIndex]:
     return stores()
 
 
-def begin(request_id: str, scope: Scope, log: list[str] | None = None) -> Call:
-    telemetry = Telemetry(write=[].append if log is None else log.append)
-    return Call(request_id=request_id, deadline_ms=math.inf, scope=scope, telemetry=telemetry)
-
-
 def walked(
     both: tuple[EmbeddedGraph, EmbeddedIndex],
     *seeds: str,
@@ -136,7 +111,7 @@ def walked(
         **more,
     }
     return walk_graph(
-        call or begin("r", scope),
+        call or plans.call(scope=scope),
         WalkRequest(**asked),
         30.0,
         graph=both[0],
@@ -270,7 +245,7 @@ def test_vectors_of_another_model_are_not_compared() -> None:
         model = "other-words"
 
     log: list[str] = []
-    call = begin("r", EVERYTHING, log)
+    call = plans.call(log)
     found = walked(stores(), "HP:1", embedder=Foreign(), call=call, max_depth=1, soft_depth=1)
     assert call.degraded == ["embedding_unavailable"]
     (line,) = [json.loads(text) for text in log]
@@ -328,7 +303,7 @@ def ask(
     made = stores()
     reply = traverse(
         envelope(body, "traverse", caller, "r-9"),
-        begin=lambda request_id, scope: begin(request_id, scope, log),
+        begin=lambda request_id, scope: plans.call(log, request_id=request_id, scope=scope),
         index=made[1],
         walk=partial(walk_graph, graph=graph or made[0], index=made[1], embedder=WordVectors()),
         budget=budget or CallBudget(100),
@@ -433,7 +408,7 @@ class Counter:
 def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
     lines: list[str] = []
     counter = Counter()
-    telemetry = Telemetry(write=lines.append)
+    telemetry = plans.logging(lines)
     here, there = (CallBudget(2, counter, telemetry) for _ in range(2))
     assert [here.spend("o'neil", 60.0, "r"), there.spend("o'neil", 61.0, "r")] == [0.0, 0.0]
     assert here.spend("o'neil", 75.0, "r") == pytest.approx(45.0)

@@ -5,14 +5,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from docstokg.contracts.records import Scope
 from docstokg.domain.answer import judge
 from docstokg.domain.answer.windows import LONGEST, best_windows, windows
 from docstokg.errors import WrongAnswer
-from docstokg.observability import Telemetry
 from docstokg.ports import Opinion, Pair, strongest
-from docstokg.usecases.run import Call, beginning
 from docstokg.usecases.verification import Claim, Verification, verify
+from tests.plans import call
 
 FILLER = " ".join(f"Sentence number {n} speaks of other things." for n in range(40))
 
@@ -28,10 +26,6 @@ class Scripted:
     def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
         self.asked.append(pairs)
         return self.give(pairs)
-
-
-def call() -> Call:
-    return beginning(Telemetry(write=lambda _: None), 9.0)("r", Scope(namespace="d", groups=()))
 
 
 def decided(*opinions: Opinion | None, source: str = "The gate opens at 8 bar.") -> Verification:

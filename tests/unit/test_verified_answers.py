@@ -10,7 +10,7 @@ from docstokg.domain.answer.live import LiveAnswer, changes
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.verification import Asking, asking
-from tests.unit.test_verification import call
+from tests.plans import call
 from tests.verifier_server import supports
 
 GATE = Block(rank=1, uuid="u1", text="The gate opens at 8 bar. It is old.", document_name="Gate",

@@ -7,15 +7,13 @@ import pytest
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.outline import Outline
-from docstokg.loading.pipeline import delete_document
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.cli.verify import verify_response
 from docstokg_local.engine.workflow import LocalWorkflow
-from docstokg_local.loading.stores import stores_of
 from tests.conftest import load_folder
+from tests.embedded_store import PLAIN, settings_at
 
 PAGE = "<html><body><h1>Valves</h1><p>Valve seven closes at 12 bar.</p></body></html>"
 
@@ -44,9 +42,8 @@ def folder(tmp_path: Path, cache_dir: Path) -> Path:
 
 
 def wiring(folder: Path, cache_dir: Path, **made: object) -> Wiring:
-    url = f"sqlite:///{folder / 'store.sqlite'}"
-    plain = {"embed_provider": "none", "sparse": "none", "names": "rule"}
-    settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **plain)
+    store = folder / "store.sqlite"
+    settings = settings_at(store, cache_dir=str(cache_dir), **PLAIN, names="rule")
     return Wiring(settings, Telemetry(level="ERROR"), made)
 
 
@@ -68,12 +65,3 @@ def test_another_converter_is_said_and_the_kept_text_counts(folder: Path, cache_
     findings, _ = verify_response(body, folder / "in", lambda a=again: a, notes.append)
     again.close()
     assert findings  # the same converter: the file is another one
-
-
-def test_a_kept_text_goes_with_its_document(folder: Path, cache_dir: Path) -> None:
-    ports = wiring(folder, cache_dir)
-    stores = stores_of(ports, embed=False)
-    assert "Valve seven" in (stores.register.text("default", "valves.html") or "")
-    delete_document(stores, "default", "valves.html")
-    assert stores.register.text("default", "valves.html") is None
-    ports.close()

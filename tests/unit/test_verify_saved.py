@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.verify import verify_response
+from tests.embedded_store import PLAIN, settings_at
 
 SAVED = Path(__file__).with_name("saved_5dfbd9ba")
 NAMES = ("extractive", "search", "weak")
@@ -23,9 +23,7 @@ def body_of(name: str) -> dict[str, Any]:
 
 def verified(body: dict[str, Any], source: Path, folder: Path) -> tuple[list[str], int]:
     """Compare a response with files, without a store; findings as text."""
-    url = f"sqlite:///{folder / 'none.sqlite'}"
-    plain = {"embed_provider": "none", "sparse": "none", "names": "rule"}
-    settings = Settings(index_url=url, graph_url=url, cache_dir=str(folder), **plain)
+    settings = settings_at(folder / "none.sqlite", cache_dir=str(folder), **PLAIN, names="rule")
     ports = Wiring(settings, Telemetry(level="ERROR"))
     findings, proven = verify_response(body, source, lambda: ports, lambda _: None)
     ports.close()

@@ -259,14 +259,6 @@ def test_each_failure_takes_its_branch(scenario: Scenario) -> None:
     as_expected(scenario, ours(scenario))
 
 
-@pytest.mark.parametrize(
-    ("step", "query"), [(gives({"query": "Why is it so?"}), "Why is it so?"), (fails("X"), "why?")]
-)
-def test_later_steps_get_the_condensed_question_or_the_one_before(step: Step, query: str) -> None:
-    outcome = ours(case("condense", 200, **condensing(step)))
-    assert json.loads(outcome.output["body"])["synthesis"]["answer"] == query
-
-
 def test_a_result_over_the_limit_passes_no_state() -> None:
     """AWS's documents disagree on whether States.ALL catches it; it accepts only less data."""
     assert "\U0001f600" not in json.dumps(ours(TOO_MUCH).output, ensure_ascii=False)

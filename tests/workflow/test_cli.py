@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from docstokg.adapters.onnx import wordpieces
 from docstokg.adapters.onnx.minilm import PACKAGES
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg_local.cli.commands import app
+from tests.builders import ran
 from tests.workflow.conftest import Cli
 
 Tampering = Callable[[dict[str, Any]], Any]
@@ -294,7 +294,7 @@ def test_help_loads_nothing_heavy():
         "heavy = {'numpy', 'pydantic', 'onnxruntime', 'litellm', 'starlette', 'sqlite3'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ran(sys.executable, "-c", code, check=True)
     assert done.stderr.strip() == "[]"
 
 
@@ -302,22 +302,11 @@ def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path)
     """In processes of their own, which end right after the answer."""
     named = ["--index", f"sqlite:///{copied_store}"]
     program = "from docstokg_local.cli.extras import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        "ask",
-        QUESTION,
-        "--synthesize",
-        "extractive",
-        "--json",
-    ]
+    asked = ("ask", QUESTION, "--synthesize", "extractive", "--json")
     responses = []
     for _ in range(2):
         env = {**os.environ, "DOCSTOKG_TRACES": "local"}
-        done = subprocess.run(
-            [*command, *named], capture_output=True, text=True, check=True, env=env
-        )
+        done = ran(sys.executable, "-c", program, *asked, *named, check=True, env=env)
         responses.append(json.loads(done.stdout))
     for response in responses:
         request_id = response["metadata"]["request_id"]

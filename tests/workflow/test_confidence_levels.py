@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import write_files, written
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -53,20 +54,12 @@ NOTES = {
 OTHER = "The meeting of the garden club was moved to Thursday. Tea is served at four."
 
 
-def written(folder: Path, texts: dict[str, str]) -> Path:
-    folder.mkdir(parents=True)
-    for name, text in texts.items():
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    return folder
+def noted(folder: Path, texts: dict[str, str]) -> Path:
+    return write_files(folder, {f"{name}.md": text for name, text in texts.items()})
 
 
 def ask(client: Any, question: str, model: str, namespace: str = "default") -> dict[str, Any]:
-    body = {
-        "query": question,
-        "namespace": namespace,
-        "synthesis": {"enabled": True, "model": model},
-        "budget": {"max_tokens_gen": 200},
-    }
+    body = written(question, model=model, namespace=namespace)
     return dict(client.post("/v1/answer", json=body).json())
 
 
@@ -84,7 +77,7 @@ def test_right_replies_are_trusted_and_the_same_replies_cited_wrongly_less(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     texts = {one["id"]: f"# {one['title']}\n\n{one['text']}\n" for one in REPLIES}
-    load_folder(written(tmp_path / "corpus", texts), tmp_path / "s.sqlite", cache_dir)
+    load_folder(noted(tmp_path / "corpus", texts), tmp_path / "s.sqlite", cache_dir)
     values: dict[bool, list[float]] = {}
     for is_right in (True, False):
 
@@ -111,7 +104,7 @@ def test_five_agreeing_sources_are_not_below_one(
     store = tmp_path / "s.sqlite"
     for namespace, count in (("one", 1), ("five", 5)):
         texts = {f"note-{place}": text for place, text in enumerate(notes[:count])}
-        folder = written(tmp_path / namespace, {**texts, "garden": OTHER})
+        folder = noted(tmp_path / namespace, {**texts, "garden": OTHER})
         load_folder(folder, store, cache_dir, namespace=namespace)
     client = client_for(store)
     one, five = (ask(client, question, "extractive", name) for name in ("one", "five"))

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from docstokg.domain.supersedes import Document, links, pairs, placed
+from docstokg.loading.read.rejects import RejectLog
+from tests.builders import write_files, written
 from tests.conftest import load_folder
 
 PARALLEL = json.loads(Path(__file__).with_name("parallel_texts.json").read_text("utf-8"))
@@ -28,28 +30,15 @@ FILES = {
 }
 
 
-def written(folder: Path, files: dict[str, str]) -> Path:
-    folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> tuple[Path, Any]:
     folder = tmp_path_factory.mktemp("conflicts")
     store = folder / "store.sqlite"
-    return store, load_folder(written(folder / "corpus", FILES), store, cache_dir)
+    return store, load_folder(write_files(folder / "corpus", FILES), store, cache_dir)
 
 
 def ask(client: Any, question: str, **more: Any) -> dict[str, Any]:
-    body = {
-        "query": question,
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 200},
-        **more,
-    }
-    return dict(client.post("/v1/answer", json=body).json())
+    return dict(client.post("/v1/answer", json=written(question, **more)).json())
 
 
 def superseded(reply: dict[str, Any]) -> dict[str, str]:
@@ -98,20 +87,9 @@ def test_titles_and_dates_alone_supersede_nothing(
 def test_a_cycle_is_noted_at_the_load_and_ignored(
     tmp_path: Path, cache_dir: Path, client_for: Any
 ) -> None:
-    from docstokg.loading.context import LoadOptions
-    from docstokg.loading.pipeline import load
-    from docstokg.loading.read.rejects import RejectLog
-    from docstokg.settings import Settings
-    from docstokg.wiring import Wiring
-    from docstokg_local.loading.stores import stores_of
-
-    url = f"sqlite:///{tmp_path / 'store.sqlite'}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir)))
     rejects = RejectLog(None)
-    try:
-        load([written(tmp_path / "in", FILES)], LoadOptions(), stores_of(wiring, True), rejects)
-    finally:
-        wiring.close()
+    files = write_files(tmp_path / "in", FILES)
+    load_folder(files, tmp_path / "store.sqlite", cache_dir, rejects=rejects)
     (note,) = [one for one in rejects.notes if "supersede" in one]
     assert "loop-a.md, loop-b.md supersede each other" in note
     assert "policy" not in note
@@ -174,7 +152,7 @@ def test_parallel_texts_warn_of_nothing_and_give_the_value_asked_for(
     for number, case in enumerate(PARALLEL):
         folder = tmp_path / str(number)
         store = folder / "store.sqlite"
-        load_folder(written(folder / "in", case["files"]), store, cache_dir)
+        load_folder(write_files(folder / "in", case["files"]), store, cache_dir)
         client = client_for(store)
         for question, right, others in case["questions"]:
             asked += 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import written
 from tests.workflow.conftest import Cli
 
 PUMPS = [first + second for first in ("Or", "Ka", "Zu", "Bri", "Mel", "Tov", "Wex", "Nad")
@@ -101,12 +102,8 @@ CHANGES = [one for one in CHANGES if one[1] is not SUPERSEDED[5]] + [("unchanged
 
 
 def question(name: str) -> dict[str, Any]:
-    return {
-        "query": f"How many litres per minute does the {name} deliver?",
-        "filter": {"doc_id": f"{name}.md"},
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 200},
-    }
+    query = f"How many litres per minute does the {name} deliver?"
+    return dict(written(query, filter={"doc_id": f"{name}.md"}))
 
 
 Saved = Callable[[int], tuple[Path, Path, Path]]

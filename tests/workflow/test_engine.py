@@ -2,7 +2,6 @@
 
 import copy
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from docstokg.errors import NothingToCite, Timeout
 from docstokg.wiring import Wiring
 from docstokg_local.engine.engine import StateMachine
 from docstokg_local.engine.workflow import DEFINITION, STEPS
+from tests.builders import ran
 from tests.envelopes import event
 
 ASL = json.loads(DEFINITION.read_text("utf-8"))
@@ -37,11 +37,11 @@ def starting(start: str, states: dict[str, Any]) -> dict[str, Any]:
     return {"QueryLanguage": "JSONata", "StartAt": start, "States": states}
 
 
-def machine(function, timeout_s=None, task_s=1, catch=True) -> StateMachine:
-    more = {"TimeoutSeconds": task_s, "Output": "{% $states.result.Payload %}"}
+def machine(function, catch=True) -> StateMachine:
+    more = {"TimeoutSeconds": 1, "Output": "{% $states.result.Payload %}"}
     catches = ["States.Timeout", "NamedError"] if catch else ["Nothing"]
     found = states(catches, "{% {'caught': $states.errorOutput.Error} %}", **more)
-    return StateMachine(starting("T", found), {"F": function}, timeout_s)
+    return StateMachine(starting("T", found), {"F": function})
 
 
 class NamedError(Exception):
@@ -62,15 +62,6 @@ def test_a_named_error_is_caught_by_its_class() -> None:
     assert machine(raises).execute({}).output == {"caught": "NamedError"}
     failed = machine(raises, catch=False).execute({})
     assert (failed.status, failed.error) == ("FAILED", "NamedError")
-
-
-def test_a_task_is_abandoned_at_its_timeout() -> None:
-    assert machine(lambda p, c: time.sleep(3)).execute({}).output == {"caught": "States.Timeout"}
-
-
-def test_a_machine_timeout_cannot_be_caught() -> None:
-    slow = machine(lambda p, c: time.sleep(3), timeout_s=0.2)
-    assert slow.execute({}).status == "TIMED_OUT"
 
 
 @pytest.mark.parametrize("over", [0, 1])
@@ -197,5 +188,5 @@ def test_the_linear_algebra_of_a_question_stays_in_its_thread(
         "import docstokg.domain.vectors, numpy, os; print(os.environ['OPENBLAS_NUM_THREADS'])\n"
         "import docstokg_functions.retrieve.handler"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = ran(sys.executable, "-c", code, check=True)
     assert told.stdout.strip() == threads

@@ -10,7 +10,7 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.wiring import Wiring
 from docstokg_local.cli.entities import decide, show
 from docstokg_local.loading.stores import stores_of
-from tests.conftest import load_folder, write_corpus
+from tests.conftest import load_folder, store_of
 
 PAGES = [
     {"id": "a", "doc_id": "a", "title": "Hof Bridge",
@@ -23,9 +23,7 @@ LISTED = [{"id": f"B:{i}", "name": name} for i, name in enumerate(("Rope Walk", 
 
 @pytest.fixture
 def town(tmp_path: Path, cache_dir: Path) -> Path:
-    write_corpus(tmp_path / "in", {"chunks.jsonl": PAGES, "entities.jsonl": LISTED})
-    load_folder(tmp_path / "in", tmp_path / "store.sqlite", cache_dir)
-    return tmp_path / "store.sqlite"
+    return store_of(tmp_path, cache_dir, {"chunks.jsonl": PAGES, "entities.jsonl": LISTED})
 
 
 def named(client: Any, query: str) -> dict[str, Any]:
@@ -43,7 +41,7 @@ def test_names_that_a_text_ties_are_one_until_they_are_split(
     decide(stores, "default", ("Iron Gate", "Hof Bridge"), same=False)
     evidence = named(client_for(town), query)["b"]
     assert evidence is None or SAME_AS not in {edge["type"] for edge in evidence["path"]}
-    load_folder(town.parent / "in", town, cache_dir)
+    load_folder(town.parent / "corpus", town, cache_dir)
     again = named(client_for(town), query)["b"]
     assert again is None or again["match_type"] != "direct_mention"
     decide(stores, "default", ("Hof Bridge", "Iron Gate"), same=True)

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from docstokg.domain.budget import tokens
+from tests.builders import body_of, write_files, written
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
+# Its stores are loaded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("follow-ups")
 CONVERSATIONS = json.loads(Path(__file__).with_name("follow_ups.json").read_text("utf-8"))
 FOLLOW_UPS = 30
 HISTORY = [
@@ -30,10 +33,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> dict[st
     made = {}
     for number, case in enumerate(CONVERSATIONS):
         folder = tmp_path_factory.mktemp(f"talk{number}")
-        (folder / "in").mkdir()
-        for name, text in case["files"].items():
-            (folder / "in" / name).write_text(text, encoding="utf-8")
-        load_folder(folder / "in", folder / "store.sqlite", cache_dir)
+        sources = write_files(folder / "in", case["files"])
+        load_folder(sources, folder / "store.sqlite", cache_dir)
         made[case["name"]] = folder / "store.sqlite"
     return made
 
@@ -50,16 +51,9 @@ def condensing_to(question: str) -> Any:
 
 
 def ask(client: Any, question: str, history: Any = HISTORY, **more: Any) -> dict[str, Any]:
-    body = {
-        "query": question,
-        "history": history,
-        "synthesis": {"enabled": True, "model": "house-model"},
-        "budget": {"max_tokens_gen": 200, "timeout_s": 12},
-        **more,
-    }
-    reply = client.post("/v1/answer", json=body)
-    assert reply.status_code == 200, reply.text
-    return dict(reply.json())
+    asked = {"history": history, "budget": {"max_tokens_gen": 200, "timeout_s": 12}, **more}
+    body = written(question, model="house-model", **asked)
+    return body_of(client.post("/v1/answer", json=body))
 
 
 def client_of(client_for: Any, store: Path, model: ModelServer) -> Any:
@@ -69,6 +63,12 @@ def client_of(client_for: Any, store: Path, model: ModelServer) -> Any:
     ask(client, WHOLE, [])
     model.requests.clear()
     return client
+
+
+@pytest.fixture
+def cheeses(client_for: Any, stores: dict[str, Path], model: ModelServer) -> Any:
+    """A client over the store of the first conversation."""
+    return client_of(client_for, stores["cheeses"], model)
 
 
 def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dict[str, list[bool]]:
@@ -110,9 +110,9 @@ def test_condensed_follow_ups_find_what_whole_questions_find(
 
 
 def test_the_model_reads_the_turns_fenced_and_the_answer_is_measured(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
+    cheeses: Any, model: ModelServer
 ) -> None:
-    reply = ask(client_of(client_for, stores["cheeses"], model), ASKED)
+    reply = ask(cheeses, ASKED)
     assert (reply["query"], reply["query_used"], reply["query_used_by"]) == (ASKED, WHOLE, "model")
     assert reply["citations"][0]["doc_id"] == "vellin.md"
     assert reply["diagnostics"]["timings_ms"]["condensing"] > 0
@@ -133,10 +133,10 @@ def test_the_model_reads_the_turns_fenced_and_the_answer_is_measured(
     ["", "x" * 5000, "Two lines\nof text", "<think>long thoughts", "a", 7 * "\u200b"],
 )
 def test_a_reply_that_is_no_question_leaves_the_rule(
-    client_for: Any, stores: dict[str, Path], model: ModelServer, reply: str
+    cheeses: Any, model: ModelServer, reply: str
 ) -> None:
     model.answer = condensing_to(reply)
-    found = ask(client_of(client_for, stores["cheeses"], model), ASKED)
+    found = ask(cheeses, ASKED)
     assert found["query_used_by"] == "rule"
     assert found["query_used"].startswith(f"{ASKED} (")
     assert not found["diagnostics"]["degraded"]
@@ -144,34 +144,29 @@ def test_a_reply_that_is_no_question_leaves_the_rule(
 
 
 def test_control_characters_are_removed_and_a_whole_question_stays_as_sent(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
+    cheeses: Any, model: ModelServer
 ) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
     model.answer = condensing_to(f"\u202e\x07{WHOLE}\u200b ")
-    assert ask(client, ASKED)["query_used"] == WHOLE
+    assert ask(cheeses, ASKED)["query_used"] == WHOLE
     model.answer = condensing_to(WHOLE)
-    same = ask(client, WHOLE)
+    same = ask(cheeses, WHOLE)
     assert (same["query_used"], same["query_used_by"]) == (WHOLE, "as_sent")
 
 
 @pytest.mark.parametrize("mode", ["hang", "error_500", "refuse_429", "not_json", "drip"])
-def test_a_failing_model_leaves_the_rule(
-    client_for: Any, stores: dict[str, Path], model: ModelServer, mode: str
-) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
+def test_a_failing_model_leaves_the_rule(cheeses: Any, model: ModelServer, mode: str) -> None:
     model.mode = mode
     began = time.monotonic()
-    reply = ask(client, ASKED, synthesis={"enabled": True, "model": "house-model"})
-    assert time.monotonic() - began < 12.3
+    reply = ask(cheeses, ASKED, budget={"max_tokens_gen": 200, "timeout_s": 6})
+    assert time.monotonic() - began < 6.3
     assert reply["query_used_by"] == "rule"
     assert reply["diagnostics"]["timings_ms"]["condensing"] < 1900
     assert [body["max_tokens"] for _, body in model.requests[-2:]] == [64, 200]
 
 
 def test_a_model_that_is_slow_to_condense_degrades_nothing(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
+    cheeses: Any, model: ModelServer
 ) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
 
     def late(body: dict[str, Any]) -> str:
         if "Rewrite" in body["messages"][0]["content"]:
@@ -179,32 +174,28 @@ def test_a_model_that_is_slow_to_condense_degrades_nothing(
         return "It ripens for 12 days [1]."
 
     model.answer = late
-    reply = ask(client, ASKED)
+    reply = ask(cheeses, ASKED)
     assert reply["query_used_by"] == "rule"
     assert "12 days" in reply["answer"]
     assert not reply["diagnostics"]["degraded"]
 
 
 def test_without_a_remote_model_or_a_history_nobody_is_asked(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
+    cheeses: Any, model: ModelServer
 ) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
-    search = client.post("/v1/search", json={"query": ASKED, "history": HISTORY}).json()
+    search = cheeses.post("/v1/search", json={"query": ASKED, "history": HISTORY}).json()
     assert search["query_used_by"] == "rule"
-    quoted = ask(client, ASKED, synthesis={"enabled": True, "model": "extractive"})
+    quoted = ask(cheeses, ASKED, synthesis={"enabled": True, "model": "extractive"})
     assert quoted["query_used_by"] == "rule"
     assert model.requests == []
-    assert ask(client, WHOLE, [])["query_used_by"] == "as_sent"
+    assert ask(cheeses, WHOLE, [])["query_used_by"] == "as_sent"
     assert len(model.requests) == 1
 
 
-def test_turns_and_passages_share_the_context_budget(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
-) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
+def test_turns_and_passages_share_the_context_budget(cheeses: Any, model: ModelServer) -> None:
     long = [{"role": role, "content": f"{role} cheese " * 200} for role in ("user", "assistant")]
     budget = {"max_tokens_gen": 100, "max_tokens_context": 256}
-    ask(client, ASKED, long * 5, budget=budget)
+    ask(cheeses, ASKED, long * 5, budget=budget)
     prompt = model.requests[-1][1]["messages"][1]["content"]
     assert "<<<TURN 1" in prompt
     assert "<<<PASSAGE 1" in prompt
@@ -212,17 +203,9 @@ def test_turns_and_passages_share_the_context_budget(
 
 
 def test_explain_follows_the_question_that_the_answer_uses(
-    client_for: Any, stores: dict[str, Path], model: ModelServer
+    cheeses: Any, model: ModelServer
 ) -> None:
-    client = client_of(client_for, stores["cheeses"], model)
-    body = {
-        "query": ASKED,
-        "history": HISTORY,
-        "synthesis": {"enabled": True, "model": "house-model"},
-        "budget": {"max_tokens_gen": 200},
-        "expect": {"doc_id": "vellin.md"},
-    }
-    reply = client.post("/v1/explain", json=body)
-    assert reply.status_code == 200, reply.text
-    assert reply.json()["rank"] == 1
+    more = {"history": HISTORY, "expect": {"doc_id": "vellin.md"}}
+    body = written(ASKED, model="house-model", **more)
+    assert body_of(cheeses.post("/v1/explain", json=body))["rank"] == 1
     assert len(model.requests) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docstokg_local.cli.stores import default_store, settings_of
+from tests.builders import ran
 from tests.workflow.conftest import Cli
 
 QUESTION = "What are seizures in children?"
@@ -123,8 +124,8 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     home.mkdir()
     options = ["--no-embed", "--index", f"sqlite:///{home}/s.sqlite", "--rejects", f"{home}/r"]
     environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(home / "cache")}
-    command = [sys.executable, "-c", CODE, "load", str(tmp_path / "in")]
-    subprocess.run([*command, *options], env=environment, check=True, capture_output=True)
+    command = [sys.executable, "-c", CODE, "load", tmp_path / "in"]
+    ran(*command, *options, env=environment, check=True)
     made = list(home.rglob("*"))
     assert {"s.sqlite", "r"} <= {path.name for path in made}
     assert not [path for path in made if path.stat().st_mode & 0o077]

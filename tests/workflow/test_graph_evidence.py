@@ -16,7 +16,8 @@ from docstokg_functions.mcp.compact import compact_search, graph_facts
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-from tests.conftest import load_folder, passage, write_corpus
+from tests.builders import refusal, written
+from tests.conftest import passage, store_of
 from tests.envelopes import event
 from tests.model_server import serving
 
@@ -75,20 +76,17 @@ def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
     assert "Seizure (Phenotype) - related via Dravet syndrome" in block_text(block)
 
 
-def test_verbosity_graph_shows_the_neighbourhood(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    client = client_for(small_store)
+def test_verbosity_graph_shows_the_neighbourhood(small_client: Any) -> None:
     body = {"query": QUESTION, "verbosity": "graph"}
-    answer = client.post("/v1/answer", json=body).json()
+    answer = small_client.post("/v1/answer", json=body).json()
     nodes = {node["id"]: node for node in answer["graph"]["nodes"]}
     assert nodes["MONDO:0100135"]["label"] == "Entity"
     edges = {(edge["src"], edge["type"], edge["dst"]) for edge in answer["graph"]["edges"]}
     assert EDGE in edges
     assert answer["graph"]["budget"]["expanded"] > 0
-    assert client.post("/v1/answer", json={"query": QUESTION}).json()["graph"] is None
+    assert small_client.post("/v1/answer", json={"query": QUESTION}).json()["graph"] is None
     narrow = {"graph": {"max_nodes_hard": 3, "rel_whitelist": ["mentions"]}}
-    few = client.post("/v1/answer", json={**body, "limits": narrow}).json()["graph"]
+    few = small_client.post("/v1/answer", json={**body, "limits": narrow}).json()["graph"]
     assert len(few["nodes"]) <= 3
     assert {edge["type"] for edge in few["edges"]} <= {"MENTIONS"}
 
@@ -100,7 +98,7 @@ def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
     body = {"query": QUESTION, "verbosity": "graph"}
     assert client.post("/v1/answer", json=body).status_code == 200
     refused = client.post("/v1/answer", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (429, "graph_budget_exceeded")
+    assert refusal(refused) == (429, "graph_budget_exceeded")
     assert refused.headers["content-type"].startswith("application/problem+json")
     assert int(refused.headers["Retry-After"]) > 0
     assert client.post("/v1/answer", json={"query": QUESTION}).status_code == 200
@@ -112,14 +110,12 @@ DISEASES = 30
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     """One disease that its only chunk calls by its preferred name, among thirty others."""
-    folder = tmp_path_factory.mktemp("clinic")
     said = "Disorder number {} is treated with rest and remedy number {}."
     chunks = [passage(f"c{i}", "", said.format(i, i * 7)) for i in range(DISEASES)]
     chunks.append(passage("z", "Sheet 31", "Zorbium syndrome responds to quinine."))
     names = {"name": "Zorbium syndrome", "synonyms": ["Kappler disease", "ZS-4"]}
     corpus = {"chunks.jsonl": chunks, "entities.jsonl": [{"id": "D:1", "type": "Disease", **names}]}
-    load_folder(write_corpus(folder / "corpus", corpus), folder / "store.sqlite", cache_dir)
-    return folder / "store.sqlite"
+    return store_of(tmp_path_factory.mktemp("clinic"), cache_dir, corpus)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +128,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:
-    body = {
-        "query": question,
-        "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 200},
-    }
-    answer = client_for(clinic).post("/v1/answer", json=body).json()
+    answer = client_for(clinic).post("/v1/answer", json=written(question)).json()
     first = answer["citations"][0]
     assert first["chunk_id"] == "z"
     assert first["score"] >= 0.3
@@ -176,10 +167,9 @@ def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
         for i in range(30)
     ]
     station = {"id": "S:1", "name": "Zurbach station", "type": "Station"}
-    write_corpus(tmp_path / "corpus", {"chunks.jsonl": pages, "entities.jsonl": [station]})
-    load_folder(tmp_path / "corpus", tmp_path / "store.sqlite", cache_dir)
+    store = store_of(tmp_path, cache_dir, {"chunks.jsonl": pages, "entities.jsonl": [station]})
     body = {"query": "Which train leaves Zurbach station at 7?", "verbosity": "graph"}
-    answer = client_for(tmp_path / "store.sqlite").post("/v1/answer", json=body).json()
+    answer = client_for(store).post("/v1/answer", json=body).json()
     budget = answer["graph"]["budget"]
     assert 0 < budget["expanded"] < len(answer["graph"]["nodes"])
     assert budget["pruned"] > 0
@@ -187,12 +177,11 @@ def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
 
 
 def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(
-    small_store: Path, client_for: Callable[..., Any]
+    small_client: Any,
 ) -> None:
-    client = client_for(small_store)
 
     def search(**more: Any) -> dict[str, Any]:
-        return dict(client.post("/v1/search", json={"query": QUESTION, **more}).json())
+        return dict(small_client.post("/v1/search", json={"query": QUESTION, **more}).json())
 
     assert len(search(top_k=2)["citations"]) == 2
     more = search(top_k=2, budget={"max_chunks": 20})
@@ -217,10 +206,8 @@ def test_what_is_lost_is_said_without_diagnostics(
     assert "Degraded: kg_unavailable." in answer["warnings"]
 
 
-def test_an_agent_reads_relations_in_their_direction(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    found = client_for(small_store).post("/v1/search", json={"query": QUESTION}).json()
+def test_an_agent_reads_relations_in_their_direction(small_client: Any) -> None:
+    found = small_client.post("/v1/search", json={"query": QUESTION}).json()
     ranks = {one["doc_id"]: one["rank"] for one in found["citations"]}
     reasons = {one["doc_id"]: one["why"] for one in compact_search(found, {})["citations"]}
     fact = f"Dravet syndrome -has_phenotype-> Seizure (stated in [{ranks['d-dravet']}])"
@@ -240,39 +227,33 @@ def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
     assert f"Dravet syndrome -has_phenotype-> Seizure (stated in [{stated}])" in related
 
 
-def test_a_walk_without_a_question_follows_the_weights_of_edges(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    client = client_for(small_store)
-    found = client.post("/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1})
+def test_a_walk_without_a_question_follows_the_weights_of_edges(small_client: Any) -> None:
+    found = small_client.post("/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1})
     assert found.status_code == 200
     body = found.json()
     assert EDGE in {(edge["src"], edge["type"], edge["dst"]) for edge in body["edges"]}
     assert body["explain"]["scoring"]["formula"].startswith("weight of the heaviest relation")
     assert body["explain"]["scoring"]["embedding"] is None
-    nothing = client.post("/v1/traverse", json={"max_depth": 1})
+    nothing = small_client.post("/v1/traverse", json={"max_depth": 1})
     assert nothing.status_code == 400
     assert nothing.json()["errors"][0]["path"] == "$.seed_ids"
 
 
-def test_the_cursor_of_a_view_goes_on_where_the_view_ended(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    client = client_for(small_store)
+def test_the_cursor_of_a_view_goes_on_where_the_view_ended(small_client: Any) -> None:
     body = {"query": QUESTION, "verbosity": "graph"}
-    whole = client.post("/v1/answer", json=body).json()["graph"]
+    whole = small_client.post("/v1/answer", json=body).json()["graph"]
     few = {**body, "limits": {"graph": {"max_nodes_hard": 4}}}
-    view = client.post("/v1/answer", json=few).json()["graph"]
+    view = small_client.post("/v1/answer", json=few).json()["graph"]
     cursor = view["budget"]["cursor"]
     assert cursor is not None
     assert (whole["budget"]["cursor"] is None) == (whole["budget"]["skipped"] == 0)
-    rest = client.post("/v1/traverse", json={"namespace": "default", "cursor": cursor}).json()
+    rest = small_client.post("/v1/traverse", json={"namespace": "default", "cursor": cursor}).json()
     shown = {node["id"] for node in view["nodes"]}
     further = {node["id"] for node in rest["nodes"]}
     assert further
     assert not further & shown
     assert {node["id"] for node in whole["nodes"]} <= further | shown
     for forged in ("view.", "view.e30", cursor[:-9]):
-        wrong = client.post("/v1/traverse", json={"cursor": forged})
+        wrong = small_client.post("/v1/traverse", json={"cursor": forged})
         assert wrong.status_code == 400
         assert wrong.json()["errors"][0]["path"] == "$.cursor"

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from docstokg_local.cli.demo_corpus import write_corpus as write_demo
-from tests.conftest import load_folder, write_corpus
+from tests.builders import body_of
+from tests.conftest import load_folder, store_of
 
 OUTSIDE = (
     "France", "Portugal", "Bangkok", "Kremlin", "Sahara", "Everest", "Toyota", "Airbus", "Tolstoy",
@@ -32,9 +33,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 
 def read_as(client: Any, query: str, **more: Any) -> list[str]:
     """Return the warnings that say how a name was read."""
-    reply = client.post("/v1/search", json={"query": query, **more})
-    assert reply.status_code == 200, reply.text
-    return [said for said in reply.json()["warnings"] if "was read as" in said]
+    found = body_of(client.post("/v1/search", json={"query": query, **more}))
+    return [said for said in found["warnings"] if "was read as" in said]
 
 
 @pytest.mark.slow
@@ -70,8 +70,7 @@ def test_a_word_of_a_passage_is_not_misspelt(
         {"id": "d", "doc_id": "d", "title": "X", "text": "Secret: Ostrawel.", "acl": ["staff"]},
     ]
     corpus = {"chunks.jsonl": chunks, "entities.jsonl": entities}
-    load_folder(write_corpus(tmp_path / "in", corpus), tmp_path / "s.sqlite", cache_dir)
-    client = client_for(tmp_path / "s.sqlite")
+    client = client_for(store_of(tmp_path, cache_dir, corpus))
     assert read_as(client, "Where is Krelin?")
     assert read_as(client, "Where is Ostravil?")
     # A passage holds the word, or may hold it beyond the filter.

@@ -14,7 +14,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
-from tests.conftest import load_folder, write_corpus
+from tests.conftest import store_of
 
 TEXTS = (
     "Die Mühle am Fluss wurde nach dem Hochwasser neu gebaut und mahlt Roggen für das ganze Tal.",
@@ -29,9 +29,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     tmp_path: Path, settings_for: Callable[..., Settings]
 ) -> None:
     rows = [{"id": f"d{i}", "doc_id": f"d{i}", "text": text} for i, text in enumerate(TEXTS)]
-    write_corpus(tmp_path / "corpus", {"passages.jsonl": rows})
-    load_folder(tmp_path / "corpus", tmp_path / "store.sqlite", tmp_path)
-    wiring = Wiring(settings_for(tmp_path / "store.sqlite"))
+    wiring = Wiring(settings_for(store_of(tmp_path, tmp_path, {"passages.jsonl": rows})))
     workflow = LocalWorkflow(wiring)
 
     def answers() -> list[list[str]]:

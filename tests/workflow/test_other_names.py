@@ -8,7 +8,8 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from tests.conftest import load_folder, opened, write_corpus
+from tests.builders import body_of
+from tests.conftest import load_folder, opened, store_of, write_corpus
 
 ENTITIES = [
     {"id": "X:1", "name": "Sorrel gate", "type": "Place", "synonyms": ["Quintel arch"]},
@@ -20,20 +21,20 @@ CHUNKS = [
 ] + [{"id": "s", "doc_id": "s", "title": "Town", "text": "Sorrel gate was built in 1612."}]
 
 
+CORPUS = {"chunks.jsonl": CHUNKS, "entities.jsonl": ENTITIES}
+
+
 def sources(client: Any, name: str, **more: Any) -> dict[str, str]:
     """Map each cited passage to what brought it: `hybrid` is retrieval itself."""
     body = {"query": f"What is the {name}?", "top_k": 3, **more}
-    reply = client.post("/v1/search", json=body)
-    assert reply.status_code == 200, reply.text
-    return {one["chunk_id"]: one["source"] for one in reply.json()["citations"]}
+    found = body_of(client.post("/v1/search", json=body))["citations"]
+    return {one["chunk_id"]: one["source"] for one in found}
 
 
 def test_other_names_reach_the_word_channels(
     tmp_path: Path, cache_dir: Path, client_for: Any
 ) -> None:
-    folder = write_corpus(tmp_path / "in", {"chunks.jsonl": CHUNKS, "entities.jsonl": ENTITIES})
-    store = tmp_path / "store.sqlite"
-    load_folder(folder, store, cache_dir, embed=False)
+    store = store_of(tmp_path, cache_dir, CORPUS, embed=False)
     client = client_for(store, embed_provider="none")
     assert sources(client, "Quintel arch")["s"] == "hybrid"
     assert sources(client, "Harl tower").get("s") != "hybrid"
@@ -65,9 +66,8 @@ class GoneAfterNames:
 def test_a_lost_search_for_other_names_is_told(
     tmp_path: Path, cache_dir: Path, settings_for: Any
 ) -> None:
-    folder = write_corpus(tmp_path / "in", {"chunks.jsonl": CHUNKS, "entities.jsonl": ENTITIES})
-    load_folder(folder, tmp_path / "store.sqlite", cache_dir, embed=False)
-    settings = settings_for(tmp_path / "store.sqlite", embed_provider="none")
+    store = store_of(tmp_path, cache_dir, CORPUS, embed=False)
+    settings = settings_for(store, embed_provider="none")
     inner = Wiring(settings, Telemetry(level="ERROR"))
     made = {"search_index": GoneAfterNames(inner.search_index())}
     with opened(settings, made) as client:

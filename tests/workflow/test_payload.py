@@ -1,7 +1,7 @@
 """Whatever a legal request fills its 64 KiB with, every state stays under the platform's limit."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ from docstokg.contracts.envelope import Caller
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
-from tests.conftest import load_folder, write_corpus
+from tests.builders import settings_at
+from tests.conftest import store_of
 from tests.envelopes import envelope
 
+# Its store is loaded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("payload")
 WIDE = "\U00010348"
 MOST_BYTES = 65_536
 LETTERS = ("a", "é", "日", "ك", WIDE, '"', "\\", "\u2028")
@@ -23,7 +26,9 @@ Body = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def wide_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+def workflow(
+    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
+) -> Iterator[LocalWorkflow]:
     """230 chunks of 4-byte letters that share a word, all mentioning one of a few entities."""
     folder = tmp_path_factory.mktemp("wide")
     chunks = []
@@ -50,12 +55,12 @@ def wide_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Pat
         }
         for n in range(7)
     ]
-    write_corpus(
-        folder / "c",
-        {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations},
-    )
-    load_folder(folder / "c", folder / "s.sqlite", cache_dir, embed=False)
-    return folder / "s.sqlite"
+    rows = {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations}
+    store = store_of(folder, cache_dir, rows, embed=False)
+    at = settings_at(store, cache_dir=folder, max_timeout_s=25)
+    wiring = Wiring(at, made=models)
+    yield LocalWorkflow(wiring)
+    wiring.close()
 
 
 def _query(body: Body, letter: str, count: int) -> None:
@@ -125,11 +130,10 @@ def _bytes(body: Body) -> bytes:
 
 
 def sent(
-    store: Path, settings_for: Any, raw: bytes, statuses: tuple[int, ...], groups: Sequence[str]
+    workflow: LocalWorkflow, raw: bytes, statuses: tuple[int, ...], groups: Sequence[str]
 ) -> str:
     """The body of the answer; every state on its way and the answer stay below the limit."""
     caller = Caller(sub="x", namespaces=("*",), groups=tuple(groups))
-    workflow = LocalWorkflow(Wiring(settings_for(store, max_timeout_s=25)))
     done = workflow.execute(envelope(raw, caller=caller))
     assert done.status == "SUCCEEDED", (done.error, done.cause)
     body: str = done.output["body"]
@@ -144,10 +148,10 @@ def sent(
     ("verbosity", "synthesize"), [("snippet", True), ("full", False), ("graph", True)]
 )
 def test_what_is_trimmed_is_said_and_the_rest_is_whole(
-    wide_store: Path, settings_for: Any, verbosity: str, synthesize: bool
+    workflow: LocalWorkflow, verbosity: str, synthesize: bool
 ) -> None:
     raw = filled(((_query, WIDE, 4096), (_prompt, WIDE, 2000)), verbosity, synthesize)
-    response = json.loads(sent(wide_store, settings_for, raw, (200,), ["*"]))
+    response = json.loads(sent(workflow, raw, (200,), ["*"]))
     assert len(response["citations"]) >= 40
     for citation in response["citations"]:
         length = citation["char_end"] - citation["char_start"]
@@ -173,8 +177,7 @@ def test_what_is_trimmed_is_said_and_the_rest_is_whole(
 @example(((_filter, WIDE, 50), (_query, WIDE, 4096)), "graph", False, 300)
 @example(((_seeds, "日", 30), (_query, "日", 4096)), "graph", True, 1)
 def test_no_legal_request_outgrows_a_state(
-    wide_store: Path,
-    settings_for: Any,
+    workflow: LocalWorkflow,
     fillings: Fillings,
     verbosity: str,
     synthesize: bool,
@@ -182,4 +185,4 @@ def test_no_legal_request_outgrows_a_state(
 ) -> None:
     raw = filled(fillings, verbosity, synthesize)
     names = ["*"] if groups == 1 else [f"group-{n:03}-of-this-caller" for n in range(groups)]
-    sent(wide_store, settings_for, raw, (200, 429), names)
+    sent(workflow, raw, (200, 429), names)

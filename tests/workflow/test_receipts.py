@@ -4,7 +4,6 @@ import base64
 import hashlib
 import importlib.util
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,16 +17,12 @@ from docstokg.domain.budget import nested_json_bytes
 from docstokg.domain.canonical_json import signed_part
 from docstokg.domain.identity import chunk_uuid
 from docstokg_functions.respond.trim import reply_within
+from tests.builders import body_of, ran, refusal, tool_call, written
 from tests.workflow.conftest import Cli
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_receipt.py"
 QUESTION = "What is Dravet syndrome?"
-ASKED = {
-    "query": QUESTION,
-    "synthesis": {"enabled": True, "model": "extractive"},
-    "budget": {"max_tokens_gen": 300},
-    "receipt": True,
-}
+ASKED = written(QUESTION, 300, receipt=True)
 Body = dict[str, Any]
 
 
@@ -73,8 +68,7 @@ def elsewhere(tmp_path: Path) -> Callable[..., list[int]]:
     )
 
     def run(keys: Path, *files: Path) -> list[int]:
-        command = [sys.executable, "-I", "-S", "-c", program, str(keys), *map(str, files)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(sys.executable, "-I", "-S", "-c", program, keys, *files)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         return [int(line.split()[1]) for line in lines if line.startswith("exit ")]
@@ -335,18 +329,15 @@ def test_every_way_in_returns_a_receipt(
         ("/v1/answer", ASKED | {"cache_key": "again"}),
         ("/v1/search", search),
     ):
-        reply = client.post(path, json=asked)
-        assert reply.status_code == 200, reply.text
-        body = reply.json()
+        body = body_of(client.post(path, json=asked))
         assert len(body["receipt"]["texts"]) == len(body["citations"]) > 0
         assert proven(cli, tmp_path, body), asked
     assert client.post("/v1/answer", json=ASKED | {"receipt": False}).json()["receipt"] is None
     events = client.post("/v1/answer/stream", json=ASKED).text.split("\n\n")
     (last,) = (one for one in events if one.startswith("event: response"))
     assert proven(cli, tmp_path, json.loads(last.split("data: ", 1)[1]))
-    arguments = {**search, "numbers": True, "max_response_tokens": None}
-    call = {"name": "search_documentation", "arguments": arguments}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    whole = {"numbers": True, "max_response_tokens": None}
+    message = tool_call("search_documentation", **search, **whole)
     accept = {"accept": "application/json, text/event-stream"}
     told = client.post("/mcp", json=message, headers=accept).json()["result"]
     page = json.loads(told["content"][0]["text"])
@@ -361,7 +352,7 @@ def test_without_a_key_a_receipt_is_refused_and_nothing_is_published(
 ) -> None:
     client = client_for(small_store)
     problem = client.post("/v1/answer", json=ASKED)
-    assert (problem.status_code, problem.json()["code"]) == (400, "receipts_off")
+    assert refusal(problem) == (400, "receipts_off")
     assert client.get("/.well-known/docstokg-keys.json").json() == {"keys": []}
     broken = client_for(small_store, receipt_key=str(tmp_path / "absent.pem"))
     body = broken.post("/v1/answer", json=ASKED).json()
@@ -434,8 +425,7 @@ def test_only_a_receipt_imports_cryptography(small_store: Path, key: Path, tmp_p
         f"assert run(app, {['ask', QUESTION, '--receipt', str(tmp_path / 'r.json'), '--index', f'sqlite:///{small_store}']!r}) == 0\n"  # noqa: E501
         "assert 'cryptography' in sys.modules\n"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-c", program)
     assert done.returncode == 0, done.stderr[-800:]
 
 

@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from docstokg.contracts.request import ExplainRequest, RAGRequest
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.verify import verify_response
-from tests.conftest import load_folder, write_corpus
-from tests.model_server import serving
+from tests.builders import settings_at
+from tests.conftest import load_folder, opened, store_of, write_corpus
+from tests.model_server import ModelServer, serving
 
 TOWNS = ("Zell", "Brix", "Kalm", "Orvo", "Plin", "Quist", "Runn", "Stav")
 LONG = "The mill on the river was rebuilt after the flood and grinds rye for the whole valley. "
@@ -126,11 +126,21 @@ def comparable(answer: dict[str, Any]) -> dict[str, Any]:
 def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     folder = tmp_path_factory.mktemp("mills")
     rows = {"chunks.jsonl": PAGES, "entities.jsonl": MILLS, "relations.jsonl": SENDS}
-    write_corpus(folder / "corpus", rows)
-    load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
-    write_corpus(folder / "more", {"chunks.jsonl": MORE})
-    load_folder(folder / "more", folder / "store.sqlite", cache_dir, namespace="more")
-    return folder / "store.sqlite"
+    more = write_corpus(folder / "more", {"chunks.jsonl": MORE})
+    store = store_of(folder, cache_dir, rows)
+    load_folder(more, store, cache_dir, namespace="more")
+    return store
+
+
+@pytest.fixture(scope="module")
+def asked(
+    mills: Path, models: dict[str, Any], cache_dir: Path
+) -> Iterator[tuple[Any, ModelServer]]:
+    """A client over the mills, and the server of its language models."""
+    with serving() as server:
+        settings = settings_at(mills, cache_dir=cache_dir, llm_base_url=server.url)
+        with opened(settings, models) as client:
+            yield client, server
 
 
 def test_every_field_is_tried_here_or_where_it_says() -> None:
@@ -141,16 +151,15 @@ def test_every_field_is_tried_here_or_where_it_says() -> None:
 
 @pytest.mark.parametrize("path", CHANGES)
 def test_a_field_that_is_changed_changes_the_answer(
-    mills: Path, client_for: Any, path: str
+    asked: tuple[Any, ModelServer], path: str
 ) -> None:
-    more, value = CHANGES[path]
-    with serving() as server:
-        client = client_for(mills, llm_base_url=server.url)
-        usual = {**BASE, **more}
-        before = client.post("/v1/answer", json=usual).json()
-        sent = list(server.requests)
-        after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
-        others = server.requests[len(sent) :]
+    (client, server), (more, value) = asked, CHANGES[path]
+    server.requests.clear()
+    usual = {**BASE, **more}
+    before = client.post("/v1/answer", json=usual).json()
+    sent = list(server.requests)
+    after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
+    others = server.requests[len(sent) :]
     told = comparable(before) != comparable(after)
     assert told or [body for _, body in sent] != [body for _, body in others]
 
@@ -278,7 +287,7 @@ def test_several_namespaces_are_one_question(mills: Path, client_for: Any) -> No
     found = {(c["namespace"], c["chunk_id"]): c for c in answer["citations"]}
     assert {"more", "default"} == {namespace for namespace, _ in found}
     assert found["more", "c1"]["full_text"] == MORE[0]["text"]
-    wiring = Wiring(Settings(index_url=f"sqlite:///{mills}"))
+    wiring = Wiring(settings_at(mills))
     assert verify_response(answer, None, lambda: wiring) == ([], len(found))
     answer["metadata"]["namespaces"] = []
     assert verify_response(answer, None, lambda: wiring)[0]

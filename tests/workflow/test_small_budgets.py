@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from docstokg.domain.answer import notices
+from tests.builders import body_of, written
 from tests.streaming_model import StreamingModel, streaming
 
 QUESTION = "What are seizures?"
@@ -20,32 +21,22 @@ def model() -> Iterator[StreamingModel]:
 
 
 def ask(client: Any, name: str, tokens: int, query: str = QUESTION) -> dict[str, Any]:
-    body = {
-        "query": query,
-        "synthesis": {"enabled": True, "model": name},
-        "budget": {"max_tokens_gen": tokens},
-    }
-    reply = client.post("/v1/answer", json=body)
-    assert reply.status_code == 200, reply.text
-    return dict(reply.json())
+    return body_of(client.post("/v1/answer", json=written(query, tokens, name)))
 
 
 @pytest.mark.parametrize("tokens", [1, 5, 10])
-def test_a_quotation_that_does_not_fit_names_the_budget(
-    small_store: Path, client_for: Any, tokens: int
-) -> None:
-    client = client_for(small_store)
-    reply = ask(client, "extractive", tokens)
+def test_a_quotation_that_does_not_fit_names_the_budget(small_client: Any, tokens: int) -> None:
+    reply = ask(small_client, "extractive", tokens)
     assert (reply["answer"], reply["confidence"], reply["grounding"]) == ("", 0.0, None)
     assert reply["citations"]
     assert [one for one in reply["warnings"] if WARNED.format(tokens) in one]
     assert notices.SYNTHESIS_UNAVAILABLE not in reply["warnings"]
     assert not reply["diagnostics"]["degraded"]
-    assert "[1]" in ask(client, "extractive", 200)["answer"]
+    assert "[1]" in ask(small_client, "extractive", 200)["answer"]
 
 
-def test_an_abstention_stays_one_with_a_small_budget(small_store: Path, client_for: Any) -> None:
-    reply = ask(client_for(small_store), "extractive", 5, "Who was the emperor of Zorwickia?")
+def test_an_abstention_stays_one_with_a_small_budget(small_client: Any) -> None:
+    reply = ask(small_client, "extractive", 5, "Who was the emperor of Zorwickia?")
     assert reply["answer"] == notices.ABSTENTION
     assert not [one for one in reply["warnings"] if "max_tokens_gen" in one]
 
@@ -64,11 +55,11 @@ def test_a_remote_model_that_is_cut_in_its_first_sentence_names_the_budget(
     assert ask(client, "house-model", 9)["answer"] == "A seizure is an event [1]."
 
 
-def test_a_chat_says_why_it_has_no_answer(small_store: Path, client_for: Any) -> None:
+def test_a_chat_says_why_it_has_no_answer(small_client: Any) -> None:
     body = {
         "model": "extractive",
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": 5,
     }
-    reply = client_for(small_store).post("/v1/chat/completions", json=body).json()
+    reply = small_client.post("/v1/chat/completions", json=body).json()
     assert "max_tokens_gen" in reply["choices"][0]["message"]["content"]

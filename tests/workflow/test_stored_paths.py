@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import load_folder, write_corpus
+from tests.builders import written
+from tests.conftest import store_of
 from tests.model_server import serving
 
 QUESTION = "How does Apple's supply chain depend on Taiwan?"
@@ -32,16 +33,10 @@ RELATIONS = (
     ("Foxconn", "located_in", "India", "foxconn", "moves lines to India"),
 )
 FACTS = ("Apple -supplied_by-> TSMC", "TSMC -located_in-> Taiwan")
-BODY = {
-    "query": QUESTION,
-    "synthesis": {"enabled": True, "model": "extractive"},
-    "budget": {"max_tokens_gen": 200},
-}
 
 
 @pytest.fixture(scope="module")
 def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
-    folder = tmp_path_factory.mktemp("companies")
     relations = []
     for source, kind, target, stated_in, words in RELATIONS:
         start = TEXTS[stated_in][1].index(words)
@@ -59,18 +54,20 @@ def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path
     }
     for one in relations:
         one.update(source=f"C:{one['source']}", target=f"C:{one['target']}")
-    load_folder(write_corpus(folder / "corpus", corpus), folder / "store.sqlite", cache_dir)
-    return folder / "store.sqlite"
+    return store_of(tmp_path_factory.mktemp("companies"), cache_dir, corpus)
+
+
+@pytest.fixture
+def client(companies: Path, client_for: Callable[..., Any]) -> Any:
+    return client_for(companies)
 
 
 def ask(client: Any, **more: Any) -> dict[str, Any]:
-    return dict(client.post("/v1/answer", json={**BODY, **more}).json())
+    return dict(client.post("/v1/answer", json=written(QUESTION) | more).json())
 
 
-def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(
-    companies: Path, client_for: Callable[..., Any]
-) -> None:
-    answer = ask(client_for(companies))
+def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(client: Any) -> None:
+    answer = ask(client)
     ranks = {one["doc_id"]: one["rank"] for one in answer["citations"]}
     apple, tsmc = f" [{ranks['apple']}].", f" [{ranks['tsmc']}]."
     assert answer["answer"] == SUPPLY.replace(".", apple) + " " + PLACE.replace(".", tsmc)
@@ -80,29 +77,23 @@ def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(
     assert answer["notes"] == [f"{fact} (stated in [{rank}])" for fact, rank in stated]
 
 
-def test_without_the_graph_the_answer_says_less_and_the_response_why(
-    companies: Path, client_for: Callable[..., Any]
-) -> None:
-    answer = ask(client_for(companies), kg_expansion={"enabled": False})
+def test_without_the_graph_the_answer_says_less_and_the_response_why(client: Any) -> None:
+    answer = ask(client, kg_expansion={"enabled": False})
     assert "TSMC" not in answer["answer"]
     assert answer["notes"] == []
     assert answer["diagnostics"]["graph_gain"]["skipped"] == "disabled"
     assert answer["metadata"]["kg_expansion_enabled"] is False
 
 
-def test_a_path_needs_each_of_its_relations(
-    companies: Path, client_for: Callable[..., Any]
-) -> None:
-    answer = ask(client_for(companies), kg_expansion={"relations": ["located_in"]})
+def test_a_path_needs_each_of_its_relations(client: Any) -> None:
+    answer = ask(client, kg_expansion={"relations": ["located_in"]})
     assert answer["notes"] == []
     assert SUPPLY[:-1] not in answer["answer"]
 
 
-def test_a_passage_that_answers_is_not_replaced_by_a_path(
-    companies: Path, client_for: Callable[..., Any]
-) -> None:
+def test_a_passage_that_answers_is_not_replaced_by_a_path(client: Any) -> None:
     query = "Which risks does NVIDIA name about its suppliers in Taiwan?"
-    answer = ask(client_for(companies), query=query)
+    answer = ask(client, query=query)
     assert answer["answer"].startswith("NVIDIA's risks include its suppliers in Taiwan")
 
 

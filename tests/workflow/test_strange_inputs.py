@@ -9,13 +9,15 @@ from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at, write_files
 from tests.strange_inputs import INPUTS
 
+# Its store is loaded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("strange-inputs")
 BUILT_IN = {
     "synthesis": {"enabled": True, "model": "extractive"},
     "budget": {"max_tokens_gen": 300, "timeout_s": 20},
@@ -28,16 +30,12 @@ def answers(
 ) -> dict[str, tuple[str, list[str]]]:
     """Load each input into a namespace of its own; the answers and the notes of the loads."""
     home = tmp_path_factory.mktemp("strange")
-    url = f"sqlite:///{home / 'store.sqlite'}"
-    stores_at = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
-    settings = Settings(**stores_at, embed_model=MODEL)  # as without the extra `languages`
+    # as without the extra `languages`
+    settings = settings_at(home / "store.sqlite", cache_dir=cache_dir, embed_model=MODEL)
     wiring = Wiring(settings, Telemetry(None, lambda line: None))
     stores, notes = stores_of(wiring), {}
     for number, (name, given) in enumerate(INPUTS.items()):
-        folder = home / f"in{number}"
-        folder.mkdir()
-        for file, raw in given.files.items():
-            (folder / file).write_bytes(raw)
+        folder = write_files(home / f"in{number}", given.files)
         rejects = RejectLog()
         load([folder], LoadOptions(f"n{number}"), stores, rejects)
         assert not rejects.count, (name, rejects.first)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from docstokg.adapters.onnx.minilm import MODEL
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import ask
 from docstokg_local.engine.workflow import LocalWorkflow
+from tests.builders import settings_at, write_files
 from tests.conftest import load_folder
 from tests.table_inputs import CellQuestion, files_and_questions
 from tests.workflow.test_strange_inputs import BUILT_IN
@@ -19,16 +19,12 @@ RIGHT = 68
 def test_a_question_for_a_cell_quotes_its_row_alone(tmp_path: Path, cache_dir: Path) -> None:
     files, questions = files_and_questions()
     assert (len(files), len(questions)) == (40, 80)
-    folder, store = tmp_path / "in", tmp_path / "store.sqlite"
-    folder.mkdir()
-    for name, raw in files.items():
-        (folder / name).write_bytes(raw)
+    store = tmp_path / "store.sqlite"
+    folder = write_files(tmp_path / "in", files)
     report = load_folder(folder, store, cache_dir, embed_model=MODEL)
     assert report.rejected == 0
-    url = f"sqlite:///{store}"
-    settings = Settings(
-        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_model=MODEL
-    )  # as without the extra `languages`
+    # as without the extra `languages`
+    settings = settings_at(store, cache_dir=cache_dir, embed_model=MODEL)
     wiring = Wiring(settings, Telemetry(None, lambda line: None))
     workflow = LocalWorkflow(wiring)
     wrong = [asked for asked in questions if not _quotes_its_row(workflow, asked)]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import ran
+
 pytestmark = pytest.mark.slow
 Shell = Callable[..., tuple[int, str, str]]
 GENEROUS_S = 300
@@ -24,15 +26,7 @@ def shell(tmp_path: Path, cache_dir: Path) -> Shell:
     def call(*arguments: object, typed: str | None = None) -> tuple[int, str, str]:
         command = [sys.executable, "-m", "docstokg_local.cli.commands", *map(str, arguments)]
         if typed is None:
-            done = subprocess.run(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=GENEROUS_S,
-                check=False,
-            )
+            done = ran(*command, env=environment, stdin=subprocess.DEVNULL, timeout=GENEROUS_S)
             return done.returncode, done.stdout, done.stderr
         ours, theirs = pty.openpty()
         os.write(ours, typed.encode())

@@ -9,9 +9,10 @@ from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import JobOrder
 from docstokg.contracts.envelope import Caller
-from docstokg.settings import Settings
+from tests.builders import settings_at
 from tests.conftest import load_folder, opened, passage, write_corpus
 from tests.e2e.test_namespaces import send, tool
+from tests.embedded_store import PLAIN
 
 KILLED = """
 import sys
@@ -41,15 +42,11 @@ def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     # Another load that ends does not finish the killed one.
     load_folder(folder, path, cache_dir, embed=False, namespace="beta")
-    url = f"sqlite:///{path}"
     jobs = SqliteJobs(path.with_name(f"{path.name}.jobs"))
     jobs.add(
         JobOrder(job_id="j", caller=Caller(sub="s"), namespace="beta", kind="delete", doc_id="x")
     )
-    settings = Settings(
-        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_provider="none", sparse="none"
-    )
-    with opened(settings) as client:
+    with opened(settings_at(path, cache_dir=cache_dir, **PLAIN)) as client:
         listed = client.get("/v1/namespaces").json()["namespaces"]
         states = {one["namespace"]: (one["documents"], one["unfinished"]) for one in listed}
         assert states == {"alpha": (0, True), "beta": (1, False)}
@@ -96,10 +93,6 @@ def test_namespaces_are_listed_without_the_queue(tmp_path: Path, cache_dir: Path
         write_corpus(tmp_path / "beta", corpus), path, cache_dir, embed=False, namespace="beta"
     )
     path.with_name(f"{path.name}.jobs").write_bytes(b"no database" * 99)
-    url = f"sqlite:///{path}"
-    settings = Settings(
-        index_url=url, graph_url=url, cache_dir=str(cache_dir), embed_provider="none", sparse="none"
-    )
-    with opened(settings) as client:
+    with opened(settings_at(path, cache_dir=cache_dir, **PLAIN)) as client:
         (listed,) = client.get("/v1/namespaces").json()["namespaces"]
     assert (listed["namespace"], listed["documents"], listed["jobs"]) == ("beta", 1, None)

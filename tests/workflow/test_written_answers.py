@@ -1,12 +1,13 @@
 """A written answer is held against the subject domains, in every mode, as a draft to check is."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.builders import written
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 from tests.verifier_server import serving as verifier_serving
@@ -34,54 +35,54 @@ OLD = Old()
 
 
 def answered(client: Any, **more: Any) -> dict[str, Any]:
-    body = {
-        "query": "What are seizures?",
-        "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
-        "budget": {"max_tokens_gen": 100},
-        **more,
-    }
+    body = written("What are seizures?", 100, "gpt-4o-mini", **more)
     found: dict[str, Any] = client.post("/v1/answer", json=body).json()
     assert found["answer"].startswith("Seizures"), found
     return found
 
 
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with serving(ModelServer(answer=RIGHT)) as server:
+        yield server
+
+
+@pytest.fixture
+def client(small_store: Path, client_for: Callable[..., Any], model: ModelServer) -> Any:
+    return client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+
+
 @pytest.mark.parametrize("verbosity", ["snippet", "full", "graph"])
 def test_another_terms_id_is_told_in_every_mode(
-    small_store: Path, client_for: Callable[..., Any], verbosity: str
+    client: Any, model: ModelServer, verbosity: str
 ) -> None:
-    with serving(ModelServer(answer=WRONG_LABEL)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client, verbosity=verbosity)
-        (sentence,) = found["grounding"]["sentences"]
-        assert sentence["verdict"] == "unverified"
-        assert "id_label_mismatch" in sentence["reasons"]
-        assert found["grounding"]["grounded"] is None
-        assert any("'Asthma' is not a name of HP:0001250" in said for said in found["warnings"])
-        assert found["diagnostics"]["degraded_reasons"] == []
+    model.answer = WRONG_LABEL
+    found = answered(client, verbosity=verbosity)
+    (sentence,) = found["grounding"]["sentences"]
+    assert sentence["verdict"] == "unverified"
+    assert "id_label_mismatch" in sentence["reasons"]
+    assert found["grounding"]["grounded"] is None
+    assert any("'Asthma' is not a name of HP:0001250" in said for said in found["warnings"])
+    assert found["diagnostics"]["degraded_reasons"] == []
 
 
 def test_a_right_answer_is_left_alone_and_without_the_graph_nothing_is_asked(
-    small_store: Path, client_for: Callable[..., Any]
+    client: Any, model: ModelServer
 ) -> None:
-    with serving(ModelServer(answer=RIGHT)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        right = answered(client)
-        assert [one["verdict"] for one in right["grounding"]["sentences"]] == ["supported"]
-        assert not any("disagrees" in said for said in right["warnings"])
-        model.answer = WRONG_LABEL
-        off = answered(client, kg_expansion={"enabled": False})
-        assert not any("disagrees" in said for said in off["warnings"])
+    right = answered(client)
+    assert [one["verdict"] for one in right["grounding"]["sentences"]] == ["supported"]
+    assert not any("disagrees" in said for said in right["warnings"])
+    model.answer = WRONG_LABEL
+    off = answered(client, kg_expansion={"enabled": False})
+    assert not any("disagrees" in said for said in off["warnings"])
 
 
-def test_an_id_that_is_in_no_graph_and_no_source_is_told(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
+def test_an_id_that_is_in_no_graph_and_no_source_is_told(client: Any, model: ModelServer) -> None:
     made_up = RIGHT.replace("HP:0001250", "HP:9999999")
-    with serving(ModelServer(answer=made_up)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
-        assert any("HP:9999999 is not in the graph" in said for said in found["warnings"])
-        assert "id_not_in_source" in found["grounding"]["sentences"][0]["reasons"]
+    model.answer = made_up
+    found = answered(client)
+    assert any("HP:9999999 is not in the graph" in said for said in found["warnings"])
+    assert "id_not_in_source" in found["grounding"]["sentences"][0]["reasons"]
 
 
 @pytest.mark.parametrize(
@@ -93,23 +94,19 @@ def test_an_id_that_is_in_no_graph_and_no_source_is_told(
         ("wrong_shape", "answered something that is no completion."),
     ],
 )
-def test_a_500_is_said_of_a_500_only(
-    small_store: Path, client_for: Callable[..., Any], mode: str, said: str
-) -> None:
-    with serving(ModelServer(mode=mode)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        body = {"query": "What are seizures?", "synthesis": {"enabled": True}}
-        failed = client.post("/v1/answer", json={**body, "budget": {"max_tokens_gen": 100}})
-        assert f"Model gpt-4o-mini {said}" in failed.json()["warnings"]
+def test_a_500_is_said_of_a_500_only(client: Any, model: ModelServer, mode: str, said: str) -> None:
+    model.mode = mode
+    body = {"query": "What are seizures?", "synthesis": {"enabled": True}}
+    failed = client.post("/v1/answer", json={**body, "budget": {"max_tokens_gen": 100}})
+    assert f"Model gpt-4o-mini {said}" in failed.json()["warnings"]
 
 
 def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
-    small_store: Path, client_for: Callable[..., Any]
+    client: Any, model: ModelServer
 ) -> None:
     unmarked = "Seizures are sudden, uncontrolled electrical events in the brain."
-    with serving(ModelServer(answer=unmarked)) as model:
-        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
-        found = answered(client)
+    model.answer = unmarked
+    found = answered(client)
     assert found["answer"] == unmarked
     parts = found["confidence_parts"]
     assert (parts["retrieval"], parts["sources"]) == (0.0, 0.0)
@@ -201,8 +198,7 @@ def test_no_question_to_one_page_is_kept_from_a_model(
     with serving(ModelServer(answer="It is so [1].")) as model:
         client = client_for(tmp_path / "pages.sqlite", llm_base_url=model.url, llm_api_key="k")
         for question, fact in ASKED.items():
-            body = {"query": question, "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
-                    "budget": {"max_tokens_gen": 100}}  # fmt: skip
+            body = written(question, 100, "gpt-4o-mini")
             assert client.post("/v1/answer", json=body).json()["answer"] == "It is so [1]."
             assert fact in model.requests[-1][1]["messages"][1]["content"], question
         assert len(model.requests) == len(ASKED) == 16

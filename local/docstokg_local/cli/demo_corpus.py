@@ -100,7 +100,7 @@ def data_folder() -> Path:
 
 
 def read_ontology(folder: Path) -> Ontology:
-    """Read hp.obo and phenotype.hpoa; invalid terms are skipped."""
+    """Read hp.obo without invalid lines, and phenotype.hpoa; raise `Unreadable` without hp.obo."""
     ontology = Ontology()
     for _, record in read_obo(folder / "hp.obo"):
         if isinstance(record, RawEntity):

@@ -13,7 +13,7 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS}
 
 
 def printable(text: str) -> str:
-    """Return the text with a visible symbol for each character that could control a terminal."""
+    """Return the text with a symbol per control or direction character; tab and line feed stay."""
     return text.translate(_SIGNS)
 
 

@@ -123,7 +123,10 @@ def examine(
 
 
 def support_scores(claims: Sequence[LabelledClaim], embedder: Embedder | None) -> list[float]:
-    """Return each claim's score `support` in [0, 1], 0 without a source sentence."""
+    """Return each claim's score `support` in [0, 1], 0 without a source sentence.
+
+    Without an embedder, the cosine is the mean of the fit.
+    """
     return [support.score(values) for values in examine(claims, embedder)]
 
 

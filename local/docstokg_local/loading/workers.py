@@ -64,7 +64,7 @@ class LoadProcesses:
             return [row for future in futures for row in future.result()]
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
-        """Read files slightly ahead and yield them in order; `Unavailable` if a process ends."""
+        """Read ahead; yield files in order, bad ones as rejects; `Unavailable` if a worker ends."""
         ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
             for file in files:

@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 
 from infra.specs import ROOT
+from tests.builders import ran
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
 CDK = "aws-cdk@2.1148.1"
@@ -46,12 +47,7 @@ class Account:
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
         }
-        found = subprocess.run(
-            [ROOT / "scripts" / "find-tool", "emulator", "python"],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        found = ran(ROOT / "scripts" / "find-tool", "emulator", "python", check=True)
         (folder / "tmp").mkdir(parents=True)
         with (folder / "emulator.log").open("w") as log:
             self._process = subprocess.Popen(
@@ -121,12 +117,9 @@ class Account:
         npx = shutil.which("npx")
         if npx is None:
             raise SystemExit("the CDK command line needs Node: npx is not there")
-        done = subprocess.run(
-            [npx, "--yes", CDK, *arguments],
+        done = ran(
+            *(npx, "--yes", CDK, *arguments),
             cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
             env={
                 **os.environ,
                 **self.variables,

@@ -409,7 +409,7 @@ class LanguageFinder(Protocol):
         """Return an ISO 639-1 code; "" for English or unknown."""
 
     def probabilities(self, text: str) -> dict[str, float]:
-        """Return the probability of each supported language for a question, including English."""
+        """Return the probability per ISO 639-1 code of each supported language and English."""
 
 
 class NameFinder(Protocol):

@@ -109,7 +109,7 @@ class Breaker:
             self._telemetry.log("INFO", "circuit_closed", dependency=self._dependency)
 
     def failed(self, exc: DocsToKGError) -> None:
-        """Count a failure; the circuit may open."""
+        """Count a failure of any class; the circuit may open."""
         with self._lock:
             was_open = self._circuit.opened_at is not None
             self._circuit = self._circuit.failed(self._clock())

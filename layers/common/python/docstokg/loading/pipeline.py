@@ -291,7 +291,10 @@ def _gone(
 
 
 def removals(options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
-    """Return the stored documents among those to remove; reject the others, see `LoadOptions`."""
+    """Return, sorted, the documents to remove that are stored and visible to `groups`.
+
+    The others become rejects, missing ones unless `again`.
+    """
     gone, writer = [], context.stores.index_writer
     for doc_id in sorted(options.remove):
         record = registry.stored.get(doc_id)

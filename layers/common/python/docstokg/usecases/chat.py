@@ -82,7 +82,10 @@ class Conversation:
         return turns
 
     def body(self, models: tuple[str, ...]) -> Json:
-        """Return the RAGRequest as a dict, not validated."""
+        """Return the RAGRequest as a dict, not validated.
+
+        `models`: names that are not split as MODEL@NAMESPACE.
+        """
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS

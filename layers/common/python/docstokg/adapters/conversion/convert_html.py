@@ -47,7 +47,7 @@ LEAST_SHARE = 0.3
 def convert(raw: bytes) -> tuple[Outline, ...]:
     """Return one outline of the visible text without navigation.
 
-    Raise `LoadError` for binary data, too deep nesting or no HTML.
+    Raise `LoadError` for binary data, too deep nesting or framesets; plain text is accepted.
     """
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)

@@ -46,7 +46,7 @@ def header_rows(rows: Sequence[Sequence[Cell]]) -> int:
 
 
 def begins_a_table(rows: Sequence[Sequence[Cell]]) -> bool:
-    """Return whether the first row starts a new table; raise IndexError without rows."""
+    """Return whether the first row is, or looks like, a header; raise IndexError without rows."""
     first, below = rows[0], rows[1:]
     if any(cell.head for cell in first):
         return True

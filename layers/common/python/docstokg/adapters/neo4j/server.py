@@ -84,7 +84,7 @@ class Server:
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
         """Return the result of `work`, run on the loop.
 
-        Raise `Timeout`, `Unavailable` or as `translated`.
+        Raise `Timeout`, `Unavailable` (unreachable, closed), or server errors as `translated`.
         """
 
         async def bounded() -> Returned:

@@ -9,7 +9,7 @@ FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def vendor_errors() -> tuple[type[Exception], ...]:
-    """Return the error classes for an `except`; imports onnxruntime."""
+    """Return onnxruntime's errors, RuntimeError and ValueError for an `except`; imports it."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = tuple(

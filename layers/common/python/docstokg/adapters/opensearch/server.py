@@ -164,10 +164,7 @@ def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Hea
 
 
 def error_text(error: Json) -> str:
-    """Return "TYPE: REASON" of an error object, the reason cut at 200 characters.
-
-    A missing one is "None".
-    """
+    """Return "TYPE: REASON" of an error object, the reason cut at 200; a missing part is "None"."""
     return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
 
 

@@ -217,7 +217,7 @@ class OpenSearchWriter:
         return [doc["_source"] for doc in documents_there(answer)]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
-        """Write facts in bulk, with the guarantees of `put`."""
+        """Write facts in bulk, replacing by id, each entirely or not; failures as in `put`."""
         self._bulk(
             facts_alias(self._name),
             ((namespaced(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),

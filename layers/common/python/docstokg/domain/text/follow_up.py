@@ -121,7 +121,7 @@ def _content(text: str) -> list[str]:
 def last_turns(turns: Sequence[Turn], max_tokens_context: int) -> tuple[Turn, ...]:
     """Return the last turns with text, oldest first.
 
-    At most 6, 4,096 bytes and a quarter of the context. A turn is truncated to a third of that.
+    At most 6, together min(4,096, `max_tokens_context`) bytes, each truncated to a third of that.
     """
     left = most = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
     kept: list[Turn] = []

@@ -12,7 +12,7 @@ _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the distinct folded content words, each cut to 64 characters, in order.
+    """Return the distinct casefolded content words, each cut to 64 characters, in order.
 
     If more than 64, the longest.
     """

@@ -36,9 +36,9 @@ def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
 
 
 def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
-    """Remove documents, then their register records.
+    """Remove documents, sorted, each with its register record.
 
-    Yields each finished document, in order; `after`: resume after it.
+    Yields each finished document; `after`: resume after it.
     """
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
         for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
