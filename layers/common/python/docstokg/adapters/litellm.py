@@ -140,8 +140,8 @@ class _Exchange:
         with self._noting():
             yield from blocks(made, self._whom, MOST_STREAMED, self._until)
 
-    @contextmanager
     # litellm replaces our errors, so they are kept here.
+    @contextmanager
     def _noting(self) -> Iterator[None]:
         try:
             with translated(self._whom, self._timeout_s):
