@@ -54,7 +54,6 @@ SHOWN = {
     "a_local_reranker_that_fails_on_the_way_leaves_the_order": "rerank_model_path",
     "a_small_context_holds_fewer_passages": "model_table",
     "a_switched_off_provider_neither_embeds_nor_reranks": "provider_jina_enabled",
-    "a_tightened_acl_a_removal_and_another_store": "index_url",
     "a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on":
         "appconfig feature_traversal_tool",
     "an_answer_leaves_its_trace": "traces",
@@ -66,7 +65,8 @@ SHOWN = {
     "each_model_is_asked_of_its_own_provider":
         "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
     "health_is_told_again_where_deployed": "environment",
-    "keys_bind_namespaces_and_groups": "auth keys_file open_metrics",
+    "keys_bind_namespaces_and_groups": "open_metrics",
+    "a_key_taken_out_of_the_file_is_nobody_at_once": "auth keys_file",
     "models_are_listed_with_the_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
     "a_manipulation_is_found": "receipt_key",
@@ -77,7 +77,7 @@ SHOWN = {
     "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "
-        "index_shards index_replicas",
+        "index_shards index_replicas index_url",
     "without_the_graph_hybrid_results_stay": "graph_url",
 }  # fmt: skip
 """Tests that show what other settings do: each fails where its setting is as if not there."""

@@ -35,7 +35,11 @@ LAPTOP = """
 import sys
 from pathlib import Path
 from tests.workflow.ingest_process import place_in
-place_in(Path(sys.argv[1]), sys.argv[2]).load(Path(sys.argv[3]))
+place = place_in(Path(sys.argv[1]), sys.argv[2])
+if "on-call" in sys.argv:
+    print("READY", flush=True)
+    sys.stdin.readline()
+place.load(Path(sys.argv[3]))
 print("SUCCEEDED")
 """
 
@@ -51,7 +55,8 @@ def sources(folder: Path) -> dict[str, Path]:
 
 def begun(program: str, *arguments: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def succeeds(process: "subprocess.Popen[str]") -> None:
@@ -127,7 +132,13 @@ def test_each_of_two_loads_commits_while_the_other_runs(tmp_path: Path) -> None:
     folder.mkdir()
     store = folder / "store.sqlite"
     given = {name: folder_of(tmp_path / f"in-{name}", 200) for name in NAMES}
-    loads = {name: begun(LAPTOP, str(folder), name, str(given[name])) for name in NAMES}
+    both = str(folder)
+    loads = {name: begun(LAPTOP, both, name, str(given[name]), "on-call") for name in NAMES}
+    for load in loads.values():
+        assert load.stdout.readline() == "READY\n"
+    for load in loads.values():
+        load.stdin.write("\n")
+        load.stdin.flush()
     counts, since, longest = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0.0), 0.0
     while all(load.poll() is None for load in loads.values()):
         time.sleep(0.1)
