@@ -153,7 +153,7 @@ def _reranker(wiring: Wiring) -> Verdict:
 
 def _verifier(wiring: Wiring) -> Verdict:
     if (verifier := wiring.verifier()) is None:
-        return "off", "none configured (DOCSTOKG_VERIFIER): verdicts come from rules only"
+        return "off", "none configured (DOCSTOKG_VERIFIER): only quotations are proven"
     if callable(warm := getattr(verifier, "warm", None)):
         warm()
     return "good", f"{verifier.name}, supported from {verifier.threshold:g}"
