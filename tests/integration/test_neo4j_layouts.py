@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -79,3 +80,21 @@ def test_what_sections_mention_is_found_and_guarded(
         [("s1", "guide"), ("2", "other")], key=lambda pair: number(pair[0])
     )
     assert [chunk.chunk_id for chunk in graph.slice(asked, STRANGER, 30.0).chunks] == ["s1"]
+
+
+def test_first_loads_make_the_schema_at_once() -> None:
+    """Four writers of an empty database, five times: they met on a constraint in most rounds."""
+    with neo4j_store() as (_, first):
+        for _ in range(5):
+            first._server.write("MATCH (s:Store) DELETE s", {}, 30)
+            for kind, kinds in (("CONSTRAINT", "CONSTRAINTS"), ("INDEX", "INDEXES")):
+                named = f"SHOW {kinds} YIELD name, type WHERE type <> 'LOOKUP' RETURN name"
+                for (name,) in first._server.read(named, {}, 30):
+                    first._server.write(f"DROP {kind} {name}", {}, 30)
+            writers = [neo4j_sides(server(Engine.NEO4J))[1] for _ in range(4)]
+            try:
+                with ThreadPoolExecutor(len(writers)) as pool:
+                    list(pool.map(Neo4jGraphWriter.close_load, writers))
+            finally:
+                for writer in writers:
+                    writer.close()

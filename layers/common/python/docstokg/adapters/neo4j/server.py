@@ -24,6 +24,8 @@ from docstokg.errors import DocsToKGError, Misconfigured, Refused, Timeout, Unav
 
 PLAN_S = 60.0
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
+# `IF NOT EXISTS` raises it if another transaction makes the same constraint or index.
+MADE_BY_OTHERS = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 Returned = TypeVar("Returned")
 logging.getLogger("neo4j").addHandler(logging.NullHandler())  # its messages are also raised
 
@@ -195,10 +197,10 @@ class _Loop(asyncio.SelectorEventLoop):
             raise
 
 
-def is_deadlock(exc: DocsToKGError) -> bool:
-    """Return whether a deadlock ended the transaction."""
+def has_code(exc: DocsToKGError, code: str) -> bool:
+    """Return whether the server answered with this code."""
     cause = exc.__cause__
-    return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
+    return isinstance(cause, vendor.Neo4jError) and cause.code == code
 
 
 def _is_late(exc: BaseException) -> bool:

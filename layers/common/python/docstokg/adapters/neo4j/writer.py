@@ -12,7 +12,13 @@ from neo4j import Record
 
 from docstokg.adapters.neo4j import cypher_loading as cypher
 from docstokg.adapters.neo4j.cypher import INFO, SCHEMA_VERSION, STORE, Template
-from docstokg.adapters.neo4j.server import Connection, Server, is_deadlock
+from docstokg.adapters.neo4j.server import (
+    DEADLOCK,
+    MADE_BY_OTHERS,
+    Connection,
+    Server,
+    has_code,
+)
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
 from docstokg.domain.identity import (
@@ -26,7 +32,7 @@ from docstokg.domain.identity import (
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
 from docstokg.domain.visibility import facets
-from docstokg.errors import Misconfigured, Unavailable
+from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
 BATCH = 500
 PAGE = 5000
@@ -239,12 +245,17 @@ class Neo4jGraphWriter:
 
     def _write(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()
-        values = template.checked(parameters)
+        return self._send(template, **parameters)
+
+    def _send(self, template: Template, **parameters: object) -> list[Record]:
+        return self._commit(template.text, template.checked(parameters))
+
+    def _commit(self, text: str, values: Mapping[str, object]) -> list[Record]:
         for attempt in range(DEADLOCK_TRIES):
             try:
-                return self._server.write(template.text, values, LOAD_TIMEOUT_S)
+                return self._server.write(text, values, LOAD_TIMEOUT_S)
             except Unavailable as refused:
-                if not is_deadlock(refused) or attempt == DEADLOCK_TRIES - 1:
+                if not has_code(refused, DEADLOCK) or attempt == DEADLOCK_TRIES - 1:
                     raise
             # The server has rolled back; meanwhile the other writer's transaction continues.
             self.deadlocks += 1
@@ -268,17 +279,17 @@ class Neo4jGraphWriter:
             )
         if version != SCHEMA_VERSION:
             for statement in schema_statements():
-                self._server.write(statement, {}, LOAD_TIMEOUT_S)
-            self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
+                try:
+                    self._commit(statement, {})
+                except WrongAnswer as refused:
+                    if not has_code(refused, MADE_BY_OTHERS):
+                        raise
+            self._commit("CALL db.awaitIndexes(60)", {})
             self._adopt_sections()
             while self._send(cypher.RANK_MENTIONS, batch=PAGE)[0]["done"]:
                 pass
             self._send(cypher.NOTE_SCHEMA, name=STORE, schema=SCHEMA_VERSION)
         self._ready = True
-
-    def _send(self, template: Template, **parameters: object) -> list[Record]:
-        values = template.checked(parameters)
-        return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _adopt_sections(self) -> None:
         after = ""
