@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,22 @@ def test_another_layout_is_refused(path: Path) -> None:
     other.close()
     with pytest.raises(Misconfigured, match="999"):
         SqliteGraphWriter(path).put_chunks([])
+
+
+def test_a_load_ends_while_another_one_writes(path: Path) -> None:
+    """The other one begins before the statistics; they are left to its end."""
+    writer = SqliteGraphWriter(path)
+    writer.close_load()
+    own = writer._connection()
+    own.execute("DELETE FROM sqlite_stat1")
+    own.execute("PRAGMA busy_timeout = 1")
+    with closing(sqlite3.connect(path, isolation_level=None)) as beside:
+
+        def begin(action: int, name: str | None, *_: object) -> int:
+            if action == sqlite3.SQLITE_PRAGMA and name == "optimize":
+                beside.execute("BEGIN IMMEDIATE")
+            return sqlite3.SQLITE_OK
+
+        own.set_authorizer(begin)
+        writer.close_load()
+        assert beside.in_transaction

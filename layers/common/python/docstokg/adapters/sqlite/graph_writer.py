@@ -30,6 +30,7 @@ from docstokg.contracts.records import (
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_row
 from docstokg.domain.mentions import first_places
 from docstokg.domain.text.folding import alias_keys
+from docstokg.errors import Timeout
 
 BUSY_S = 60.0
 BATCH = 500
@@ -326,7 +327,10 @@ class SqliteGraphWriter:
             self._connection().execute("PRAGMA optimize")
             self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+            refused = translated(error, self._path)
+            # Another load writes, and does the same at its end.
+            if not isinstance(refused, Timeout):
+                raise refused from error
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""
