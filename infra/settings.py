@@ -21,7 +21,7 @@ type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
 type When = Annotated[str, Field(pattern=r"^(rate|cron)\(.+\)$")]
 type NodeType = Annotated[
-    str, Field(pattern=r"^(t3\.small|\w+\.(medium|large|\d*xlarge))\.search$")
+    str, Field(pattern=r"^\w+\.(nano|micro|small|medium|large|\d*xlarge)\.search$")
 ]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 

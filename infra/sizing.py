@@ -14,13 +14,23 @@ CHUNK_BYTES: Final = 12_900
 RESIDENT_BYTES: Final = 3_000
 # OpenSearch's CPU per question by number of chunks, from the same table.
 CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
-BUSY: Final = 0.8
 # Usable share of the CPUs and of the disks; above them an alarm fires.
+BUSY: Final = 0.8
 FULL: Final = 0.75
 # CPUs of the sizes below `xlarge`, which has four.
-SMALL: Final = {"medium": 1, "large": 2}
-# CPUs that a burstable node has without credits: 20 % of two.
-BURSTABLE: Final = {"t3.small.search": 0.4, "t3.medium.search": 0.4}
+SMALL: Final = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2}
+# CPUs that a burstable node has without credits (EC2 user guide, baseline utilization).
+BURSTABLE: Final = {
+    "t2.micro.search": 0.1,
+    "t2.small.search": 0.2,
+    "t2.medium.search": 0.4,
+    "t3.nano.search": 0.1,
+    "t3.micro.search": 0.2,
+    "t3.small.search": 0.4,
+    "t3.medium.search": 0.4,
+    "t4g.small.search": 0.4,
+    "t4g.medium.search": 0.4,
+}
 # Memory of a node; the service gives half of it to the heap.
 MEMORY_GIB: Final = {
     "t3.small.search": 2,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from botocore.session import get_session
 
 from docstokg.errors import Misconfigured
 from infra.readiness import contradictions, obstacles
@@ -116,6 +117,14 @@ def test_more_nodes_answer_more_questions() -> None:
     assert rate(2) == pytest.approx(2 * 2 * 0.8 / 0.076)
     assert rate(10) == pytest.approx(5 * rate(2))
     assert cpu_ms(2_000_000) > cpu_ms(1_004_011) == pytest.approx(169)
+
+
+def test_every_node_type_of_the_service_is_accepted_and_sized() -> None:
+    model = get_session().get_service_model("opensearch")
+    types = model.shape_for("OpenSearchPartitionInstanceType").enum
+    assert len(types) > 90
+    for kind in types:
+        assert questions_per_second(Index("managed", instance_type=kind, manager_type=kind)) > 0
 
 
 def test_only_a_new_domain_has_a_layout_of_its_own() -> None:
