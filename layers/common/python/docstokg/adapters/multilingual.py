@@ -10,6 +10,7 @@ from typing import Any
 from docstokg.domain.text.language_weights import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Timeout
+from docstokg.ports import Parts, Spans
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 # Its name in `DOCSTOKG_EMBED_MODEL`.
@@ -63,4 +64,6 @@ class MultilingualEncoder:
         model.encode("")
         return model
 
-    embed_parts = embedded_apart
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed as `embedded_apart` does."""
+        return embedded_apart(self.embed, texts, parts)

@@ -4,8 +4,7 @@ Float vectors are float32 little-endian unit vectors. Compact ones are int8: cos
 Packed ones (sentences) have 4 bits per component: cosine error about 0.005.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,24 +81,17 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
     return _unit(levels[:, :dimension].astype(np.float32) - 7.5)
 
 
-class Encoder(Protocol):
-    """What `embedded_apart` is a method of."""
-
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return one unit vector per text."""
-
-
 def embedded_apart(
-    self: Encoder,
+    embed: Callable[[Sequence[str], float | None], Sequence[bytes]],
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:
     """Return per text its vector and its spans' `packed` vectors, embedded separately.
 
-    A method of encoders. Raise ValueError if the numbers of `texts` and `parts` differ.
+    Raise ValueError if the numbers of `texts` and `parts` differ.
     """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-    whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
+    whole, own = embed(texts, None), iter(embed(pieces, None))
     return tuple(
         (one, packed([next(own) for _ in spans])) for one, spans in zip(whole, parts, strict=True)
     )

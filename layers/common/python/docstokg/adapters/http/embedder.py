@@ -10,6 +10,7 @@ from pydantic import BaseModel, FiniteFloat, TypeAdapter
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked, first_that_answers
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
+from docstokg.ports import Parts, Spans
 
 ADDRESSES = {
     "jina": "https://api.jina.ai/v1",
@@ -88,7 +89,9 @@ class HttpEmbedder:
             vectors += self._patiently(batch) if left is None else self._embedded(batch, left)
         return tuple(vectors)
 
-    embed_parts = embedded_apart
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed as `embedded_apart` does."""
+        return embedded_apart(self.embed, texts, parts)
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):

