@@ -266,10 +266,12 @@ class Wiring:
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.onnx.splade import OnnxSplade
+
+        if not OnnxSplade.installed():
+            return None
         from docstokg.adapters.sqlite.vector_cache import CachedSparseEncoder
 
-        folder = self.cache_folder()
-        return CachedSparseEncoder(OnnxSplade(), folder) if OnnxSplade.installed() else None
+        return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
 
     @once
     def names(self) -> ports.NameFinder | None:
