@@ -195,8 +195,8 @@ class Client:
         )
         try:
             # A newer server may send fields that this client does not know.
-            is_health = expected is Health and status == HTTPStatus.SERVICE_UNAVAILABLE
-            if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or is_health:
+            is_unhealthy = expected is Health and status == HTTPStatus.SERVICE_UNAVAILABLE
+            if status in (HTTPStatus.OK, HTTPStatus.ACCEPTED) or is_unhealthy:
                 return expected.model_validate_json(data, extra="ignore")
             problem = Problem.model_validate_json(data, extra="ignore")
         except ValidationError as exc:
