@@ -32,9 +32,13 @@ def test_the_last_line_names_the_first_failure() -> None:
 
 
 def test_without_a_failure_doubts_then_degradations_are_named() -> None:
-    assert [*request_report(lines_of([("Respond", ANSWERED)], "r-1"))][-1].endswith("doubted: low_coverage")
+    assert [*request_report(lines_of([("Respond", ANSWERED)], "r-1"))][-1].endswith(
+        "doubted: low_coverage"
+    )
     degraded = line("request", 5, degraded_reasons=["kg_timeout"])
-    assert [*request_report(lines_of([("Respond", degraded)], "r-1"))][-1] == "first: degraded: kg_timeout"
+    assert [*request_report(lines_of([("Respond", degraded)], "r-1"))][
+        -1
+    ] == "first: degraded: kg_timeout"
     good = line("request", 5)
     assert "nothing went wrong" in [*request_report(lines_of([("Respond", good)], "r-1"))][-1]
 

@@ -1,6 +1,5 @@
 """Models through litellm."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
