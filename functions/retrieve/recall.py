@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.state import Failure, Recalled
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.ports import ResponseCache, SearchIndex
 from docstokg.usecases.run import Run
@@ -37,14 +38,14 @@ def recall(
         return none
     names = (namespace, *plan.others)
     generation = run.attempt(
-        "generation", lambda: index.generation(names, time_budget.CACHE_S), None
+        "generation", lambda: index.generation(names, Deadline.after(time_budget.CACHE_S)), None
     )
     if generation is None:
         return none
     key = _digest(json.dumps([plan.cache.key, names, *stores, generation]))
     place = plan.cache.model_copy(update={"key": key})
     try:
-        entry = response_cache().get(place.key, time_budget.CACHE_S)
+        entry = response_cache().get(place.key, Deadline.after(time_budget.CACHE_S))
     except DocsToKGError as exc:
         run.log("cache", exc)
         return none

@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg_local.server.admission import (
     Admission,
     ClientGone,
@@ -50,7 +50,7 @@ class Held:
 
         return asyncio.create_task(
             self.admission.run(
-                work or wait, caller=caller, ends=time.monotonic() + timeout_s, hang_up=hang_up
+                work or wait, caller=caller, deadline=Deadline.after(timeout_s), hang_up=hang_up
             )
         )
 

@@ -10,6 +10,7 @@ import pytest
 from docstokg.adapters.sqlite.graph import SqliteGraph
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.domain.deadline import Deadline
 from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, number
 
 STATEMENTS = 14
@@ -37,9 +38,9 @@ def path(tmp_path: Path) -> Iterator[Path]:
 def traced(path: Path) -> tuple[GraphSlice, list[str]]:
     """Read one slice, and every statement it takes."""
     graph, seen = SqliteGraph(path), []
-    with graph._sessions.use(time.monotonic() + PATIENT_S) as connection:
+    with graph._sessions.use(Deadline.after(time.monotonic() + PATIENT_S)) as connection:
         connection.set_trace_callback(seen.append)
-    part = graph.slice(REQUEST, EVERYBODY, PATIENT_S)
+    part = graph.slice(REQUEST, EVERYBODY, Deadline.after(PATIENT_S))
     graph.close()
     return part, [text for text in seen if text.startswith("SELECT")]
 

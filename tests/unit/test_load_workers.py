@@ -25,7 +25,7 @@ from docstokg_local.loading.workers import LoadProcesses
 from tests.conftest import CORPUS, write_corpus
 from tests.embedded_store import settings_at
 
-WEIGH = functools.partial(workers._call, "sparse_encoder", "encode", timeout_s=None)
+WEIGH = functools.partial(workers._call, "sparse_encoder", "encode", deadline=None)
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
         "from docstokg.settings import Settings\n"
         "from docstokg_local.loading import workers\n"
         f"pool = workers.LoadProcesses(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
-        "weigh = functools.partial(workers._call, 'sparse_encoder', 'encode', timeout_s=None)\n"
+        "weigh = functools.partial(workers._call, 'sparse_encoder', 'encode', deadline=None)\n"
         "pool.run_batches(weigh, ['It is.'] * 40)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "time.sleep(60)\n"

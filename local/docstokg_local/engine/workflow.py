@@ -68,10 +68,10 @@ class LocalWorkflow:
             name: logging_crashes(name, module.build(wiring), wiring.telemetry)
             for name, module in STEPS.items()
         }
-        timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        longest_s = math.ceil(wiring.settings.max_timeout_s) + 2
         wiring.make_stored_encoders()
         wiring.warm()
-        self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
+        self._machine = StateMachine.from_file(DEFINITION, handlers, longest_s)
         self._listeners: dict[str, Listener] = {}
 
     @contextmanager

@@ -129,7 +129,7 @@ class _Remote:
         def run(*arguments: Any) -> tuple[Any, ...]:
             # The time limit is the only argument that is not a column.
             columns = [one for one in arguments if isinstance(one, Sequence)]
-            more = {"timeout_s": None} if len(columns) < len(arguments) else {}
+            more = {"deadline": None} if len(columns) < len(arguments) else {}
             task = partial(_call, self._port, name, **more)
             return tuple(self._processes.run_batches(task, *columns))
 

@@ -1,6 +1,5 @@
 """Queries over several namespaces."""
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from itertools import chain
@@ -14,20 +13,17 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
     """Run a port method per namespace of its scope, in order; return `join(results, *arguments)`.
 
-    The method's last arguments are a scope and a timeout in seconds for all namespaces; `join` gets
+    The method's last arguments are a scope and a deadline for all namespaces; `join` gets
     the others. One namespace is not joined. An error in one fails the call.
     """
 
     def decorated(method: Method) -> Method:
         @wraps(method)
         def asked(self: object, *args: Any) -> Any:
-            *what, scope, timeout_s = args
+            *what, scope, deadline = args
             if not scope.others:
                 return method(self, *args)
-            until = time.monotonic() + timeout_s
-            answers = [
-                method(self, *what, one, max(0.0, until - time.monotonic())) for one in scope.each()
-            ]
+            answers = [method(self, *what, one, deadline) for one in scope.each()]
             return join(answers, *what)
 
         return cast(Method, asked)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docstokg.contracts import Json
 from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
 from docstokg.loading.transfer.contents import digests
@@ -30,7 +31,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
     Raises `LoadError` if it is empty, or if a load into it did not finish.
     """
-    info = stores.search_index.info(READ_S)
+    info = stores.search_index.info(Deadline.after(READ_S))
     if info.open_run(namespace):
         raise LoadError("a load into this namespace did not finish: load again before exporting")
     partial = target.with_name(f"{target.name}.partial")
