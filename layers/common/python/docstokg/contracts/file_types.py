@@ -36,14 +36,10 @@ _FORMATS = {
         " .scss .less .vue .cmake .mk .gradle .tcl .vim .f90 .f .asm .s .d .dart .nim .zig .tf"
     ),
     ".zip": "",
-    ".txt": (
-        ".xml .xsd .xsl .xslt .rss .atom .wsdl .dbk .docbook .opml .tex .ltx .sty .cls .org"
-    ),
+    ".txt": (".xml .xsd .xsl .xslt .rss .atom .wsdl .dbk .docbook .opml .tex .ltx .sty .cls .org"),
 }
 # Format of each file suffix.
-SUFFIXES = {
-    suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
-}
+SUFFIXES = {suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())}
 
 _KEYS = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"
