@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from docstokg.contracts.response import REASONS
 
-
 _DOCTOR = "`docstokg doctor` shows unreachable parts"
 # Remedies by degraded reason; default `_DOCTOR`.
 CURES = {

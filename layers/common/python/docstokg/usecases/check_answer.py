@@ -136,7 +136,9 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         for rank, block in check.by_rank.items()
     }
     per_sentence = [
-        max((scores[rank] * sentence.support.get(rank, 0.0) for rank in sentence.counted), default=0)
+        max(
+            (scores[rank] * sentence.support.get(rank, 0.0) for rank in sentence.counted), default=0
+        )
         for sentence in factual
     ]
     parts = confidence_parts(per_sentence, documents, similarity)
@@ -346,9 +348,7 @@ class _Check:
 
 
 def _quotations(statement: Statement, blocks: Sequence[Block]) -> dict[int, Part]:
-    spans = {
-        block.rank: find_statement(statement, block.text, block.sentences) for block in blocks
-    }
+    spans = {block.rank: find_statement(statement, block.text, block.sentences) for block in blocks}
     return {rank: span for rank, span in spans.items() if span is not None}
 
 
