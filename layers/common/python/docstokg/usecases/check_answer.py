@@ -282,10 +282,15 @@ class _Check:
         if quoted:
             rank, span = next(iter(quoted.items()))
             block = self.by_rank[rank]
-            update = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
-            place = {"quote": block.text[span.start : span.end], "proven": tuple(quoted)}
-            place["span"] = _span(block, span.start, span.end)
-            verdict = verdict.model_copy(update={**update, **place})
+            update = {
+                "verdict": "supported",
+                "decided_by": RULES,
+                "support": 1.0,
+                "proven": tuple(quoted),
+                "quote": block.text[span.start : span.end],
+                "span": _span(block, span.start, span.end),
+            }
+            verdict = verdict.model_copy(update=update)
             return _Judged(statement, verdict, values | dict.fromkeys(quoted, 1.0))
         together = [support_of(statement.claim, blocks, self.compare)] if len(blocks) > 1 else []
         best = max((*scored.values(), *together), key=lambda support: support.value)
