@@ -34,3 +34,8 @@ def plan(query: str = "What is it?", **given: Any) -> Plan:
         "budget_limits": limits,
     }
     return Plan.model_validate({**usual, "query": query, **given})
+
+
+def soon() -> Deadline:
+    """Return a deadline that a working store meets on a busy machine."""
+    return Deadline.after(30.0)

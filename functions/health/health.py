@@ -16,8 +16,6 @@ from docstokg.observability import Telemetry
 from docstokg.usecases.problems import json_reply
 
 ESSENTIAL = "index"
-# For a check to report its own timeout.
-GRACE_S = 0.2
 
 Check = Callable[[Deadline], object]
 
@@ -27,7 +25,7 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
 
     `checks`: dependency -> a call with a deadline, or None if it is off.
     """
-    deadline = Deadline.after(time_budget.HEALTH_S + GRACE_S)
+    deadline = Deadline.after(time_budget.HEALTH_S + time_budget.HEALTH_GRACE_S)
     answers = {
         name: workers.submit(_ask, name, check, telemetry)
         for name, check in checks.items()

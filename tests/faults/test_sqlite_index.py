@@ -24,6 +24,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from tests.plans import soon
 
 DIMENSION = 16
 CHUNKS = 60
@@ -127,8 +128,8 @@ def sidecar(path: Path, name: str) -> Path:
 def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "nothing.sqlite")
     for call in (
-        lambda: index.info(Deadline.after(PATIENT_S)),
-        lambda: index.get(["x"], SCOPE, Deadline.after(PATIENT_S)),
+        lambda: index.info(soon()),
+        lambda: index.get(["x"], SCOPE, soon()),
         lambda: search(index),
     ):
         with pytest.raises(Unavailable, match=r"docstokg load.*docstokg demo"):
@@ -154,7 +155,7 @@ def test_a_truncated_file_is_unavailable_until_it_is_whole_again(
     with pytest.raises(Unavailable):
         search(index)
     with pytest.raises(Unavailable):
-        index.get([record(1).uuid], SCOPE, Deadline.after(PATIENT_S))
+        index.get([record(1).uuid], SCOPE, soon())
     with path.open("r+b") as file:
         file.write(whole)
     assert healthy(index)
@@ -236,7 +237,7 @@ def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
         ChannelQuery(channel="dense", size=5, vector=record(7).vector),
     ]
     for namespace, lost in (("plain", "unavailable"), ("unknown", None)):
-        found = index.search(queries, Scope(namespace=namespace), Deadline.after(PATIENT_S))
+        found = index.search(queries, Scope(namespace=namespace), soon())
         assert [result.failure for result in found] == [None, lost, lost]
     assert healthy(index)
 
@@ -251,7 +252,7 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
         for channel in ("bm25", "splade", "dense")
         for hit in found[channel].hits
     )
-    assert index.info(Deadline.after(PATIENT_S)).unfinished == {"": "run-2"}
+    assert index.info(soon()).unfinished == {"": "run-2"}
     writer.close_load()
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     writer.close()
@@ -275,7 +276,7 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
     path = tmp_path / "later.sqlite"
     load(path, count=10)
     index = SqliteIndex(path)
-    assert index.info(Deadline.after(PATIENT_S)).chunks == 10
+    assert index.info(soon()).chunks == 10
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     subprocess.run(
         [sys.executable, __file__, str(path)],
@@ -284,10 +285,10 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=ROOT,
     )
-    assert index.info(Deadline.after(PATIENT_S)).chunks == CHUNKS
-    assert index.info(Deadline.after(PATIENT_S)).namespaces == ("ns",)
+    assert index.info(soon()).chunks == CHUNKS
+    assert index.info(soon()).namespaces == ("ns",)
     query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
-    (found,) = index.search([query], SCOPE, Deadline.after(PATIENT_S))
+    (found,) = index.search([query], SCOPE, soon())
     assert found.hits[0].uuid == record(CHUNKS - 1).uuid
     index.close()
 
@@ -358,7 +359,7 @@ def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
 
     monkeypatch.setattr(Sessions, "use", counted)
     query = ChannelQuery(channel="dense", size=50, vector=record(1).vector)
-    (result,) = index.search([query], SCOPE, Deadline.after(PATIENT_S))
+    (result,) = index.search([query], SCOPE, soon())
     index.close()
     assert len(result.hits) == 50
     assert sum(text.startswith("SELECT") for text in statements) < 10

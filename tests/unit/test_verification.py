@@ -131,7 +131,5 @@ def test_a_reply_of_another_form_is_a_wrong_answer(reply: str) -> None:
 
 def test_a_reply_may_have_words_around_it_and_fields_more() -> None:
     row = '{"n": 1, "verdict": "not_stated", "quote": "", "why": "x"}'
-    (found,) = judge.read(
-        f'Sure:\n```json\n{{"statements": [{row}]}}\n```', Deadline.after(1), "llm:m"
-    )
+    (found,) = judge.read(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
     assert found is not None and found.verdict == "not_stated"
