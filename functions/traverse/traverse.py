@@ -231,6 +231,8 @@ def view_of_citations(
 ) -> GraphView | Reply | None:
     """Walk from the citations and the question's entities; return a 429, or None on failure."""
     plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
+    if not grounded.citations and not grounded.seeds:
+        return GraphView(nodes=(), edges=(), budget=GraphBudget(**WalkResult().spent()))
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)
