@@ -6,7 +6,7 @@ from typing import Literal
 
 from docstokg.domain.answer.consistency import label_beside, mentions
 from docstokg.domain.text.folding import variant
-from docstokg.domain.text.numbers import numbers, stated_numbers
+from docstokg.domain.text.values import unstated
 from docstokg.domain.text.wording import ids, names
 from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
 
@@ -27,7 +27,7 @@ def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
         return ()
     text = "\n".join(sources)
     found: list[Observation] = []
-    if numbers(claim) - stated_numbers(text):
+    if unstated(claim, text):
         found.append("number_not_in_source")
     own_ids = ids(claim)
     if _is_english(claim) and any(
