@@ -18,8 +18,8 @@ from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.parts import LONGEST
 from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded, stems
 from docstokg.domain.budget import tokens
-from docstokg.domain.text.values import quantities
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.values import quantities
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
 MODEL = EXTRACTIVE

@@ -28,6 +28,8 @@ _RANGE = re.compile(
 # Days of a month that a date without a year is counted by: month x 32 + day.
 _MONTH_DAYS = 32
 _TOLERANCE = 1e-9
+# The largest spelled number that often counts nothing.
+_VAGUE = 2
 
 
 class Value(NamedTuple):
@@ -79,16 +81,20 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     month, number = _either("month"), _either("number")
     day = r"(?P<d>[0-3]?\d)(?:st|nd|rd|th|\.|er|\u00ba)?"
     year = r"(?P<y>(?:1\d|20|21)\d\d)"
-    quarter = rf"(?:Q(?P<q>[1-4])|(?P<o>{_either('ordinal')}|[1-4](?:st|nd|rd|th|\.)?)\s+(?:quarter|quartal|trimestre|kwartaal))"
-    digits = r"(?:\d{1,3}(?:[., \u00a0\u2009\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d{1,2}(?!\d))?|\d+(?:[.,]\d+)?)(?![.,]?\d)"
-    hour, half_day = r"(?P<h>[01]?\d|2[0-4])", r"[ap]\.?m\b\.?"
     signs = r"[$\u20ac\u00a3\u00a5\u20b9%]"
+    place = rf"(?P<o>{_either('ordinal')}|[1-4](?:st|nd|rd|th|\.)?)"
+    quarter = rf"(?:Q(?P<q>[1-4])|{place}\s+(?:quarter|quartal|trimestre|kwartaal))"
+    grouped = r"\d{1,3}(?:[., \u00a0\u2009\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d{1,2}(?!\d))?"
+    digits = rf"(?:{grouped}|\d+(?:[.,]\d+)?)(?![.,]?\d)"
+    scaled = rf"(?:[\s-]?(?P<s>{_either('scale')})\b)?"
+    measured = rf"(?:[\s-]{{0,2}}(?P<u>{_either('unit')})(?!\w))?"
+    spelled = rf"\b(?:{number})(?:[ -](?:{number}))?\b"
+    codes = rf"(?P<u>{signs}|\b(?:USD|EUR|GBP|CHF|US\$))"
+    hour, half_day = r"(?P<h>[01]?\d|2[0-4])", r"[ap]\.?m\b\.?"
+    chinese = r"(?P<m>\d\d?)\s?\u6708"
     texts = (
         ("date", r"(?P<y>\d{4})-(?P<m>[01]\d)-(?P<d>[0-3]\d)"),
-        (
-            "date",
-            r"(?P<y>\d{4})\s?\u5e74(?:\s?(?P<m>\d\d?)\s?\u6708(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?",
-        ),
+        ("date", rf"(?P<y>\d{{4}})\s?\u5e74(?:\s?{chinese}(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?"),
         ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4})"),
         ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
         ("date", rf"(?P<n>{month})\.?\s+{day}(?!\d|:)(?:,?\s+{year})?\b"),
@@ -99,14 +105,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
         ("clock", rf"{hour}(?:\.(?P<i>[0-5]\d))?\s?(?:(?P<ap>{half_day})|o'clock|uhr\b|heures\b)"),
         ("ordinal", r"(?P<v>\d{1,3})(?:st|nd|rd|th)\b"),
         ("ordinal", rf"(?P<w>{_either('ordinal')})\b"),
-        (
-            "amount",
-            rf"(?P<u>{signs}|\b(?:USD|EUR|GBP|CHF|US\$))\s?(?P<v>{digits})(?:\s?(?P<s>{_either('scale')})\b)?",
-        ),
-        (
-            "amount",
-            rf"(?P<v>{digits}|\b(?:{number})(?:[ -](?:{number}))?\b)(?:[\s-]?(?P<s>{_either('scale')})\b)?(?:[\s-]{{0,2}}(?P<u>{_either('unit')})(?!\w))?",
-        ),
+        ("amount", rf"{codes}\s?(?P<v>{digits}){scaled}"),
+        ("amount", rf"(?P<v>{digits}|{spelled}){scaled}{measured}"),
         # "may" and "mars" are months only with a capital.
         ("date", rf"(?-i:(?=[A-Z]))(?P<n>{month})\b"),
     )
@@ -255,33 +255,27 @@ def _numbers(digits: str) -> set[float]:
 
 def _ranges(text: str, found: list[Value]) -> Iterator[Value]:
     ends: dict[int, list[Value]] = {}
-    for one in found:
-        ends.setdefault(one.end, []).append(one)
-    for later in found:
-        between = next(
-            (
-                end
-                for end in sorted(ends, reverse=True)
-                if end <= later.start and _RANGE.fullmatch(text, end, later.start)
-            ),
-            None,
-        )
-        for first in ends.get(between, ()) if between is not None else ():
-            factor = later.high / number if (number := _number_of(later, found)) else 1.0
-            if first.kind == "number" and later.kind == "amount" and not _has_unit(first, found):
-                first = first._replace(kind="amount", unit=later.unit, low=first.low * factor)
-            if first.kind == later.kind and first.unit == later.unit and first.low <= later.high:
-                yield Value(later.kind, first.low, later.high, later.unit, first.start, later.end)
+    for value in found:
+        ends.setdefault(value.end, []).append(value)
+    for last in found:
+        borders = (end for end in sorted(ends, reverse=True) if end <= last.start)
+        border = next(borders, None)
+        if border is None or not _RANGE.fullmatch(text, border, last.start):
+            continue
+        for first in ends[border]:
+            low = first.low
+            if first.kind == "number" and last.kind == "amount" and len(ends[border]) == 1:
+                # "5-10 kg": the unit of the last number is that of the first.
+                low *= last.high / max(_plain_number(last, found), _TOLERANCE)
+            elif (first.kind, first.unit) != (last.kind, last.unit):
+                continue
+            if low <= last.high:
+                yield Value(last.kind, low, last.high, last.unit, first.start, last.end)
 
 
-def _number_of(amount: Value, found: list[Value]) -> float:
-    return next(
-        (one.high for one in found if one.kind == "number" and one.start == amount.start), 0.0
-    )
-
-
-def _has_unit(number: Value, found: list[Value]) -> bool:
-    return any(one.kind == "amount" and one.start == number.start for one in found)
+def _plain_number(amount: Value, found: list[Value]) -> float:
+    same = (one.high for one in found if one.kind == "number" and one.start == amount.start)
+    return next(same, 0.0)
 
 
 def is_stated(claimed: Value, stated: Sequence[Value]) -> bool:
@@ -290,12 +284,23 @@ def is_stated(claimed: Value, stated: Sequence[Value]) -> bool:
 
 
 def unstated(claim: str, text: str) -> tuple[str, ...]:
-    """Return the numbers of a claim, as written, that a text has in no notation."""
+    """Return the numbers of a claim, as written, that a text has in no notation, in order.
+
+    Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
+    """
     stated, digits = values(text), stated_numbers(text)
     met = [one for one in values(claim) if is_stated(one, stated)]
-    return tuple(
-        match[0]
-        for match in _DIGITS.finditer(ID_IN_CLAIM.sub(lambda one: " " * len(one[0]), claim))
+    spelled = (
+        (one.start, claim[one.start : one.end])
+        for one in values(claim)
+        if one.kind == "number" and one.low == one.high > _VAGUE and one not in met
+    )
+    plain = ID_IN_CLAIM.sub(lambda one: " " * len(one[0]), claim)
+    written = (
+        (match.start(), match[0])
+        for match in _DIGITS.finditer(plain)
         if _canonical(match[0]) not in digits
         and not any(one.start <= match.start() and match.end() <= one.end for one in met)
     )
+    listed = [*written, *(one for one in spelled if not any(map(str.isdigit, one[1])))]
+    return tuple(dict.fromkeys(number for _, number in sorted(listed)))
