@@ -218,13 +218,12 @@ def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Valu
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
     written, unit = fields["v"] or "", (fields.get("u") or "").lower()
-    scale = _words()["scale"][fields["s"].lower()][1] if fields.get("s") else 1.0
-    if scale > 1 and fields["s"] in ("m", "k") and not unit:
-        scale = 1.0
-        unit = fields["s"] if fields["s"] == "m" else ""
+    letter = fields.get("s") or ""
+    if letter == "m" and not unit:
+        # "3 m" is a length, "3M" three millions.
+        letter, unit = "", "m"
+    scale = _words()["scale"][letter.lower()][1] if letter else 1.0
     name, factor = _words()["unit"].get(unit, ("", 1.0))
-    if unit == "m":
-        name = "m"
     words = [_words()["number"].get(word) for word in re.split("[ -]", written.lower())]
     spelled = sum(word[1] for word in words if word is not None)
     is_spelled = not any(map(str.isdigit, written))
