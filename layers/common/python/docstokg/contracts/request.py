@@ -291,6 +291,7 @@ class Question(InNamespaces):
     kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
     providers: Providers = Field(Providers(), description="embedding and reranking providers")
 
+
 class SearchRequest(Question):
     """Request body of `POST /v1/search`: evidence without an answer."""
 
