@@ -37,7 +37,8 @@ def test_defaults_make_a_plan() -> None:
 def test_every_error_comes_at_once_with_its_path() -> None:
     body = {
         "query": "x", "top_k": 0, "namespace": "Upper", "surprise": 1,
-        "budget": {"max_chunks": "9", "timeout_s": 61, "max_tokens_gen": 0}, "filter": {"k": [{"a": 1}]},
+        "budget": {"max_chunks": "9", "timeout_s": 61, "max_tokens_gen": 0},
+        "filter": {"k": [{"a": 1}]},
         "kg_expansion": {"hops": 4}, "synthesis": {"enabled": True, "model": "nobody"},
         "verbosity": "loud", "providers": {"embedding": "x"},
     }  # fmt: skip
