@@ -341,7 +341,7 @@ def test_a_missing_key_is_said_before_litellm_is_imported() -> None:
         "from docstokg.settings import Settings; from docstokg.wiring import Wiring\n"
         "model = Wiring(Settings()).language_model()\n"
         "tokens = model.context_tokens('gpt-4o')\n"
-        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
+        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, deadline=None)\n"
         "except Exception as error: print(json.dumps([tokens, type(error).__name__]))"
     )
     done = ran(sys.executable, "-c", code, check=True)

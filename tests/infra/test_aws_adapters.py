@@ -81,7 +81,7 @@ def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
 def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
     cache = DynamoDbCache("cache", service=AwsService("dynamodb", REGION, silent))
     with pytest.raises(Timeout):
-        cache.get("k", 0.05)
+        cache.get("k", Deadline.after(0.05))
 
 
 def refuse() -> None:
