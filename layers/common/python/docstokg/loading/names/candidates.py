@@ -110,7 +110,7 @@ class Labels(NamedTuple):
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
     """Return the uuids that a load writes, replaces or removes; `removed`: doc_ids."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
+    for doc_id in (*context.staging.documents(every=context.options.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
     return gone
 

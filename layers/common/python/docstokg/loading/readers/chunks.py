@@ -8,12 +8,11 @@ from docstokg.contracts import Json
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawChunk, RawMention
+from docstokg.loading.readers.exported import ExportedChunk, Id, Weight
 from docstokg.loading.readers.lines import Line, checked
 
-Id = Annotated[str, Field(min_length=1, max_length=512)]
 LONGEST_TEXT = 200_000
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
-Weight = Annotated[float, Field(gt=0)]
 
 
 class MentionLine(StrictContract):
@@ -57,6 +56,7 @@ class ChunkLine(Placed, Line):
     mentions: Many[MentionLine] | None = None
     embedding: Annotated[Many[float], Field(min_length=1)] | None = None
     sparse: dict[str, Weight] | None = None
+    docstokg: ExportedChunk = ExportedChunk()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -75,6 +75,8 @@ class ChunkLine(Placed, Line):
 def read_chunk(line: Json) -> RawChunk:
     """Parse one line; raise `Rejected` with all its errors."""
     seen = checked(ChunkLine, line)
+    exported = seen.docstokg
+    embedding = exported.vector if exported.has_own_vector else None
     mentions = None
     if seen.mentions is not None:
         mentions = tuple(RawMention(m.entity, m.start, m.end, m.about) for m in seen.mentions)
@@ -85,11 +87,16 @@ def read_chunk(line: Json) -> RawChunk:
         topics=tuple(dict.fromkeys(seen.topics or ())),
         acl=tuple(dict.fromkeys(seen.acl or ())),
         mentions=mentions,
-        embedding=pack(seen.embedding) if seen.embedding is not None else None,
+        embedding=pack(seen.embedding) if seen.embedding is not None else embedding,
+        sparse=exported.weights if exported.has_own_weights else seen.sparse,
+        headings=exported.headings,
+        layout=exported.layout,
+        found=exported.found(),
+        encoding=exported.encoding(seen.text),
     )
 
 
 _SAME = (
     *("id", "doc_id", "text", "document_name", "page", "section", "uri", "anchor"),
-    *("char_start", "sparse"),
+    "char_start",
 )

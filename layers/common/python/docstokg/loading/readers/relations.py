@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from docstokg.contracts.model import StrictContract
 from docstokg.loading.read.raw_input import RawRelation
-from docstokg.loading.readers.chunks import Id
+from docstokg.loading.readers.exported import ExportedRelation, Id
 from docstokg.loading.readers.lines import Line, checked
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
@@ -36,12 +36,13 @@ class RelationLine(Line):
     target: Name
     weight: Annotated[float, Field(ge=0)] | None = None
     evidence: EvidenceLine | None = None
+    docstokg: ExportedRelation | None = None
 
 
 def read_relation(line: dict[str, Any]) -> RawRelation:
     """Parse one line, weight 1 by default; raise `Rejected` with all its errors."""
     seen = checked(RelationLine, line)
-    evidence = seen.evidence
+    evidence, exported = seen.evidence, seen.docstokg
     return RawRelation(
         source=seen.source,
         type=seen.type,
@@ -50,5 +51,6 @@ def read_relation(line: dict[str, Any]) -> RawRelation:
         evidence=evidence.chunk_id if evidence else None,
         start=evidence.start if evidence else None,
         end=evidence.end if evidence else None,
-        properties=dict(seen.model_extra or {}),
+        properties=dict(seen.model_extra or {}) if exported is None else exported.properties,
+        fact="" if exported is None else exported.fact,
     )

@@ -111,23 +111,11 @@ class Changes(NamedTuple):
     keys: Set[str]
 
 
-def stage_affected(
-    context: Context, changes: Changes, every: Set[str] | None, must: bool
-) -> set[str]:
+def stage_affected(context: Context, changes: Changes, every: Set[str] | None) -> set[str]:
     """Stage the names of stored chunks for the entities that a load affects; return their ids.
 
-    `every`: all entities of the store. If a required recogniser is missing, raise `Unread` if
-    `must`, else warn and return none.
+    `every`: all entities of the store.
     """
-    if context.earlier is not None and not context.earlier:
-        return set()
-    try:
-        complete_names(context, changes.leaving, check=every is not None)
-    except Unread:
-        if must:
-            raise
-        context.report.warnings.append(UNREAD)
-        return set()
     affected = affected_entities(context, changes, every)
     _stage_stored_names(context, changes, None if every is not None else affected)
     return affected

@@ -1,7 +1,6 @@
 """Relinking of stored chunks."""
 
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import batched
 
 from docstokg.contracts.records import StoredChunk
@@ -11,50 +10,22 @@ from docstokg.domain.text.names import heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import READ_S, ROW_BATCH
 from docstokg.loading.names.candidates import as_raw
-from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.read.records import is_linked_here
-from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.load_plan import Linking, LoadPlan
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedNames:
-    """Names that lead to other entities after the load.
-
-    `keys`: linker of the changed alias keys. `heads`: folded titles and section labels that name
-    another entity, or none. `everything`: relink all chunks.
-    """
-
-    keys: Linker
-    heads: Set[str]
-    everything: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.keys) or bool(self.heads) or self.everything
-
-    def concern(self, chunk: StoredChunk) -> bool:
-        """Return whether a chunk has to be relinked."""
-        if self.everything or self.keys.find(chunk.text):
-            return True
-        if not self.heads:
-            return False
-        heads = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
-        heading = heading_name(chunk.section) if chunk.section else None
-        return any(fold(head) in self.heads for head in (*heads, heading) if head)
-
-
-def relink(
-    resolver: EntityResolver, finder: MentionFinder, changed: ChangedNames, after: str = ""
-) -> Iterator[str]:
+def relink(linking: Linking, after: str) -> Iterator[str]:
     """Relink every stored chunk that has a changed name or states an edge of this load.
 
     Given mentions are kept. Yields the last chunk's uuid of each batch; `after`: resume after it.
     """
-    context = resolver.context
-    mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
+    context, plan = linking.context, linking.plan
+    changed_keys = Linker((key, "", True) for key in plan.changed_keys)
+    loaded = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     stored = context.stores.graph_writer.labels(context.namespace)
-    others = [uuid for uuid, *_ in stored if uuid > after and uuid not in mine]
-    stating = set(context.staging.evidence()) - mine
-    if not others or not (changed or stating):
+    others = [uuid for uuid, *_ in stored if uuid > after and uuid not in loaded]
+    stating = set(context.staging.evidence()) - loaded
+    if not (others and (plan.changed_keys or plan.changed_heads or plan.everything or stating)):
         return
     with context.progress.stage("earlier chunks", len(others)) as advance:
         for batch in batched(others, ROW_BATCH):
@@ -64,23 +35,31 @@ def relink(
             concerned = {
                 uuid: chunk
                 for uuid, chunk in sorted(chunks.items())
-                if uuid in stating or changed.concern(chunk)
+                if uuid in stating or _is_concerned(chunk, plan, changed_keys)
             }
             if concerned:
-                _link(resolver, finder, concerned)
+                _link(linking, concerned)
             advance(len(batch))
             yield batch[-1]
 
 
-def _link(
-    resolver: EntityResolver, finder: MentionFinder, chunks: Mapping[str, StoredChunk]
-) -> None:
-    context = resolver.context
-    stated = context.stores.graph_writer.stated(context.namespace, list(chunks))
+def _is_concerned(chunk: StoredChunk, plan: LoadPlan, changed_keys: Linker) -> bool:
+    if plan.everything or changed_keys.find(chunk.text):
+        return True
+    if not plan.changed_heads:
+        return False
+    heads = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
+    heading = heading_name(chunk.section) if chunk.section else None
+    return any(fold(head) in plan.changed_heads for head in (*heads, heading) if head)
+
+
+def _link(linking: Linking, chunks: Mapping[str, StoredChunk]) -> None:
+    context = linking.context
+    ends_by_chunk = context.stores.graph_writer.stated(context.namespace, list(chunks))
     mentions = {}
     for uuid, chunk in chunks.items():
-        ends = {*stated.get(uuid, ()), *context.staging.endpoints(uuid)}
-        mentions[uuid] = finder.mentions(as_raw(chunk), uuid, sorted(ends))
-    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
+        ends = {*ends_by_chunk.get(uuid, ()), *context.staging.endpoints(uuid)}
+        mentions[uuid] = linking.finder.mentions(as_raw(chunk), uuid, sorted(ends))
+    linking.resolver.write_named(row.entity for rows in mentions.values() for row in rows)
     context.stores.graph_writer.put_mentions(context.namespace, mentions)
     context.report.relinked += len(mentions)
