@@ -21,8 +21,8 @@ from docstokg_local.loading import stores as load_stores
 from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
+from tests.builders import settings_at
 from tests.conftest import CORPUS, write_corpus
-from tests.embedded_store import settings_at
 
 pytestmark = pytest.mark.slow
 

@@ -16,14 +16,14 @@ from docstokg.loading.transfer.export_file import load_export, manifest_of
 from docstokg.loading.transfer.exporting import content_digest, export
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.builders import settings_at
 from tests.conftest import CORPUS, write_corpus
-from tests.embedded_store import settings_at
 
 NS = "default"
 HTML = "<html><body><main><h1>Otters</h1><p>The sea otter dives.</p></main></body></html>"
 
 
-ADDED = {
+ADDED: dict[str, list[dict[str, Any]]] = {
     "chunks_given.jsonl": [
         {"id": "given", "doc_id": "g", "text": "Otters eat.", "embedding": [1.0] + [0.5] * 383},
         {"id": "weighed", "doc_id": "g", "text": "Urchins sink.", "sparse": {"urchin": 1.5}},
@@ -32,7 +32,8 @@ ADDED = {
         {"id": "nameless", "doc_id": "g", "text": "Kelp sways.", "mentions": []},
     ],
     "triples_given.jsonl": [
-        {"chunk_id": "given", "subject": "Otters", "relation": "eat_in", "object": "Kelp", "weight": 3}
+        {"chunk_id": "given", "subject": "Otters", "relation": "eat_in", "object": "Kelp",
+         "weight": 3}
     ],
 }  # fmt: skip
 """Vectors, weights, mentions and a triple that come with their files."""
@@ -54,6 +55,10 @@ def source(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> tuple[S
     assert report.rejected == 0
     export(stores, NS, folder / "moved.zip")
     return stores, folder / "corpus", folder / "moved.zip"
+
+
+MINE = {"id": "x", "doc_id": "x", "text": "Own text."}
+SPACES = ("mine", "theirs")
 
 
 def test_import_equals_its_source_and_files_are_unchanged(
@@ -105,16 +110,13 @@ def test_import_adds_to_other_documents(
     assert len(ids[1]) == manifest_of(moved).counts["chunks"]
 
 
-MINE = {"id": "x", "doc_id": "x", "text": "Own text."}
-SPACES = ("mine", "theirs")
-
-
 def test_import_into_another_vector_space_is_refused(
     source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
 ) -> None:
     other = stores_at(tmp_path / "store.sqlite", cache_dir)
-    other.index_writer.open_load("run", "another model", 8, None, NS)
-    other.index_writer.close_load(NS)
+    rows = [MINE | {"embedding": [1.0, 2.0, 3.0]}]
+    folder = write_corpus(tmp_path / "mine", {"chunks.jsonl": rows})
+    load([folder], LoadOptions(NS, embed=False), other, RejectLog())
     with pytest.raises(Misconfigured):
         load_export(source[2], NS, other, RejectLog())
 
@@ -158,6 +160,9 @@ def computed(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda row: row | {"docstokg": row["docstokg"] | fields}
 
 
+PLAIN = {"chunk_id": "plain", "start": 0, "end": 100_000}
+
+
 @pytest.mark.parametrize(
     ("part", "change", "reason"),
     [
@@ -168,7 +173,7 @@ def computed(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         ("chunks", computed(vector="!"), "not base64"),
         ("chunks", computed(sentence_vectors="AAAA"), "must be one per sentence"),
         ("chunks", computed(weights={"a": -1}), "greater than 0"),
-        ("chunks", computed(names=[[1]]), "valid string"),
+        ("chunks", computed(names=[[1]]), "must be a string"),
         ("chunks", lambda row: row | {"text": "\0"}, "NUL"),
         ("documents", lambda row: row | {"sha256": "short"}, "match"),
         ("documents", lambda row: row | {"acl": []}, "unknown field"),
@@ -194,9 +199,6 @@ def test_forged_line_is_rejected_with_its_place(
     reasons = [str(row) for row in rejects.first if f"{part}.jsonl:1:" in str(row)]
     assert len(reasons) == 1, rejects.first
     assert reason in reasons[0]
-
-
-PLAIN = {"chunk_id": "plain", "start": 0, "end": 100_000}
 
 
 def test_vector_of_another_dimension_is_rejected(

@@ -6,13 +6,13 @@ from concurrent.futures import Executor, Future
 
 
 def prefetched[Key, Value](
-    pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], most: int
+    pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], limit: int
 ) -> Iterator[tuple[Key, Value]]:
-    """Yield keys with fetched values in order, with up to `most` fetches in flight."""
+    """Yield keys with fetched values in order, with up to `limit` fetches in flight."""
     waiting: deque[tuple[Key, Future[Value]]] = deque()
     for key in keys:
         waiting.append((key, pool.submit(fetch, key)))
-        if len(waiting) >= most:
+        if len(waiting) >= limit:
             first, coming = waiting.popleft()
             yield first, coming.result()
     for first, coming in waiting:

@@ -44,8 +44,8 @@ class RawChunk:
     """A chunk as its file has it.
 
     `mentions`: None means that the linker finds them. `embedding`: unit vector, float32
-    little-endian. `whole`: its document is replaced entirely. `found`: names from the recogniser,
-    None if it has not run. `encoding`: recorded encoder output.
+    little-endian. `whole`: its document is replaced entirely. `recognised`: names from the
+    recogniser, None if it has not run. `encoding`: recorded encoder output.
     """
 
     id: str
@@ -67,7 +67,7 @@ class RawChunk:
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
     whole: bool = False
-    found: tuple[FoundName, ...] | None = None
+    recognised: tuple[FoundName, ...] | None = None
     encoding: Encoding | None = None
     kind: Literal["chunk"] = "chunk"
     __pydantic_config__: ClassVar[ConfigDict] = BINARY

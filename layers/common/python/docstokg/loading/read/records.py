@@ -74,7 +74,7 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     """
     statements = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
     content = asdict(chunk)
-    for key in ("mentions", "whole", "embedding", "sparse", "found", "encoding", "kind"):
+    for key in ("mentions", "whole", "embedding", "sparse", "recognised", "encoding", "kind"):
         del content[key]
     if not chunk.layout:
         del content["layout"]  # same fingerprint as before `layout` was added

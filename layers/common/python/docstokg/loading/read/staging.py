@@ -46,7 +46,7 @@ _PAGE = (
 )
 _EMPTIED = (
     "UPDATE chunk SET embedding = NULL,"
-    " payload = json_remove(json_set(payload, '$.text', ''), '$.found')"
+    " payload = json_remove(json_set(payload, '$.text', ''), '$.recognised')"
     " WHERE payload ->> 'text' <> '' AND {}"
 )
 _UNRECORDED = "DELETE FROM encoding WHERE id IN (SELECT id FROM chunk WHERE {})"

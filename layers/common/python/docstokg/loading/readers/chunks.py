@@ -91,7 +91,7 @@ def read_chunk(line: Json) -> RawChunk:
         sparse=exported.weights if exported.has_own_weights else seen.sparse,
         headings=exported.headings,
         layout=exported.layout,
-        found=exported.found(),
+        recognised=exported.recognised(),
         encoding=exported.encoding(seen.text),
     )
 

@@ -67,7 +67,7 @@ class ExportedChunk(StrictContract):
             return None
         return Encoding(self.vector, self.sentence_vectors, self.weights, self.language)
 
-    def found(self) -> tuple[FoundName, ...] | None:
+    def recognised(self) -> tuple[FoundName, ...] | None:
         """Return the names from the recogniser."""
         if self.names is None:
             return None

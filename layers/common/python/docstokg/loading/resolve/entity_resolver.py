@@ -73,7 +73,7 @@ class EntityResolver:
         records = []
         for entity in entities:
             fields = adapter(RawEntity).dump_python(entity, exclude={"embedding", "kind"})
-            vector = entity.embedding or next(vectors, None)
+            vector = entity.embedding or next(vectors, None) or None
             record = EntityRecord(
                 **fields, namespace=context.namespace, listed=listed, vector=vector
             )

@@ -24,8 +24,8 @@ def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
 
 def refusal(run: IngestRun, objects: ObjectStore) -> str:
     """Return the reason stored last, or ""."""
-    there = max(objects.list(run.key(KIND)), key=lambda entry: entry.modified, default=None)
-    if there is None:
+    newest = max(objects.list(run.key(KIND)), key=lambda entry: entry.modified, default=None)
+    if newest is None:
         return ""
-    refused = json.loads(objects.get(there.key))
+    refused = json.loads(objects.get(newest.key))
     return f"{refused['error']}: {refused['reason']}"

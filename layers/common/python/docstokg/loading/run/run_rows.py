@@ -164,10 +164,10 @@ class RunRows:
 
     def _rows(self, parts: Iterable[PartRef]) -> Iterator[Row]:
         for shard, position in parts:
-            for line, record, found in self._shard(shard).rows(position):
+            for line, record, names in self._shard(shard).rows(position):
                 self.staging.place = Place(shard, position, line)
                 if isinstance(record, RawChunk):
-                    names = tuple(FoundName(*name) for name in found)
-                    yield line, replace(record, found=names)
+                    recognised = tuple(FoundName(*name) for name in names)
+                    yield line, replace(record, recognised=recognised)
                 else:
                     yield line, record

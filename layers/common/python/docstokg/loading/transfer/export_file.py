@@ -104,9 +104,10 @@ def unpacked(path: Path) -> Iterator[list[SourceFile]]:
         tempfile.TemporaryDirectory(prefix="docstokg-export-") as folder,
         zipfile.ZipFile(path) as file,
     ):
-        names = {kind: f"{kind}.jsonl" for kind in PARTS}
-        file.extractall(folder, names.values())
-        yield [SourceFile(Path(folder, name), kind, name, EXPORTED) for kind, name in names.items()]
+        # Rejects show the name of the file.
+        parts = {kind: Path(folder, path.name, f"{kind}.jsonl") for kind in PARTS}
+        file.extractall(Path(folder, path.name), [part.name for part in parts.values()])
+        yield [SourceFile(part, kind, part.name, EXPORTED) for kind, part in parts.items()]
 
 
 def load_export(

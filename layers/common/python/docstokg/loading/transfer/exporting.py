@@ -114,7 +114,7 @@ class _Namespace:
         variant = variants.index(fingerprint) if fingerprint in variants else 0
         has_own_vector, has_own_weights = bool(variant & 4), bool(variant & 2)
         is_encoded = chunk.vector is not None or not self._models[0]
-        found = [
+        recognised = [
             (n.surface, n.kind or None) for n in NamesRecord.read(names).names if n.place == FOUND
         ]
         return {
@@ -126,7 +126,7 @@ class _Namespace:
             "weights": chunk.sparse,
             "has_own_vector": has_own_vector,
             "has_own_weights": has_own_weights,
-            "names": found if names else None,
+            "names": recognised if names else None,
         }
 
     def documents(self) -> Iterator[Json]:
