@@ -106,7 +106,7 @@ def kills(folder: Path, into: Path, stage: str) -> Iterator[tuple[Stages, Place]
     raise AssertionError(f"{stage} writes more than {MOST} times")
 
 
-def test_a_book_killed_at_any_write_is_made_again(
+def test_resolve_killed_at_any_write_starts_again(
     before: tuple[Path, tuple[str, str, str]], tmp_path: Path
 ) -> None:
     folder, wanted = before
@@ -120,7 +120,7 @@ def test_a_book_killed_at_any_write_is_made_again(
     assert count > 5
 
 
-def test_a_close_killed_at_any_write_is_gone_on_with(
+def test_close_killed_at_any_write_resumes(
     before: tuple[Path, tuple[str, str, str]], resolved: Path, tmp_path: Path
 ) -> None:
     count = 0
@@ -132,7 +132,7 @@ def test_a_close_killed_at_any_write_is_gone_on_with(
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
+def test_close_out_of_time_returns_its_position(
     before: tuple[Path, tuple[str, str, str]],
     resolved: Path,
     tmp_path: Path,
@@ -161,7 +161,7 @@ def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
     assert pieces.report(RUN)["relinked"] > 0
 
 
-def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
+def test_resolve_out_of_time_writes_nothing(
     before: tuple[Path, tuple[str, str, str]], tmp_path: Path
 ) -> None:
     place = copy(before[0], tmp_path)

@@ -112,6 +112,8 @@ def _claim(
         )
     if registry is not None:
         registry.note(file, document, staging)
+        if is_contested:
+            registry.contested.append((document.doc_id, file))
 
 
 def read_rows(

@@ -41,6 +41,7 @@ class SourceRegistry:
     """The documents of a namespace before a load, and the load's records.
 
     `rejected`: files with rejects by path; the documents of their last load are not removed.
+    `contested`: ids with files for `settle`.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class SourceRegistry:
         self._replace = replace
         self._roots: dict[Path, str] = {}
         self._same, self._others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-        self._contested: list[tuple[str, SourceFile]] = []
+        self.contested: list[tuple[str, SourceFile]] = []
         self._moved: dict[str, str] = {}
         self.rejected: dict[str, SourceFile] = {}
 
@@ -99,7 +100,6 @@ class SourceRegistry:
         if not root or stored.sha256 == document.digest or stored.root in ("", root):
             return False
         self._others[root, stored.root] += 1
-        self._contested.append((document.doc_id, file))
         return True
 
     def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
@@ -138,7 +138,7 @@ class SourceRegistry:
                 f"{folders[root]}: replaces a folder loaded from another path; {same} of"
                 f" its {sizes[old]} documents are unchanged"
             )
-        for doc_id, file in self._contested:
+        for doc_id, file in self.contested:
             if self._moved.get(self.root(file.root)) != self.stored[doc_id].root:
                 rejects.add(
                     str(file.path),
