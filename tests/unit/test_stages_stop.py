@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import LoadError
-from docstokg.loading.resolve import relinking
 from docstokg.loading.run.task_time import KEPT_S
-from docstokg.loading.write import edges
+from docstokg.loading.write import closing, edges
 from tests.run_stages import Killed, Stages
 from tests.unit.test_stages import (
     Place,
@@ -140,7 +139,7 @@ def test_close_out_of_time_returns_its_position(
     twice: bool,
 ) -> None:
     monkeypatch.setattr(edges, "ROW_BATCH", 1)
-    monkeypatch.setattr(relinking, "ROW_BATCH", 3)
+    monkeypatch.setattr(closing, "ROW_BATCH", 3)
     at_once, pieces = (copy(resolved, tmp_path / name) for name in ("whole", "pieces"))
     at_once.stages(RUN, sync=True).call("close")
     stages = pieces.stages(RUN, sync=True)

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Never, Protocol
 
 from docstokg import ports
 from docstokg.contracts.records import Scope
+from docstokg.errors import Unavailable
 from docstokg.loading.read.raw_input import RawRecord
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry
@@ -148,6 +149,42 @@ class Stores:
     names: ports.NameFinder | None = None
     languages: ports.LanguageFinder | None = None
     multilingual: Callable[[], ports.Embedder] | None = None
+
+
+class RecordedModel:
+    """A missing encoder or recogniser whose output is recorded; other texts are `Unavailable`.
+
+    Other names have no vector.
+    """
+
+    def __init__(self, model: str, dimension: int = 0) -> None:
+        self.model, self.dimension = model, dimension
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return an empty vector per name."""
+        return (b"",) * len(texts)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[ports.Spans]) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def encode_query(self, text: str, timeout_s: float | None) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def find(self, texts: Sequence[str]) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def _missing(self) -> Unavailable:
+        return Unavailable(
+            f"chunks without recorded output require the model {self.model!r}, which is not"
+            " installed here; load once with `docstokg load` where it is"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
 """Ports of a load."""
 
-from collections.abc import Callable, Sequence
-from typing import Never, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from docstokg import ports
-from docstokg.errors import Unavailable
 from docstokg.loading.context import Readers, Stores
 
 
@@ -72,39 +71,3 @@ def stores_of(provider: LoadPorts, embed: bool = True) -> Stores:
 def readers_of(provider: ReaderPorts) -> Readers:
     """Return the readers of documents."""
     return Readers(converter=provider.converter(), pieces=provider.piece_counter())
-
-
-class RecordedModel:
-    """A missing encoder or recogniser whose output is recorded; other texts are `Unavailable`.
-
-    Other names have no vector.
-    """
-
-    def __init__(self, model: str, dimension: int = 0) -> None:
-        self.model, self.dimension = model, dimension
-
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Return an empty vector per name."""
-        return (b"",) * len(texts)
-
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[ports.Spans]) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def encode_query(self, text: str, timeout_s: float | None) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def find(self, texts: Sequence[str]) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def _missing(self) -> Unavailable:
-        return Unavailable(
-            f"chunks without recorded output require the model {self.model!r}, which is not"
-            " installed here; load once with `docstokg load` where it is"
-        )

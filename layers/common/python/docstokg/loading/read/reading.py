@@ -21,7 +21,7 @@ from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable, fault
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
 from docstokg.loading.read.staging import Staging, name_key
-from docstokg.loading.readers.chunks import read_chunk
+from docstokg.loading.readers.chunks import read_chunk, read_document
 from docstokg.loading.readers.documents import (
     Document,
     document_chunks,
@@ -29,7 +29,6 @@ from docstokg.loading.readers.documents import (
     read_posted,
 )
 from docstokg.loading.readers.entities import read_entity
-from docstokg.loading.readers.exported import read_document
 from docstokg.loading.readers.lines import json_lines
 from docstokg.loading.readers.obo import read_obo
 from docstokg.loading.readers.relations import read_relation

@@ -4,13 +4,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from docstokg.contracts.model import Many
+from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.identity import entity_id, is_curie
 from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawEntity
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.readers.exported import ExportedEntity, Id
+from docstokg.loading.readers.chunks import Id, Vector
 from docstokg.loading.readers.lines import Line, checked
+
+
+class ExportedEntity(StrictContract):
+    """The vector of an entity's name."""
+
+    vector: Vector | None = None
 
 
 class EntityLine(Line):

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import StrictContract
 from docstokg.loading.read.raw_input import RawRelation
-from docstokg.loading.readers.exported import ExportedRelation, Id
+from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, checked
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
@@ -26,6 +27,13 @@ class EvidenceLine(StrictContract):
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError("start must come before end")
         return self
+
+
+class ExportedRelation(StrictContract):
+    """Properties of an exported relation, and its text in the index."""
+
+    properties: Json = {}
+    fact: str = ""
 
 
 class RelationLine(Line):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import StringConstraints, model_validator
 
 from docstokg.loading.read.raw_input import RawRelation
-from docstokg.loading.readers.exported import Id
+from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, checked
 
 Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]

@@ -13,8 +13,7 @@ from docstokg.contracts.file_types import skipped
 from docstokg.contracts.ingest import IngestRun
 from docstokg.contracts.records import FoundName
 from docstokg.errors import LoadError, Unavailable, WrongAnswer
-from docstokg.loading.context import Progress, Stores
-from docstokg.loading.prefetch import prefetched
+from docstokg.loading.context import Progress, RecordedModel, Stores
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected, RejectLog
@@ -23,7 +22,7 @@ from docstokg.loading.read.staging import Place, Staging
 from docstokg.loading.run.model_output import Models, models_of, shard_with
 from docstokg.loading.run.rows import Part, Shard, every_object, shard_names, shard_of
 from docstokg.loading.run.sources import RunSources
-from docstokg.loading.stores import RecordedModel
+from docstokg.loading.write.chunk_writing import prefetched
 from docstokg.ports import ObjectStore
 
 NAMES = "names"

@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.errors import LoadError, Unavailable
+from docstokg.errors import LoadError, Permanent, Unavailable
 from docstokg.loading.context import LoadOptions, LoadReport, Readers, Stores
 from docstokg.loading.names.candidates import found_names
 from docstokg.loading.pipeline import begin, read_files, removals
@@ -34,7 +34,6 @@ from docstokg.loading.run.model_output import (
     put_output,
     shard_with,
 )
-from docstokg.loading.run.refusal import reason_kept, refusal
 from docstokg.loading.run.resolved import RESOLVED, ResolvedRun, ResolverCache, put_resolved
 from docstokg.loading.run.rows import ShardWriter, every_object, shard_name, shard_names, shard_of
 from docstokg.loading.run.run_rows import NAMES, RunRows
@@ -52,6 +51,8 @@ MAX_NAMED = 1000
 
 CLOSING = "closing.json"
 VECTORS = "vectors"
+# Where stages store the reason of a failure.
+REFUSED = "refused"
 
 Answer = dict[str, Any]
 
@@ -361,6 +362,26 @@ def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
     give_back(task.run, objects)
     end_turns(task.run, stores.index_writer)
     return {"done": True, "reason": reason}
+
+
+@contextmanager
+def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
+    """Store the reason of a `Permanent` failure for the report of the run; raise it again."""
+    try:
+        yield
+    except Permanent as error:
+        line = {"error": type(error).__name__, "reason": str(error)}
+        objects.put(task.run.key(REFUSED, f"{task.stage}.json"), json.dumps(line).encode())
+        raise
+
+
+def refusal(run: IngestRun, objects: ObjectStore) -> str:
+    """Return the reason stored last, or ""."""
+    newest = max(objects.list(run.key(REFUSED)), key=lambda entry: entry.modified, default=None)
+    if newest is None:
+        return ""
+    refused = json.loads(objects.get(newest.key))
+    return f"{refused['error']}: {refused['reason']}"
 
 
 def _is_there(objects: ObjectStore, key: str) -> bool:

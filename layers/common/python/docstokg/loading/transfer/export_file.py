@@ -11,13 +11,12 @@ from pydantic import Field, ValidationError
 
 from docstokg.contracts.model import Contract
 from docstokg.errors import LoadError
-from docstokg.loading.context import LoadOptions, LoadReport, Progress, Stores
+from docstokg.loading.context import LoadOptions, LoadReport, Progress, RecordedModel, Stores
 from docstokg.loading.names.candidates import RULE
 from docstokg.loading.pipeline import UPSTREAM, load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import EXPORTED
 from docstokg.loading.read.sources import Kind, SourceFile
-from docstokg.loading.stores import RecordedModel
 from docstokg.ports import encoder_of
 
 FORMAT = 2

@@ -1,7 +1,8 @@
 """Writing of chunks and mentions."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -10,7 +11,6 @@ from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context
-from docstokg.loading.prefetch import prefetched
 from docstokg.loading.read.raw_input import Encoding, RawChunk
 from docstokg.loading.read.records import (
     chunk_node,
@@ -50,6 +50,20 @@ def write_chunks(linking: Linking, shard: str | None = None) -> None:
         encode = partial(encoded, context)
         for batch, records in prefetched(pool, encode, batches, AHEAD + 1):
             advance(_write(linking, batch, records))
+
+
+def prefetched[Key, Value](
+    pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], limit: int
+) -> Iterator[tuple[Key, Value]]:
+    """Yield keys with fetched values in order, with up to `limit` fetches in flight."""
+    waiting: deque[tuple[Key, Future[Value]]] = deque()
+    for key in keys:
+        waiting.append((key, pool.submit(fetch, key)))
+        if len(waiting) >= limit:
+            first, coming = waiting.popleft()
+            yield first, coming.result()
+    for first, coming in waiting:
+        yield first, coming.result()
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
