@@ -205,7 +205,9 @@ def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path
     assert ("c3", "MONDO:1") not in store.mentions()
 
 
-def test_document_is_replaced_as_a_whole(store: Store, another: Callable[[], Store], tmp_path: Path):
+def test_document_is_replaced_as_a_whole(
+    store: Store, another: Callable[[], Store], tmp_path: Path
+):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
     store.load(write(tmp_path / "in", whale=long))
     assert store.wiring.search_index().info(5).chunks == 3
@@ -277,9 +279,7 @@ def test_given_mentions_are_kept(store: Store, tmp_path: Path):
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
 
 
-def test_chunk_is_about_title_heading_and_given_entities(
-    store: Store, tmp_path: Path
-):
+def test_chunk_is_about_title_heading_and_given_entities(store: Store, tmp_path: Path):
     rows = [
         {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "It hurts here."},
         {"id": "c2", "doc_id": "e", "text": "Seizure and epilepsy here.",

@@ -73,9 +73,7 @@ def same(store: Store, fresh: Store, when: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 3, 115])
-def test_each_sync_ends_in_one_load(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_each_sync_ends_in_one_load(made: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
     store = made("store")
     store.load(home.root, beside.root)
@@ -88,9 +86,7 @@ def test_each_sync_ends_in_one_load(
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_killed_sync_is_completed_by_the_next(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_killed_sync_is_completed_by_the_next(made: Made, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     home, beside = folders(tmp_path, chance)
     store = made("store")
@@ -120,9 +116,7 @@ def test_deleted_document_leaves_no_trace(made: Made, tmp_path: Path, seed: int)
 
 
 @pytest.mark.parametrize("seed", [2, 5])
-def test_next_load_adds_names_to_an_old_store(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_next_load_adds_names_to_an_old_store(made: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
     store = made("store")
     store.load(home.root, beside.root)

@@ -220,9 +220,7 @@ def lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_stages_end_in_the_content_of_one_load(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_stages_end_in_the_content_of_one_load(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     report = laptop.load(folder)
     place.upload(folder)
@@ -253,9 +251,7 @@ def test_killed_shuffled_repeated_stages_end_equal(
     assert place.digest() == laptop.digest()
 
 
-def test_unfinished_run_is_resumed(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_unfinished_run_is_resumed(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     laptop.load(folder)
     place.upload(folder)
@@ -362,9 +358,7 @@ def test_missing_recogniser_uses_stored_names_or_warns(
     assert not stored or place.digest() == laptop.digest()
 
 
-def test_removals_over_the_limit_are_kept_back(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_removals_over_the_limit_are_kept_back(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in", documents=12)
     laptop.load(folder)
     place.upload(folder)
