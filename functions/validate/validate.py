@@ -80,7 +80,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     if request.receipt and not rules.receipt_key:
         return Validated(reply=problem_reply(400, "receipts_off", NO_KEY, envelope.request_id))
     caller = envelope.caller
-    names = request.asked_namespaces or (caller.sole_namespace,)
+    names = request.requested_namespaces or (caller.sole_namespace,)
     choices = () if names[0] else caller.namespaces
     if choices:
         names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
@@ -238,7 +238,7 @@ def _plan(
         budget_limits=BudgetLimits(
             max_chunks=request.budget.max_chunks,
             max_tokens_context=request.budget.max_tokens_context,
-            max_tokens_gen=request.budget.max_tokens_gen,
+            max_tokens_gen=request.generation_tokens,
             timeout_s=timeout_s,
         ),
         min_score=rules.min_score,
@@ -291,7 +291,7 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
         model=request.synthesis.model,
         fallback=rules.llm_fallback_model,
         temperature=request.synthesis.temperature,
-        max_tokens=request.budget.max_tokens_gen,
+        max_tokens=request.generation_tokens,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
         min_probability=rules.answer_min_probability,
     )
