@@ -34,7 +34,8 @@ PLANNED = [
 ]  # fmt: skip
 MADE = [
     ("embed_provider", "none", Wiring.embedder), ("sparse", "none", Wiring.sparse_encoder),
-    ("names", "rule", Wiring.names), ("tables", ("cache=t",), Wiring.response_cache),
+    ("names", "rule", Wiring.names), ("reader", "none", Wiring.reader),
+    ("tables", ("cache=t",), Wiring.response_cache),
     ("tables", ("circuit=t",), Wiring.call_counter),
     ("ingest_machine_arn", "arn:aws:states:r:1:s", Wiring.load_runs),
     ("route_functions", ("check=arn:aws:lambda:r:1:f",), lambda made: made.route_function("check")),

@@ -151,6 +151,11 @@ class EncoderSettings(Contract):
     sparse: Literal["local", "none"] = Field(
         "local", description="encoder of learned sparse weights"
     )
+    reader: Literal["auto", "none"] = Field(
+        "auto",
+        description="model that chooses the built-in model's quotation; auto: if the local encoder "
+        "is installed",
+    )
     names: Literal["auto", "rule"] = Field(
         "auto", description="name recognition during a load; auto: spaCy if installed"
     )

@@ -405,8 +405,8 @@ class Synthesis(StepResult):
 
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
     no_room: no sentence fits into the token budget. `block_count`: number of leading blocks given
-    to the model; None for all. `probability`: that the built-in model's choice is correct; None for
-    other models.
+    to the model; None for all. `probability`: that the built-in model's choice is correct, and
+    `best_span`: its place in `answer`; None for other models.
     """
 
     outcome: Literal["answered", "abstained", "failed", "no_room"]
@@ -415,6 +415,7 @@ class Synthesis(StepResult):
     provider: str = ""
     block_count: int | None = None
     probability: float | None = None
+    best_span: tuple[int, int] | None = None
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0
