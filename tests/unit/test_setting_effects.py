@@ -26,7 +26,7 @@ PLANNED = [
     ("allow_system_prompt", False, "synthesis.style_hint"), ("min_score", 0.6, "min_score"),
     ("kg_boost_enabled", False, "expansion.boost"), ("kg_boost_value", 0.5, "expansion.boost"),
     ("feature_verbosity_graph", False, "verbosity"), ("kg_2hop_enabled", 0, "expansion.two_hops"),
-    ("answer_min_probability", 0.4, "synthesis.min_probability"), ("repair", "drop", "repair"),
+    ("answer_min_probability", 0.5, "synthesis.min_probability"), ("repair", "drop", "repair"),
     ("default_timeout_s", 7.0, "budget_limits.timeout_s"), ("mmr", False, "retrieval.mmr"),
     ("max_timeout_s", 3.0, "budget_limits.timeout_s"), ("kg_enabled", False, "expansion.enabled"),
     ("verifier", "llm:m", "verifies"), ("fusion", "rrf", "retrieval.fusion"),

@@ -210,7 +210,7 @@ class RankingSettings(Contract):
         0.3, ge=0, le=1, description="minimum relevance score; below it an answer has a warning"
     )
     answer_min_probability: float = Field(
-        0.65,
+        0.35,
         ge=0,
         le=1,
         description="minimum probability of an `extractive` answer; below it there is no answer",

@@ -161,8 +161,7 @@ def _lacks_kind(kinds: Sequence[str], query: str, pool: Sequence[Candidate]) -> 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
     """Return the place of the best candidate, of those that define the asked term if any."""
-    defining = [place for place, candidate in enumerate(pool) if candidate.features.defines]
-    return max(defining or range(len(pool)), key=scores.__getitem__)
+    return max(range(len(pool)), key=lambda place: (pool[place].features.defines, scores[place]))
 
 
 def compared(

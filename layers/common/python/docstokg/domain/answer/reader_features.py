@@ -37,7 +37,7 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define, or begins with that term.
+    or section of the term that the question asks to define, 0.5 if it begins with that term.
     """
 
     cosine: float
@@ -159,7 +159,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(misses(kinds, unit.shown, question)),
-            defines=float(bool(term) and _defines(term, unit, block)),
+            defines=_defines(term, unit, block) if term else 0.0,
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
@@ -173,15 +173,16 @@ def misses(kinds: Iterable[str], text: str, question: Collection[str]) -> bool:
     return bool(expected) and not any(holds(kind, text, question) for kind in expected)
 
 
-def _defines(term: tuple[str, ...], unit: Part, block: Block) -> bool:
+def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
     if unit.kind in ("code", "list"):
-        return False
-    is_first = not unit.before and not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
-    if is_first and stems(block.subject) == term:
-        return True
-    opening = stems(_ARTICLE.sub("", unit.shown.lstrip("*_ "), count=1))[: len(term)]
-    titled = stems(unit.above) == term and not unit.before
-    return titled or opening == term
+        return 0.0
+    is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
+    if not unit.before and (
+        stems(unit.above) == term or (is_first and stems(block.subject) == term)
+    ):
+        return 1.0
+    opening = stems(_ARTICLE.sub("", unit.shown.lstrip("*_ "), count=1))
+    return 0.5 * (opening[: len(term)] == term)
 
 
 def _cosine(unit: Part, block: Block) -> float:
