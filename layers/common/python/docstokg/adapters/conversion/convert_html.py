@@ -1,6 +1,9 @@
 """HTML converter."""
 
+import contextlib
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -10,14 +13,24 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.package import check_depth
+from docstokg.adapters.conversion.marks import (
+    LEVEL,
+    LOWERED,
+    RAISED,
+    linear,
+    list_line,
+    numeral,
+    render,
+)
+from docstokg.adapters.conversion.package import check_depth, parse
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import BlockKind, Outline
+from docstokg.domain.text.words import is_visible
 from docstokg.errors import LoadError
 
 _LEFT_OUT = (
     "script style noscript template nav aside header footer form button select option iframe"
-    " object embed svg canvas math head link meta dialog"
+    " object embed svg canvas math head link meta dialog s strike del"
 )
 LEFT_OUT = frozenset(_LEFT_OUT.split())
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -33,6 +46,14 @@ STEERING_CLASSES = frozenset(_STEERING_CLASSES.split())
 _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
+# Attribute of hidden elements.
+HIDDEN = "docstokg-hidden"
+_UNSEEN = re.compile(
+    r"display:\s*none|visibility:\s*hidden|opacity:\s*0(?:\.0*)?\s*(?:;|\Z)"
+    r"|font-size:\s*(?:[01](?:\.\d+)?p[tx]|2(?:\.[0-5]\d*)?px|0)"
+)
+_COLOUR = re.compile(r"(?<![\w-])(color|background)(?:-color)?:\s*([^;\s]+)")
+_PANEL = re.compile(r"\b(?:tab|accordion|collaps|panel|carousel|slide)", re.IGNORECASE)
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
 # A table containing one of these is a page layout.
 LAYOUT = "table, h1, h2, h3, h4, h5, h6"
@@ -57,9 +78,48 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     if body is None:
         raise LoadError("contains no HTML")
     maker = TextMaker()
+    _write_marks(body, maker.left_out)
     _walk(_main(body), maker, 0)
     made = maker.outline(encoding=encoding)
     return (replace(made, title=made.title or title),)
+
+
+def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
+    for node in body.css("[hidden], [style]"):
+        if kind := _invisible(node):
+            left_out[kind] += is_visible(node.text(deep=True))
+            node.attrs[HIDDEN] = kind
+    left_out["struck-out texts not read"] += len(body.css("s, strike, del"))
+    for node in body.css("sup, sub"):
+        is_note = node.css_matches('a[href^="#"]') and node.text(deep=True).strip().isalnum()
+        before, after = "[]" if is_note else (RAISED if node.tag == "sup" else LOWERED, LEVEL)
+        node.insert_before(before)
+        node.insert_after(after)
+    for node in body.css("math"):
+        with contextlib.suppress(LoadError):
+            node.insert_before(linear(parse((node.html or "").replace("&nbsp;", " ").encode())))
+    for node in body.css("ruby:not(:has(rp)) rt"):
+        node.insert_before("(")
+        node.insert_after(")")
+    for node in body.css("input[type=checkbox], input[type=radio]"):
+        node.insert_before("☒ " if "checked" in node.attributes else "☐ ")
+
+
+def _invisible(node: LexborNode) -> str:
+    attributes = node.attributes
+    style = (attributes.get("style") or "").lower()
+    if "hidden" not in attributes and not _UNSEEN.search(style):
+        colours = dict(_COLOUR.findall(style))
+        same = colours.get("color", "") == colours.get("background", "-")
+        return "texts in the colour of their background not read" if same else ""
+    holder: LexborNode | None = node
+    while holder is not None:
+        named = holder.attributes
+        words = f"{named.get('role')} {named.get('class')} {named.get('aria-labelledby')}"
+        if holder.tag == "details" or _PANEL.search(words):
+            return ""
+        holder = holder.parent
+    return "hidden texts not read"
 
 
 def _main(body: LexborNode) -> LexborNode:
@@ -103,7 +163,7 @@ def _is_left_out(node: LexborNode) -> bool:
 
 def _steers(node: LexborNode) -> bool:
     attributes = node.attributes
-    if attributes.get("role") == "navigation":
+    if attributes.get("role") == "navigation" or HIDDEN in attributes:
         return True
     if not STEERING_CLASSES.isdisjoint((attributes.get("class") or "").lower().split()):
         return True
@@ -123,7 +183,10 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  #
     elif tag == "pre":
         maker.add("code", _set_off(node))
     elif tag == "table" and not any(inner != node for inner in node.css(LAYOUT)):
-        maker.table(_row(row, depth + 1) for row in node.css("tr"))
+        caption = node.css_first("caption")
+        name = one_line(_inline(caption, depth + 1)) if caption is not None else ""
+        rows = [_row(row, depth + 1) for row in node.css("tr") if not _is_left_out(row)]
+        maker.table(rows, name=name)
     elif tag in ("ul", "ol"):
         for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
             between = "\n" if kind == "list" else "\n\n"
@@ -164,16 +227,21 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
     check_depth(depth)
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
-    for number, item in enumerate(items, 1):
+    step = -1 if "reversed" in node.attributes else 1
+    number = _integer(node, "start") or (1 if step > 0 else len(node.css("li")))
+    for item in items:
         children = list(item.iter(include_text=True))
-        own = [child for child in children if child.tag not in ("ul", "ol")]
-        begun = f"{indent}{number}. " if node.tag == "ol" else f"{indent}- "
-        for kind, text in _pieces(own, depth + 1):
+        direct = [child for child in children if child.tag not in ("ul", "ol")]
+        number = _integer(item, "value") or number
+        style = node.attributes.get("type") or "1"
+        marker = f"{numeral(number, style)}." if node.tag == "ol" else "-"
+        number += step
+        for kind, text in _pieces(direct, depth + 1):
             if kind == "code":
                 yield kind, textwrap.indent(text, indent[:MOST_MARGIN])
             else:
-                yield "list", begun + text
-                begun = f"{indent}  "
+                yield "list", list_line(marker, text, indent) if marker else f"{indent}  {text}"
+                marker = ""
         for child in children:
             if child.tag in ("ul", "ol"):
                 yield from _list_lines(child, depth + 1, indent + "  ")
@@ -200,7 +268,7 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
+    return textwrap.indent(render(code.text(deep=True)).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
@@ -213,18 +281,18 @@ def _row(row: LexborNode, depth: int) -> list[Cell]:
     return [
         Cell(
             one_line(_inline(cell, depth)),
-            _span(cell, "colspan"),
-            _span(cell, "rowspan"),
+            _integer(cell, "colspan") or 1,
+            _integer(cell, "rowspan") or 1,
             cell.tag == "th",
         )
         for cell in row.iter()
-        if cell.tag in ("td", "th")
+        if cell.tag in ("td", "th") and not _is_left_out(cell)
     ]
 
 
-def _span(cell: LexborNode, name: str) -> int:
-    text = (cell.attributes.get(name) or "")[:4]
-    return int(text) if text.isdecimal() else 1
+def _integer(node: LexborNode, name: str) -> int | None:
+    text = (node.attributes.get(name) or "")[:6]
+    return int(text) if text.removeprefix("-").isdecimal() else None
 
 
 def _holds_blocks(node: LexborNode) -> bool:
