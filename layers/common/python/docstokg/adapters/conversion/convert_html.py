@@ -14,9 +14,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.marks import (
+    HIDDEN,
     LEVEL,
     LOWERED,
     RAISED,
+    SAME_COLOUR,
+    STRUCK_OUT,
     linear,
     list_line,
     numeral,
@@ -47,7 +50,7 @@ _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
 # Attribute of hidden elements.
-HIDDEN = "docstokg-hidden"
+ATTRIBUTE = "docstokg-hidden"
 _UNSEEN = re.compile(
     r"display:\s*none|visibility:\s*hidden|opacity:\s*0(?:\.0*)?\s*(?:;|\Z)"
     r"|font-size:\s*(?:[01](?:\.\d+)?p[tx]|2(?:\.[0-5]\d*)?px|0)"
@@ -88,8 +91,8 @@ def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
     for node in body.css("[hidden], [style]"):
         if kind := _invisible(node):
             left_out[kind] += is_visible(node.text(deep=True))
-            node.attrs[HIDDEN] = kind
-    left_out["struck-out texts not read"] += len(body.css("s, strike, del"))
+            node.attrs[ATTRIBUTE] = kind
+    left_out[STRUCK_OUT] += len(body.css("s, strike, del"))
     for node in body.css("sup, sub"):
         is_note = node.css_matches('a[href^="#"]') and node.text(deep=True).strip().isalnum()
         before, after = "[]" if is_note else (RAISED if node.tag == "sup" else LOWERED, LEVEL)
@@ -111,7 +114,7 @@ def _invisible(node: LexborNode) -> str:
     if "hidden" not in attributes and not _UNSEEN.search(style):
         colours = dict(_COLOUR.findall(style))
         same = colours.get("color", "") == colours.get("background", "-")
-        return "texts in the colour of their background not read" if same else ""
+        return SAME_COLOUR if same else ""
     holder: LexborNode | None = node
     while holder is not None:
         named = holder.attributes
@@ -119,7 +122,7 @@ def _invisible(node: LexborNode) -> str:
         if holder.tag == "details" or _PANEL.search(words):
             return ""
         holder = holder.parent
-    return "hidden texts not read"
+    return HIDDEN
 
 
 def _main(body: LexborNode) -> LexborNode:
@@ -163,7 +166,7 @@ def _is_left_out(node: LexborNode) -> bool:
 
 def _steers(node: LexborNode) -> bool:
     attributes = node.attributes
-    if attributes.get("role") == "navigation" or HIDDEN in attributes:
+    if attributes.get("role") == "navigation" or ATTRIBUTE in attributes:
         return True
     if not STEERING_CLASSES.isdisjoint((attributes.get("class") or "").lower().split()):
         return True

@@ -165,7 +165,7 @@ class TextMaker:
         """Return the text, titled `title` or its first heading of level 1; record `encoding`."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
         made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
-        notes = tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if n)
+        notes = tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if kind and n)
         return replace(made, places=tuple(self.places), notes=notes)
 
     def _write(self, text: str) -> None:

@@ -4,12 +4,16 @@ from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, filled, one_line
-from docstokg.adapters.conversion.convert_office import STRUCK_OUT
 from docstokg.adapters.conversion.convert_sheets import write_sheet
 from docstokg.adapters.conversion.marks import (
+    DELETED,
+    HIDDEN,
     LEVEL,
     LOWERED,
     RAISED,
+    SAME_COLOUR,
+    STRUCK_OUT,
+    TINY,
     linear,
     list_line,
     numeral,
@@ -27,10 +31,10 @@ DEEPEST_STYLE = 9
 
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))
-_HIDDEN = ("collapse", "filter")
+_COLLAPSED = ("collapse", "filter")
 _FAMILIES = {"span": "text", "p": "paragraph", "h": "paragraph"}
 _COUNTED = {"annotation": "comments not read", "checkbox": "form fields not read",
-            "deletion": "deleted texts not read"}  # fmt: skip
+            "deletion": DELETED}  # fmt: skip
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
@@ -124,7 +128,7 @@ class _Reader:
         hidden, at = set[int](), 0
         for column in table.iter("table-column"):
             times = _times(column, "number-columns-repeated")
-            if column.get("visibility") in _HIDDEN:
+            if column.get("visibility") in _COLLAPSED:
                 hidden.update(range(at, at + times))
             at += times
         self.maker.left_out["hidden columns not read"] += len(hidden)
@@ -134,7 +138,7 @@ class _Reader:
     def _rows(self, table: Element, head: bool = False) -> Iterator[list[Cell]]:
         for part in table:
             times = min(_times(part, "number-rows-repeated"), MOST_REPEATED)
-            if part.tag == "table-row" and part.get("visibility") in _HIDDEN:
+            if part.tag == "table-row" and part.get("visibility") in _COLLAPSED:
                 self.maker.left_out["hidden rows not read"] += times
             elif part.tag == "table-row":
                 row = [self._cell(cell, head) for cell in part if cell.tag == "table-cell"]
@@ -208,15 +212,15 @@ class _Reader:
 
     def _kind(self, style: dict[str, str]) -> str:
         if style.get("display") == "none":
-            return "hidden texts not read"
+            return HIDDEN
         lines = (style.get(f"text-line-through-{way}", "none") for way in ("style", "type"))
         if any(line != "none" for line in lines):
             return STRUCK_OUT
         size = style.get("font-size", "").removesuffix("pt")
         if size.replace(".", "", 1).isdecimal() and float(size) < 2:
-            return "texts below 2 points not read"
+            return TINY
         is_same = self.background and style.get("color") == self.background
-        return "texts in the colour of their background not read" if is_same else ""
+        return SAME_COLOUR if is_same else ""
 
     def _object(self, name: str) -> str:
         formula = self._package.optional(f"{name}/content.xml")

@@ -7,9 +7,15 @@ from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.marks import (
+    DELETED,
+    HIDDEN,
     LEVEL,
     LOWERED,
     RAISED,
+    SAME_COLOUR,
+    STRUCK_OUT,
+    TINY,
+    UNKNOWN_BACKGROUND,
     linear,
     list_line,
     numeral,
@@ -33,8 +39,6 @@ _SLIDE_NUMBER = re.compile(r"(arabic|alphaLc|alphaUc|romanLc|romanUc)(\w*)")
 _SLIDE_STYLES = {"arabic": "1", "alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 _NOTHING = Element("none")
 WHITE = "FFFFFF"
-STRUCK_OUT = "struck-out texts not read"
-UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
 _NOTES = ("footnote", "endnote")
 _PRIVATE = range(0xE000, 0xF900)
 
@@ -89,7 +93,7 @@ class Words:
             return "☒ " if _is_on(next(filter(None.__ne__, states), None)) else "☐ "
         if tag in ("del", "moveFrom"):
             words = "".join(part.text or "" for part in element.iter("delText"))
-            self.left_out["deleted texts not read"] += is_visible(words)
+            self.left_out[DELETED] += is_visible(words)
             return ""
         if tag == "r":
             return self._run(element)
@@ -388,15 +392,15 @@ def left_out_kind(properties: Element | None, background: str, smallest: int) ->
     if properties is None:
         return ""
     if _is_on(properties.find("vanish")):
-        return "hidden texts not read"
+        return HIDDEN
     struck = (_is_on(properties.find(name)) for name in ("strike", "dstrike"))
     if any(struck) or properties.get("strike", "noStrike") != "noStrike":
         return STRUCK_OUT
     size = value_of(properties, "sz") or properties.get("sz", "")
     if size.isdecimal() and int(size) < smallest:
-        return "texts below 2 points not read"
+        return TINY
     is_same = background and colour_of(properties) == background
-    return "texts in the colour of their background not read" if is_same else ""
+    return SAME_COLOUR if is_same else ""
 
 
 def colour_of(properties: Element | None) -> str:

@@ -6,6 +6,14 @@ from xml.etree.ElementTree import Element
 # Control characters that enclose raised and lowered text until `render`.
 RAISED, LOWERED, LEVEL = "\3", "\4", "\5"
 
+# Kinds of notes that several formats have.
+STRUCK_OUT = "struck-out texts not read"
+HIDDEN = "hidden texts not read"
+SAME_COLOUR = "texts in the colour of their background not read"
+TINY = "texts below 2 points not read"
+DELETED = "deleted texts not read"
+UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
+
 # Raised or lowered texts above this length are prose.
 LONGEST_SHIFT = 12
 

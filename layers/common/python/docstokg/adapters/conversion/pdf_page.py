@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,10 +10,32 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from docstokg.adapters.conversion.convert_lines import GOES_ON
+from docstokg.adapters.conversion.marks import (
+    LEVEL,
+    LOWERED,
+    RAISED,
+    SAME_COLOUR,
+    TINY,
+    UNKNOWN_BACKGROUND,
+    render,
+)
 
 # Left, top, right, bottom in tenths of a point from the upper left corner of the visible page.
 Box = tuple[int, int, int, int]
 
+Corners = tuple[float, float, float, float]
+# Red, green and blue, 0 to 255.
+Colour = tuple[int, int, int]
+# An area and its colour, None for a picture or pattern.
+Fill = tuple[Box, Colour | None]
+
+PAPER = (255, 255, 255)
+# Maximum difference of equal colours.
+NEAR_COLOUR = 3
+# Minimum height of a visible word: 2 points of font size with its line gap.
+SMALLEST = 24
+SCANNED = "scanned"
+MOST_FILLS = 2_000
 MOST_CHARACTERS = 100_000
 MOST_SEGMENTS = 20_000
 DEEPEST_FORM = 4
@@ -23,11 +46,12 @@ THIN = 25
 
 
 class Word(NamedTuple):
-    """A word with its box and font name."""
+    """A word with its box, font name, and whether it is the text layer of a picture."""
 
     text: str
     box: Box
     font: str = ""
+    is_scanned: bool = False
 
     @property
     def middle(self) -> tuple[float, float]:
@@ -70,14 +94,20 @@ def union[Number: (int, float)](
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
-def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
-    """Return the text layer's lines of words, in file order."""
+def lines_of(
+    page: pdfium.PdfPage, view: PageView, fills: Sequence[Fill], left_out: Counter[str]
+) -> list[list[Word]]:
+    """Return the text layer's lines of visible words, in file order; count the others.
+
+    Words in render mode 3 over a picture are the text layer of a scan. `fills`: from `fills_of`.
+    """
     text = page.get_textpage()
     count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
     lines: list[list[Word]] = [[]]
     letters: list[int] = []
-    boxes: list[tuple[float, float, float, float]] = []
+    boxes: list[Corners] = []
     found = raw.FS_RECTF()
+    before = ""
     for at in itertools.chain(range(count), (-1,)):
         code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
         if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
@@ -88,15 +118,78 @@ def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
         if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
         if letters and boxes:
-            word = "".join(map(chr, letters)).encode("utf-16", "surrogatepass")
+            last = at - 1 if at >= 0 else count - 1
             font = ctypes.create_string_buffer(80)
-            raw.FPDFText_GetFontInfo(text, at - 1, font, 80, ctypes.c_int())
+            raw.FPDFText_GetFontInfo(text, last, font, 80, ctypes.c_int())
             box, name = view.box(*union(boxes)), font.value.decode("latin-1")
-            lines[-1].append(Word(word.decode("utf-16", "replace"), box, font=name))
+            kind = _kind(text, last, box, fills)
+            if kind in ("", UNKNOWN_BACKGROUND, SCANNED):
+                lines[-1].append(Word(_spelt(letters, boxes), box, name, kind == SCANNED))
+            if kind not in ("", SCANNED):
+                left_out[kind] += kind != before
+            before = kind
         letters, boxes = [], []
         if code in (10, 13, ord(GOES_ON)) and lines[-1]:
             lines.append([])
     return [line for line in lines if line]
+
+
+def _spelt(letters: Sequence[int], boxes: Sequence[Corners]) -> str:
+    pieces = [
+        "".join(map(chr, letters)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    ]
+    heights = [top - bottom for _, bottom, _, top in boxes]
+    highest = max(heights)
+    if min(heights) >= 0.85 * highest or len(pieces[0]) != len(boxes):
+        return render(pieces[0])
+    low, high = next((b, t) for (_, b, _, t), h in zip(boxes, heights, strict=True) if h == highest)
+    spelt = shift = ""
+    for letter, (_, bottom, _, top), height in zip(pieces[0], boxes, heights, strict=True):
+        above, below = bottom - low, high - top
+        is_small = height < 0.85 * highest and abs(above - below) > 0.15 * highest
+        mark = (RAISED if above > below else LOWERED) if is_small else ""
+        spelt += (LEVEL * bool(shift) + mark if mark != shift else "") + letter
+        shift = mark
+    return render(spelt + LEVEL * bool(shift))
+
+
+def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) -> str:
+    if box[3] - box[1] < SMALLEST and box[2] - box[0] < SMALLEST * 20:
+        return TINY
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    behind = [colour for (x0, y0, x1, y1), colour in fills if x0 <= x <= x1 and y0 <= y <= y1]
+    part = raw.FPDFText_GetTextObject(text, at)
+    if part and raw.FPDFTextObj_GetTextRenderMode(part) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
+        return SCANNED if None in behind else "invisible texts not read"
+    channels = [ctypes.c_uint() for _ in range(4)]
+    raw.FPDFText_GetFillColor(text, at, *channels)
+    colour = tuple(channel.value for channel in channels[:3])
+    background = behind[-1] if behind else PAPER
+    if background is None:
+        return UNKNOWN_BACKGROUND if colour == PAPER else ""
+    is_same = all(abs(a - b) <= NEAR_COLOUR for a, b in zip(colour, background, strict=True))
+    return SAME_COLOUR if is_same else ""
+
+
+def fills_of(page: pdfium.PdfPage, view: PageView) -> list[Fill]:
+    """Return the page's filled areas with colour, from the back; None for pictures and patterns."""
+    kinds = [raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING]
+    areas: list[Fill] = []
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    channels = [ctypes.c_uint() for _ in range(4)]
+    for drawn in itertools.islice(page.get_objects(kinds, max_depth=DEEPEST_FORM), MOST_FILLS):
+        colour: Colour | None = None
+        if drawn.type == raw.FPDF_PAGEOBJ_PATH:
+            raw.FPDFPath_GetDrawMode(drawn, mode, stroke)
+            raw.FPDFPageObj_GetFillColor(drawn, *channels)
+            red, green, blue, alpha = (channel.value for channel in channels)
+            if not mode.value or not alpha:
+                continue
+            colour = red, green, blue
+        box = view.box(*drawn.get_bounds())
+        if box[3] - box[1] > THIN and box[2] - box[0] > THIN:
+            areas.append((box, colour))
+    return areas
 
 
 def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
