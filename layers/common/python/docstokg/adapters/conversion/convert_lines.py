@@ -45,14 +45,14 @@ class TextMaker:
     ) -> None:
         """Write a text with visible characters as a block; empty ones are ignored.
 
-        Lines of tables, lists and code are children.
+        Lines of tables, lists, code and rows are children.
         """
         if not is_visible(text):
             return
         start = self._length
         self._write(text + "\n")
         children: tuple[Block, ...] = ()
-        if kind in ("table", "code", "list"):
+        if kind in ("table", "code", "list", "row"):
             places = [start]
             for line in text.split("\n"):
                 places.append(places[-1] + len(line) + 1)

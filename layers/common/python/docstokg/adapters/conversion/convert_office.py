@@ -161,7 +161,11 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
     charts = [name for kind, name in links if kind == "chart"]
     for name in charts:
         write_chart(body.maker, package.tree(name))
-    body.words.count(package, charts)
+    furniture = [name for kind, name in links if kind in ("header", "footer")]
+    body.words.background = ""
+    for words in dict.fromkeys(body.words.of(package.tree(name)) for name in furniture):
+        body.maker.add("row", one_line(words))
+    body.words.count(package, [*charts, *furniture])
     return (body.maker.outline(body.title or package.title()),)
 
 

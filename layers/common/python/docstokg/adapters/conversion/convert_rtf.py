@@ -36,7 +36,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     return (maker.outline(),)
 
 
-def _visible(text: str, left_out: Counter[str]) -> str:
+def _visible(text: str, left_out: Counter[str]) -> str:  # noqa: C901 - one branch per control word
     parts: list[str] = []
     stack: list[dict[str, str]] = []
     state: dict[str, str] = {}
