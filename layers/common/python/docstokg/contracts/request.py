@@ -125,18 +125,23 @@ def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 History = Annotated[Many[Turn], Field(max_length=MAX_TURNS), AfterValidator(_within_bytes)]
 
 
-class SearchBudget(StrictContract):
-    """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
+class ExplainBudget(StrictContract):
+    """Budget of one explanation."""
 
     max_chunks: int = Field(48, ge=1, le=100, description="maximum number of citations")
+    timeout_s: float = Field(
+        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
+    )
+
+
+class SearchBudget(ExplainBudget):
+    """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
+
     max_tokens_context: int = Field(
         8000,
         ge=256,
         le=32000,
         description="maximum size of passages given to the model, in tokens of four UTF-8 bytes",
-    )
-    timeout_s: float = Field(
-        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
     )
 
 
@@ -244,8 +249,8 @@ _TOP_K = "number of passages selected by search, before graph expansion"
 _BUDGET = "budget of the request"
 
 
-class SearchRequest(StrictContract):
-    """Request body of `POST /v1/search`: evidence without an answer."""
+class Question(StrictContract):
+    """A question and the search for its passages."""
 
     query: Query = Field(
         description="the question, 3 to 4096 characters", examples=["What is a febrile seizure?"]
@@ -268,12 +273,23 @@ class SearchRequest(StrictContract):
         "one key are ORed, different keys are ANDed.",
         examples=[{"doc_id": ["handbook.md"], "year": 2026}],
     )
-    budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
     kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
+    providers: Providers = Field(Providers(), description="embedding and reranking providers")
+
+    @property
+    def asked_namespaces(self) -> tuple[str, ...]:
+        """Return the requested namespaces without duplicates; () if the request names none."""
+        single = (self.namespace,) if self.namespace is not None else ()
+        return tuple(dict.fromkeys(self.namespaces or single))
+
+
+class SearchRequest(Question):
+    """Request body of `POST /v1/search`: evidence without an answer."""
+
+    budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
     verbosity: Verbosity = Field(
         "snippet", description="full: add whole passages; graph: add the graph around the citations"
     )
-    providers: Providers = Field(Providers(), description="embedding and reranking providers")
     limits: Limits = Field(Limits(), description="optional limits")
     diagnostics: bool = Field(True, description="true: include diagnostics in the response")
     receipt: bool = Field(
@@ -287,12 +303,6 @@ class SearchRequest(StrictContract):
         max_length=128,
         description="key under which the response is cached for the same request and caller",
     )
-
-    @property
-    def asked_namespaces(self) -> tuple[str, ...]:
-        """Return the requested namespaces without duplicates; () if the request names none."""
-        own = (self.namespace,) if self.namespace is not None else ()
-        return tuple(dict.fromkeys(self.namespaces or own))
 
 
 class RAGRequest(SearchRequest):
@@ -346,9 +356,34 @@ class Expected(StrictContract):
         return self
 
 
-class ExplainRequest(RAGRequest):
+# Fields of an answer's request that have no effect on an explanation.
+ANSWER_FIELDS = frozenset(
+    f"$.{path}"
+    for path in (
+        "verbosity", "limits", "diagnostics", "receipt", "cache_key", "budget.max_tokens_context",
+        "budget.max_tokens_gen", "synthesis.enabled", "synthesis.temperature",
+        "synthesis.system_prompt",
+    )
+)  # fmt: skip
+
+
+class ExplainSynthesis(StrictContract):
+    """The model of the explained answer."""
+
+    model: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="model that rewrites a follow-up question, see `history`; null: by rule",
+    )
+
+
+class ExplainRequest(Question):
     """Request body of `POST /v1/explain`: a question and an expected citation."""
 
+    top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
+    budget: ExplainBudget = Field(ExplainBudget(), description=_BUDGET)
+    synthesis: ExplainSynthesis = Field(ExplainSynthesis(), description="model of the answer")
     expect: Expected = Field(description="passage or document to trace through the stages")
 
 
