@@ -93,7 +93,7 @@ class _Cutter:
         start = end = -1
         for unit in units:
             size = self._size(unit.start, unit.end)
-            alone = unit.block is not None and unit.block.kind == "row"
+            alone = unit.block is not None and unit.block.kind in ("row", "quote")
             most = 0 if alone else room if size < soft // 4 else soft
             if start >= 0 and self._size(start, unit.end) <= most:
                 end = unit.end
