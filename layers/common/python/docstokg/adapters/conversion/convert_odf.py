@@ -83,7 +83,7 @@ class _Reader:
                 self.maker.left_out[kind] += 1
             elif part.tag == "h":
                 self._heading(part)
-            elif part.tag == "p":
+            elif part.tag in ("p", "object"):
                 self.maker.add("text", self._words(part))
             elif part.tag == "list" and part.find(".//h") is None:
                 self.maker.add("list", "\n".join(self._items(part, "", 1, {})))
@@ -96,6 +96,8 @@ class _Reader:
             self.walk(_notes(part))
 
     def _hidden_part(self, part: Element) -> str:
+        if part.get("display") == "none":
+            return HIDDEN
         name = part.get("style-name", "")
         if part.tag == "page" and self._style("drawing-page", name).get("visibility") == "hidden":
             return "hidden slides not read"

@@ -32,7 +32,7 @@ _HOLDERS = frozenset(
     ("sdt", "sdtContent", "customXml", "ins", "smartTag", "AlternateContent", "Choice")
 )
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
-_NO_WORDS = frozenset(("Fallback", "txbxContent", "rt", "rPh"))
+_NO_WORDS = frozenset(("Fallback", "txbxContent", "rt"))
 # Numbers of clauses (`2.2`) begin a paragraph, others (`2.`, `b)`) a list item.
 _CLAUSE = re.compile(r"\D{0,3}\d+\.\d")
 _SLIDE_NUMBER = re.compile(r"(arabic|alphaLc|alphaUc|romanLc|romanUc)(\w*)")
@@ -94,6 +94,9 @@ class Words:
         if tag in ("del", "moveFrom"):
             words = "".join(part.text or "" for part in element.iter("delText"))
             self.left_out[DELETED] += is_visible(words)
+            return ""
+        if tag == "rPh":
+            self.left_out["readings not read"] += 1
             return ""
         if tag == "r":
             return self._run(element)

@@ -24,6 +24,7 @@ from docstokg.adapters.conversion.pdf_page import (
     form_values,
     lines_of,
     rules_of,
+    unstruck,
     with_values,
 )
 from docstokg.adapters.conversion.pdf_scan import Reading, is_scanned
@@ -83,6 +84,7 @@ class _Pages:
         view = PageView(page)
         number = str(at + 1)
         reading = self._readings.get(number, [])
+        level, upright = rules_of(page, view)
         lines = [[Word(text, box) for text, box, _ in line] for line in reading]
         if not lines:
             lines = lines_of(page, view, fills_of(page, view), self.left_out)
@@ -90,8 +92,10 @@ class _Pages:
                 (word.text, word.box, 1000) for line in lines for word in line if word.is_scanned
             )
             reading = [list(scan)]
-            lines = with_values(lines, form_values(self._document, page, view))
-        parts = list(parts_of(lines, *rules_of(page, view)))
+            lines = unstruck(lines, level, self.left_out)
+            values = form_values(self._document, page, view, self.left_out)
+            lines = with_values(lines, values)
+        parts = list(parts_of(lines, level, upright))
         if number not in self._readings and is_scanned(page):
             self.unread.add(at + 1)
         page.close()

@@ -113,7 +113,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
         words.left_out["formulas without a value not read"] += sum(
             cell.find("f") is not None and not cell.findtext("v") for cell in cells.iter("c")
         )
-        rows = _rows(cells, strings, formats, first, maker.left_out)
+        rows = _rows(cells, strings, formats, first, words)
         write_sheet(maker, sheet.get("name", ""), _visible(cells, rows, maker.left_out))
         drawings = [part for kind, part in package.links(name).values() if kind == "drawing"]
         for chart in (link for part in drawings for link in package.links(part).values()):
@@ -161,7 +161,7 @@ def _rows(
     strings: Sequence[str],
     formats: Sequence[tuple[str, str]],
     first: datetime.datetime,
-    left_out: Counter[str],
+    words: Words,
 ) -> Iterator[tuple[int, list[str]]]:
     number = 0
     below = _merges(sheet)
@@ -176,8 +176,10 @@ def _rows(
             style = cell.get("s", "0")
             known = style.isdecimal() and int(style) < len(formats)
             code, kind = formats[int(style)] if known else ("", "")
-            value = one_line(_value(cell, strings, code, first))
-            left_out[kind] += bool(kind and value)
+            inline = cell.find("is")
+            text = _value(cell, strings, code, first) if inline is None else words.of(inline)
+            value = one_line(text)
+            words.left_out[kind] += bool(kind and value)
             values.append("" if kind else value)
         for column, origin in below.pop(number, ()):
             values += [""] * (column - len(values))
@@ -241,8 +243,6 @@ def _column(letters: str) -> int:
 
 def _value(cell: Element, strings: Sequence[str], code: str, first: datetime.datetime) -> str:
     kind, value = cell.get("t", "n"), cell.findtext("v") or ""
-    if kind == "inlineStr":
-        return "".join(part.text or "" for part in cell.iter("t"))
     if kind == "s":
         return strings[int(value)] if value.isdecimal() and int(value) < len(strings) else ""
     if kind == "b":

@@ -16,6 +16,7 @@ UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
 
 # Raised or lowered texts above this length are prose.
 LONGEST_SHIFT = 12
+DEEPEST_SHIFT = 9
 
 _BORDER = re.compile(f"([{RAISED}{LOWERED}{LEVEL}])")
 _SIGNS = "0123456789+-−=()"
@@ -41,9 +42,10 @@ def render(text: str) -> str:
     `10^6` and `(a+b)^2` after digits and brackets, because NFKC reads a Unicode exponent as `106`;
     else Unicode (`m²`, `CO₂`), or `e^x` and `x_max`. Ordinal endings and trade marks stay plain.
     """
-    if LEVEL in text:
+    if any(mark in text for mark in (RAISED, LOWERED, LEVEL)):
         levels: list[tuple[str, list[str]]] = [("", [])]
-        for piece in filter(None, _BORDER.split(text)):
+        # A line may end before its mark.
+        for piece in filter(None, _BORDER.split(text + LEVEL * DEEPEST_SHIFT)):
             if piece in _FORMS:
                 levels.append((piece, []))
             elif piece != LEVEL:

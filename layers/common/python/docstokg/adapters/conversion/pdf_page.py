@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from docstokg.adapters.conversion.marks import (
     LOWERED,
     RAISED,
     SAME_COLOUR,
+    STRUCK_OUT,
     TINY,
     UNKNOWN_BACKGROUND,
     render,
@@ -29,11 +31,14 @@ Colour = tuple[int, int, int]
 # An area and its colour, None for a picture or pattern.
 Fill = tuple[Box, Colour | None]
 
+COMMENTS = (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
 PAPER = (255, 255, 255)
 # Maximum difference of equal colours.
 NEAR_COLOUR = 3
 # Minimum height of a visible word: 2 points of font size with its line gap.
 SMALLEST = 24
+# Heights of a line that strikes a word out, as shares of the word's.
+STRIKE = 0.35, 0.72
 SCANNED = "scanned"
 MOST_FILLS = 2_000
 MOST_CHARACTERS = 100_000
@@ -192,6 +197,27 @@ def fills_of(page: pdfium.PdfPage, view: PageView) -> list[Fill]:
     return areas
 
 
+def unstruck(
+    lines: Iterable[Sequence[Word]], level: Iterable[Box], left_out: Counter[str]
+) -> list[list[Word]]:
+    """Return the lines without words that a level rule crosses in the middle; count them."""
+    rules = sorted(level, key=lambda rule: rule[1])
+    tops = [rule[1] for rule in rules]
+    visible: list[list[Word]] = []
+    for line in lines:
+        words = []
+        for word in line:
+            _, top, _, bottom = word.box
+            low, high = (bisect_left(tops, top + share * (bottom - top)) for share in STRIKE)
+            if any(rule[0] < word.middle[0] < rule[2] for rule in rules[low:high]):
+                left_out[STRUCK_OUT] += 1
+            else:
+                words.append(word)
+        if words:
+            visible.append(words)
+    return visible
+
+
 def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
     """Return horizontal and vertical drawn lines, including box borders."""
     level: list[Box] = []
@@ -228,13 +254,17 @@ def _segments(
             before = point
 
 
-def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView) -> list[Word]:
-    """Return the filled form fields, with the field name as `font`."""
+def form_values(
+    document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView, left_out: Counter[str]
+) -> list[Word]:
+    """Return the filled form fields, with the field name as `font`; count comments."""
     form = document.formenv
     values: list[Word] = []
-    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS) if form else 0):
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS)):
         field = raw.FPDFPage_GetAnnot(page, at)
-        if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
+        subtype = raw.FPDFAnnot_GetSubtype(field)
+        left_out["comments not read"] += subtype in COMMENTS
+        if form and subtype == raw.FPDF_ANNOT_WIDGET:
             place = raw.FS_RECTF()
             kind = raw.FPDFAnnot_GetFormFieldType(form, field)
             ticked = kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)
