@@ -89,8 +89,8 @@ class Words:
         if tag == "oMath":
             return linear(element)
         if tag == "checkBox":
-            states = (element.find(name) for name in ("checked", "default"))
-            return "☒ " if _is_on(next(filter(None.__ne__, states), None)) else "☐ "
+            checked = element.find("checked")
+            return "☒ " if _is_on(element.find("default") if checked is None else checked) else "☐ "
         if tag in ("del", "moveFrom"):
             words = "".join(part.text or "" for part in element.iter("delText"))
             self.left_out[DELETED] += is_visible(words)
@@ -204,8 +204,9 @@ class _Body:
         properties = part.find("pPr")
         style = self._numbering.styles.get(value_of(properties, "pStyle"), _NOTHING)
         name = value_of(style, "name") or value_of(properties, "pStyle")
-        shades = (shade_of(properties), shade_of(style.find("pPr")))
-        words = one_line(self.words.on(next(filter(None.__ne__, shades), None), part))
+        shade = shade_of(properties)
+        shade = shade_of(style.find("pPr")) if shade is None else shade
+        words = one_line(self.words.on(shade, part))
         marker = self._numbering.marker(properties) if words else None
         printed = f"{marker} {words}" if marker and marker != "-" else words
         heading = _HEADING.match(name)
@@ -315,14 +316,14 @@ def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False)
             words.background = colour_of(shape.find("spPr"))
             lines = list(_slide_lines(shape, words))
             if kind in ("title", "ctrTitle"):
-                maker.heading(" ".join(text for _, text in lines), 2)
+                maker.heading(" ".join(line[1] for line in lines), 2)
             elif len(lines) == 1 and lines[0][0] == "-":
                 maker.add("list", lines[0][1])
             else:
                 maker.add("list", "\n".join(list_line(*line) for line in lines))
 
 
-def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str]]:
+def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]:
     counts: dict[int, int] = {}
     for paragraph in shape.iter("p"):
         if not (text := one_line(words.of(paragraph))):
@@ -333,11 +334,15 @@ def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str]]:
         deepest = level if numbered is not None else level - 1
         counts = {at: count for at, count in counts.items() if at <= deepest}
         if numbered is None or (form := _SLIDE_NUMBER.match(numbered.get("type", ""))) is None:
-            yield "-", text
+            yield "-", text, "  " * level
             continue
         counts[level] = counts.get(level, _number(numbered.get("startAt", "1")) - 1) + 1
         before, after = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
-        yield f"{before}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{after}".strip(), text
+        yield (
+            f"{before}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{after}".strip(),
+            text,
+            "  " * level,
+        )
 
 
 def _parts(body: Element | None) -> Iterator[Element]:

@@ -21,7 +21,7 @@ from docstokg.errors import LoadError
 
 # Escape of a UTF-16 unit, which is a signed number.
 _CHARACTER = re.compile(r"\\u(-?\d+)")
-_TOKEN = re.compile(r"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'..|\\[^a-z]|[{}]|[^\\{}]+", re.DOTALL)
+_TOKEN = re.compile(r"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'..|\\[^a-zA-Z]|[{}]|[^\\{}]+", re.DOTALL)
 _LEFT_OUT = {"v": HIDDEN, "strike": STRUCK_OUT, "striked": STRUCK_OUT,
              "deleted": DELETED}  # fmt: skip
 _WHITE = re.compile(r"\\red255\\green255\\blue255")

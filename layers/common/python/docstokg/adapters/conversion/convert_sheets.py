@@ -254,9 +254,9 @@ def _formats(styles: Element) -> list[tuple[str, str]]:
     codes = {str(number): code for number, code in BUILT_IN.items()} | {
         form.get("numFmtId", ""): form.get("formatCode", "") for form in styles.iter("numFmt")
     }
-    fonts, fills = (list(styles.find(name) or ()) for name in ("fonts", "fills"))
+    fonts, fills = (styles.findall(f"{name}/*") for name in ("fonts", "fills"))
     formats = []
-    for style in styles.find("cellXfs") or ():
+    for style in styles.findall("cellXfs/*"):
         font, fill = _integer(style, "fontId"), _integer(style, "fillId")
         pattern = fills[fill].find("patternFill") if fill < len(fills) else None
         is_solid = pattern is not None and pattern.get("patternType") == "solid"
