@@ -104,7 +104,7 @@ def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
     for node in body.css("ruby:not(:has(rp)) rt"):
         node.insert_before("(")
         node.insert_after(")")
-    for node in body.css("input[type=checkbox], input[type=radio]"):
+    for node in body.css(":is(label, li, p, td, dd) > input:is([type=checkbox], [type=radio])"):
         node.insert_before("☒ " if "checked" in node.attributes else "☐ ")
 
 

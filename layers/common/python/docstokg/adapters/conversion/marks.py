@@ -19,10 +19,10 @@ LONGEST_SHIFT = 12
 DEEPEST_SHIFT = 9
 
 _BORDER = re.compile(f"([{RAISED}{LOWERED}{LEVEL}])")
-_SIGNS = "0123456789+-−=()"
+SIGNS = "0123456789+-−=()"
 _FORMS = {RAISED: ("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾", "^"), LOWERED: ("₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎", "_")}
 _TYPED_POWER = re.compile(rf"(?<=\d)[{_FORMS[RAISED][0]}]+")
-_TYPED_SIGNS = str.maketrans(_FORMS[RAISED][0], _SIGNS.replace("−", "-"))
+_TYPED_SIGNS = str.maketrans(_FORMS[RAISED][0], SIGNS.replace("−", "-"))
 _ENDING = re.compile(r"st|nd|rd|th|ers?|res?|nde?|[eè]me|ère|tm|sm|[™®©℠]", re.IGNORECASE)
 _SHORT_ENDING = re.compile(r"[\dIVX][eaoºª]|[nN][oº]")
 _NUMBER_BEFORE = re.compile(r"[0-9)\]}][.,;:]?\Z")
@@ -67,8 +67,8 @@ def _shifted(shift: str, text: str, before: str) -> str:
     if _ENDING.fullmatch(words) or _SHORT_ENDING.fullmatch(before[-1:] + words):
         return text
     follows_number = _NUMBER_BEFORE.search(before) if shift == RAISED else before[-1:].isdecimal()
-    if not follows_number and all(character in _SIGNS for character in words):
-        return words.translate(str.maketrans(_SIGNS, forms))
+    if not follows_number and all(character in SIGNS for character in words):
+        return words.translate(str.maketrans(SIGNS, forms))
     return sign + grouped(words) if before.strip() else text
 
 

@@ -15,6 +15,7 @@ from docstokg.adapters.conversion.marks import (
     LEVEL,
     LOWERED,
     RAISED,
+    SIGNS,
     SAME_COLOUR,
     STRUCK_OUT,
     TINY,
@@ -152,6 +153,7 @@ def _spelt(letters: Sequence[int], boxes: Sequence[Corners]) -> str:
     for letter, (_, bottom, _, top), height in zip(pieces[0], boxes, heights, strict=True):
         above, below = bottom - low, high - top
         is_small = height < 0.85 * highest and abs(above - below) > 0.15 * highest
+        is_small = is_small and (letter.isalnum() or letter in SIGNS)
         mark = (RAISED if above > below else LOWERED) if is_small else ""
         spelt += (LEVEL * bool(shift) + mark if mark != shift else "") + letter
         shift = mark
