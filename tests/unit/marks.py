@@ -8,7 +8,8 @@ from tests.strange_inputs import paged
 from tests.unit.test_loading_formats import pdf
 from tests.unit.test_office_formats import OFFICE, links, packed
 
-FORMATS = "docx odt pptx odp xlsx ods pdf html md rst epub eml ipynb rtf".split()
+FORMATS = ("docx", "odt", "pptx", "odp", "xlsx", "ods", "pdf", "html", "md", "rst", "epub", "eml",
+           "ipynb", "rtf")  # fmt: skip
 RULES = ("rendered", "left out and counted", "kept as written", "does not exist")
 
 
@@ -41,13 +42,14 @@ _LEVELS = "".join(
         [("decimal", "%1.", 3), ("lowerLetter", "%2)", 1), ("decimal", "%1.%3", 1)]
     )
 )
-_STYLES = '<style styleId="H" ><name val="heading 1"/></style><style styleId="C"><name val="caption"/></style>'
+_STYLES = '<style styleId="C"><name val="caption"/></style>'
 _ODF = """<d><automatic-styles>
 <style family="text" name="up"><text-properties text-position="super 58%"/></style>
 <style family="text" name="down"><text-properties text-position="sub 58%"/></style>
 <style family="text" name="struck"><text-properties text-line-through-style="solid"/></style>
 <style family="text" name="hidden"><text-properties display="none"/></style>
-<style family="text" name="white"><text-properties color="#ffffff" background-color="#ffffff"/></style>
+<style family="text" name="white">
+<text-properties color="#ffffff" background-color="#ffffff"/></style>
 <style family="text" name="tiny"><text-properties font-size="1pt"/></style>
 <style family="drawing-page" name="off"><drawing-page-properties visibility="hidden"/></style>
 <style family="table" name="off"><table-properties display="false"/></style>
@@ -92,7 +94,8 @@ def _pptx(fragment: str) -> bytes:
 
 def _xlsx(fragment: str) -> bytes:
     attributes, _, sheet = fragment.rpartition("|")
-    fonts = '<font/><font><strike/></font><font><color rgb="FFFFFFFF"/></font><font><sz val="1"/></font>'
+    kinds = ("", "<strike/>", '<color rgb="FFFFFFFF"/>', '<sz val="1"/>')
+    fonts = "".join(f"<font>{kind}</font>" for kind in kinds)
     formats = "".join(f'<xf fontId="{at}"/>' for at in range(4))
     return packed(
         {

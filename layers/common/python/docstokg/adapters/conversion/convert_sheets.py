@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_encoding import decode
@@ -19,9 +20,17 @@ from docstokg.adapters.conversion.convert_office import (
 )
 from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
 from docstokg.adapters.conversion.package import Package
-from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
+from docstokg.adapters.conversion.table_header import (
+    Cell,
+    begins_a_table,
+    column_names,
+    header_rows,
+)
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
+
+# A row's first cell (`A7`) and values.
+type Row = tuple[str, Sequence[str]]
 
 DELIMITERS = ",;\t|"
 SAMPLE = 20_000
@@ -127,19 +136,41 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Write a sheet as a page; rows of one value above its table are text.
 
-    Each row's anchor is its first cell, as in `A7`.
+    Each row's anchor is its first cell, as in `A7`. After empty rows, a header begins another
+    table; the rows of several tables name theirs.
     """
     maker.page(name)
-    table: list[tuple[str, Sequence[str]]] = []
+    areas: list[list[Row]] = [[]]
+    before = 0
     for number, values in rows:
-        if (table and any(values)) or sum(map(bool, values)) > 1:
-            table.append((f"A{number}", values))
-        elif any(values):
-            maker.add("text", "".join(values), anchor=f"A{number}")
-    _write(maker, table)
+        if any(values):
+            if areas[-1] and number > before + 1:
+                areas.append([])
+            areas[-1].append((f"A{number}", values))
+            before = number
+    tables: list[tuple[list[Row], list[Row]]] = []
+    for area in areas:
+        titles = list(takewhile(lambda row: sum(map(bool, row[1])) == 1, area))
+        table = area[len(titles) :]
+        if tables and tables[-1][1] and not _is_new(tables[-1][1], table, bool(titles)):
+            tables[-1][1].extend(area)
+        else:
+            tables.append((titles, table))
+    several = sum(bool(table) for _, table in tables) > 1
+    for titles, table in tables:
+        for place, values in titles:
+            maker.add("text", "".join(values), anchor=place)
+        _write(maker, table, "".join(titles[-1][1]) if titles and several else "")
 
 
-def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None:
+def _is_new(table: Sequence[Row], area: Sequence[Row], has_title: bool) -> bool:
+    if len(area) < 2:
+        return False
+    first = [list(map(Cell, values)) for _, values in area[:FIRST_ROWS]]
+    return begins_a_table(first) or (has_title and area[0][1][0] == table[0][1][0])
+
+
+def _write(maker: TextMaker, table: Sequence[Row], title: str = "") -> None:
     width = max((len(values) for _, values in table[:FIRST_ROWS]), default=0)
     first = [
         [*map(Cell, values), *[Cell("")] * (width - len(values))]
@@ -147,6 +178,7 @@ def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None
     ]
     heads = max(1, header_rows(first))
     names = [name or f"column {at}" for at, name in enumerate(column_names(first[:heads]), 1)]
+    names[:1] = [f"{name} ({title})" if title else name for name in names[:1]]
     for place, values in table[heads:]:
         maker.row(names, values, place)
     if len(table) > heads:

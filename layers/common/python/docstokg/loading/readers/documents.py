@@ -234,7 +234,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    if any(block.kind != "heading" for block in headings):
+    if any(block.kind not in ("heading", "gap", "row") for block in headings):
         return headings
     if not headings:
         return outline_text(text).blocks
