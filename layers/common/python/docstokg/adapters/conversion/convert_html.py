@@ -33,7 +33,7 @@ from docstokg.errors import LoadError
 
 _LEFT_OUT = (
     "script style noscript template nav aside header footer form button select option iframe"
-    " object embed svg canvas math head link meta dialog s strike del"
+    " object embed svg canvas math head link meta dialog"
 )
 LEFT_OUT = frozenset(_LEFT_OUT.split())
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -49,6 +49,14 @@ STEERING_CLASSES = frozenset(_STEERING_CLASSES.split())
 _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
+STRUCK = frozenset(("s", "strike", "del"))
+_MARKED = (
+    "[hidden]", "[style]", *STRUCK, "sup", "sub", "math", "ruby:not(:has(rp)) rt",
+    "a[role=doc-noteref]", ":not(sup) > a[epub\\:type=noteref]",
+    *(f":is(label, li, p, td, dd) > input[type={kind}]" for kind in ("checkbox", "radio")),
+)  # fmt: skip
+# Elements whose formatting carries meaning.
+MARKED = ", ".join(_MARKED)
 # Attribute of hidden elements.
 ATTRIBUTE = "docstokg-hidden"
 _UNSEEN = re.compile(
@@ -88,24 +96,30 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
-    for node in body.css("[hidden], [style]"):
-        if kind := _invisible(node):
+    for node in body.css(MARKED):
+        tag = node.tag or ""
+        if kind := STRUCK_OUT if tag in STRUCK else _invisible(node):
             left_out[kind] += is_visible(node.text(deep=True))
             node.attrs[ATTRIBUTE] = kind
-    left_out[STRUCK_OUT] += len(body.css("s, strike, del"))
-    for node in body.css("sup, sub"):
-        is_note = node.css_matches('a[href^="#"]') and node.text(deep=True).strip().isalnum()
-        before, after = "[]" if is_note else (RAISED if node.tag == "sup" else LOWERED, LEVEL)
-        node.insert_before(before)
-        node.insert_after(after)
-    for node in body.css("math"):
-        with contextlib.suppress(LoadError):
-            node.insert_before(linear(parse((node.html or "").replace("&nbsp;", " ").encode())))
-    for node in body.css("ruby:not(:has(rp)) rt"):
-        node.insert_before("(")
-        node.insert_after(")")
-    for node in body.css(":is(label, li, p, td, dd) > input:is([type=checkbox], [type=radio])"):
-        node.insert_before("☒ " if "checked" in node.attributes else "☐ ")
+        elif tag == "math":
+            with contextlib.suppress(LoadError):
+                node.insert_before(linear(parse((node.html or "").replace("&nbsp;", " ").encode())))
+        elif tag == "input":
+            node.insert_before("☒ " if "checked" in node.attributes else "☐ ")
+        elif marks := _marks(node, tag):
+            node.insert_before(marks[0])
+            node.insert_after(marks[1])
+
+
+def _marks(node: LexborNode, tag: str) -> str:
+    if tag == "rt":
+        return "()"
+    if tag not in ("sup", "sub", "a"):
+        return ""
+    is_link = tag == "a" or node.css_matches('a[href^="#"]')
+    if is_link and node.text(deep=True).strip().isalnum():
+        return "[]"
+    return f"{RAISED if tag == 'sup' else LOWERED}{LEVEL}" if tag != "a" else ""
 
 
 def _invisible(node: LexborNode) -> str:
@@ -160,6 +174,8 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
 def _is_left_out(node: LexborNode) -> bool:
     tag = node.tag or ""
     if tag == "-text":
+        return False
+    if tag == "aside" and "epub:type" in node.attributes:  # a footnote of a book
         return False
     return tag in LEFT_OUT or tag == "-comment" or _steers(node)
 

@@ -185,7 +185,7 @@ class _Reader:
     def _words(self, element: Element) -> str:
         tag = element.tag
         if tag == "object":
-            return self._object(element.get("href", "").removeprefix("./"))
+            return self._object(element.get("href", "").strip("./"))
         family = _FAMILIES.get(tag, "")
         style = self._style(family, element.get("style-name", "")) if family else {}
         around = self.background

@@ -21,7 +21,9 @@ from docstokg.errors import LoadError
 
 # Escape of a UTF-16 unit, which is a signed number.
 _CHARACTER = re.compile(r"\\u(-?\d+)")
-_TOKEN = re.compile(r"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'..|\\[^a-zA-Z]|[{}]|[^\\{}]+", re.DOTALL)
+_TOKEN = re.compile(
+    r"(?:\\\*)?\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'..|\\[^a-zA-Z]|[{}]|[^\\{}]+", re.DOTALL
+)
 _LEFT_OUT = {"v": HIDDEN, "strike": STRUCK_OUT, "striked": STRUCK_OUT,
              "deleted": DELETED}  # fmt: skip
 _WHITE = re.compile(r"\\red255\\green255\\blue255")
@@ -66,7 +68,7 @@ def _visible(text: str, left_out: Counter[str]) -> str:
             parts.append(_READ[word])
             state = {"end": ")" if word == "footnote" else ""}
             continue
-        elif word in destinations or word == "\\*":
+        elif word in destinations or token[0].startswith("\\*"):
             left_out[_COUNTED.get(word, "")] += 1
             state = {"unread": "yes"}
         elif token[1] and word != "u":

@@ -40,6 +40,8 @@ NEAR_COLOUR = 3
 SMALLEST = 24
 # Heights of a line that strikes a word out, as shares of the word's.
 STRIKE = 0.35, 0.72
+# Height of raised and lowered letters, as a share of the others'.
+SMALL = 0.85
 SCANNED = "scanned"
 MOST_FILLS = 2_000
 MOST_CHARACTERS = 100_000
@@ -113,7 +115,7 @@ def lines_of(
     letters: list[int] = []
     boxes: list[Corners] = []
     found = raw.FS_RECTF()
-    before = ""
+    before, breaks = "", False
     for at in itertools.chain(range(count), (-1,)):
         code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
         if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
@@ -130,34 +132,68 @@ def lines_of(
             box, name = view.box(*union(boxes)), font.value.decode("latin-1")
             kind = _kind(text, last, box, fills)
             if kind in ("", UNKNOWN_BACKGROUND, SCANNED):
-                lines[-1].append(Word(_spelt(letters, boxes), box, name, kind == SCANNED))
+                spelt = _spelt(letters, boxes, text, last)
+                _append(lines, Word(spelt, box, name, kind == SCANNED), breaks)
+                breaks = False
             if kind not in ("", SCANNED):
                 left_out[kind] += kind != before
             before = kind
         letters, boxes = [], []
-        if code in (10, 13, ord(GOES_ON)) and lines[-1]:
+        if code == ord(GOES_ON):
             lines.append([])
+        breaks = breaks or code in (10, 13)
     return [line for line in lines if line]
 
 
-def _spelt(letters: Sequence[int], boxes: Sequence[Corners]) -> str:
-    pieces = [
-        "".join(map(chr, letters)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    ]
-    heights = [top - bottom for _, bottom, _, top in boxes]
-    highest = max(heights)
-    if min(heights) >= 0.85 * highest or len(pieces[0]) != len(boxes):
-        return render(pieces[0])
-    low, high = next((b, t) for (_, b, _, t), h in zip(boxes, heights, strict=True) if h == highest)
+def _append(lines: list[list[Word]], word: Word, breaks: bool) -> None:
+    if not breaks or not lines[-1]:
+        lines[-1].append(word)
+        return
+    # PDFium ends a line before and after a raised or lowered text.
+    last, here = lines[-1][-1].box, word.box
+    heights = last[3] - last[1], here[3] - here[1]
+    overlap, gap = min(last[3], here[3]) - max(last[1], here[1]), here[0] - last[2]
+    if overlap < 0.4 * min(heights) or not -0.2 * max(heights) <= gap <= max(heights):
+        lines.append([word])
+    elif heights[1] < SMALL * heights[0] and gap < 0.15 * heights[0]:
+        mark = RAISED if here[1] + here[3] < last[1] + last[3] else LOWERED
+        text = render(f"{lines[-1][-1].text}{mark}{word.text}{LEVEL}")
+        lines[-1][-1] = lines[-1][-1]._replace(text=text, box=union((last, here)))
+    else:
+        lines[-1].append(word)
+
+
+def _spelt(
+    letters: Sequence[int], boxes: Sequence[Corners], page: pdfium.PdfTextPage, end: int
+) -> str:
+    text = "".join(map(chr, letters)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if len(text) != len(boxes) or len(text) < 2:
+        return render(text)
+    highest = max(boxes, key=lambda box: box[3] - box[1])
     spelt = shift = ""
-    for letter, (_, bottom, _, top), height in zip(pieces[0], boxes, heights, strict=True):
-        above, below = bottom - low, high - top
-        is_small = height < 0.85 * highest and abs(above - below) > 0.15 * highest
-        is_small = is_small and (letter.isalnum() or letter in SIGNS)
-        mark = (RAISED if above > below else LOWERED) if is_small else ""
+    for letter, box, at in zip(text, boxes, range(end + 1 - len(text), end + 1), strict=True):
+        mark = _mark(letter, box, highest, page, at)
         spelt += (LEVEL * bool(shift) + mark if mark != shift else "") + letter
         shift = mark
     return render(spelt + LEVEL * bool(shift))
+
+
+def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage, at: int) -> str:
+    if not (letter.isalnum() or letter in SIGNS):
+        return ""
+    height = highest[3] - highest[1]
+    above, below = box[1] - highest[1], highest[3] - box[3]
+    if box[3] - box[1] < SMALL * height:
+        return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
+    if not letter.isdecimal():
+        return ""
+    # A raised digit of the font itself has the full line height.
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    raw.FPDFText_GetCharBox(page, at, left, right, bottom, top)
+    if top.value - bottom.value > 0.55 * height:
+        return ""
+    low = (bottom.value - highest[1]) / height
+    return RAISED if low > 0.42 else LOWERED if low < 0.16 else ""
 
 
 def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) -> str:
