@@ -337,7 +337,7 @@ def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]
             yield "-", text, "  " * level
             continue
         counts[level] = counts.get(level, _number(numbered.get("startAt", "1")) - 1) + 1
-        before, after = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
+        around = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
         yield (
             f"{before}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{after}".strip(),
             text,

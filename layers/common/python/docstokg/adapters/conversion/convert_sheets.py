@@ -158,9 +158,10 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
             tables.append((titles, table))
     several = sum(bool(table) for _, table in tables) > 1
     for titles, table in tables:
+        title = "".join(titles.pop()[1]) if titles and table and several else ""
         for place, values in titles:
             maker.add("text", "".join(values), anchor=place)
-        _write(maker, table, "".join(titles[-1][1]) if titles and several else "")
+        _write(maker, table, title)
 
 
 def _is_new(table: Sequence[Row], area: Sequence[Row], has_title: bool) -> bool:
