@@ -339,7 +339,7 @@ def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]
         counts[level] = counts.get(level, _number(numbered.get("startAt", "1")) - 1) + 1
         around = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
         yield (
-            f"{before}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{after}".strip(),
+            f"{around[0]}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{around[1]}".strip(),
             text,
             "  " * level,
         )
