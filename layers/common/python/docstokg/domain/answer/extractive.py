@@ -81,10 +81,15 @@ def answer(
 ) -> Answer:
     """Quote what answers the question if P(answerable) is at least `least`, else abstain.
 
-    The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped. The text
-    is "" unless under `max_tokens`.
+    The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped, quoted
+    mails too if others answer. The text is "" unless under `max_tokens`.
     """
     current = [block for block in blocks if block.superseded_by is None]
+    direct = [block for block in current if not block.quoted]
+    if len(direct) < len(current):
+        first = answer(query, direct, max_tokens, least, reader)
+        if first.text != ABSTENTION:
+            return first
     passages = [block for i, block in enumerate(current) if i < READ or block.steps]
     match = _HALVES.fullmatch(query.strip())
     halves = [f"{half.rstrip('?')}?" for half in match.groups()] if match is not None else [query]
