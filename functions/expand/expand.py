@@ -193,7 +193,8 @@ def _tell_unknown(
 
 
 def _relations(part: GraphSlice) -> set[str]:
-    return {relation.type.casefold() for relation in part.relations} | {*STRUCTURAL}
+    types = {relation.type.casefold() for relation in part.relations}
+    return types | {*STRUCTURAL, *(["related_to"] if types else [])}
 
 
 def _types(part: GraphSlice) -> set[str]:

@@ -34,7 +34,7 @@ from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
 from docstokg_functions.traverse.call_budget import CallBudget
 from docstokg_functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
-from docstokg_functions.traverse.walk import LABELS, WalkRequest, WalkResult
+from docstokg_functions.traverse.walk import LABELS, STRUCTURAL, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
 MAX_NODES = 200
@@ -46,6 +46,9 @@ SOFT_DEPTH = 3
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
 # Walks the graph for at most some seconds; raises errors of the graph for the seeds.
+# Types of the edges of passages, folded.
+PASSAGE_EDGES = frozenset(name.casefold() for name in STRUCTURAL)
+
 Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
@@ -237,18 +240,20 @@ def view_of_citations(
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)
     hard = min(MAX_DEPTH, limits.max_depth_hard or MAX_DEPTH)
+    relations = _folded(limits.rel_whitelist)
+    passages = tuple(citation.uuid for citation in grounded.citations[:SEED_CITATIONS])
+    entities = tuple(seed.id for seed in grounded.seeds[:SEED_ENTITIES])
+    if relations is not None and entities and not PASSAGE_EDGES.intersection(relations):
+        passages = ()  # no edge leads from a passage; it would only take an entity's place
     request = WalkRequest(
         query=plan.query,
-        seeds=(
-            *(citation.uuid for citation in grounded.citations[:SEED_CITATIONS]),
-            *(seed.id for seed in grounded.seeds[:SEED_ENTITIES]),
-        ),
+        seeds=(*passages, *entities),
         direction="both",
         max_depth=hard,
         soft_depth=min(hard, limits.max_depth_soft or SOFT_DEPTH),
         max_nodes=min(MAX_NODES, limits.max_nodes_hard or MAX_NODES),
         frontier=VIEW_FRONTIER,
-        relations=_folded(limits.rel_whitelist),
+        relations=relations,
     )
     time_s = run.left_s(*time_budget.GRAPH_VIEW)
     result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)

@@ -91,6 +91,16 @@ def test_verbosity_graph_shows_the_neighbourhood(small_client: Any) -> None:
     assert {edge["type"] for edge in few["edges"]} <= {"MENTIONS"}
 
 
+@pytest.mark.parametrize("relation", [EDGE[1], "RELATED_TO"])
+def test_a_view_of_one_relation_has_its_edges(small_client: Any, relation: str) -> None:
+    limits = {"graph": {"rel_whitelist": [relation]}}
+    body = {"query": QUESTION, "verbosity": "graph", "limits": limits}
+    answer = small_client.post("/v1/answer", json=body).json()
+    edges = {(edge["src"], edge["type"], edge["dst"]) for edge in answer["graph"]["edges"]}
+    assert EDGE in edges
+    assert not [warning for warning in answer["warnings"] if "not found near" in warning]
+
+
 def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
