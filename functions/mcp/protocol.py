@@ -53,7 +53,6 @@ from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import output_schema
 from docstokg.usecases.intake import decode_body
-from docstokg_functions.mcp.paging import dump
 from docstokg_functions.mcp.resources import (
     NoResource,
     listed_resources,
@@ -61,7 +60,8 @@ from docstokg_functions.mcp.resources import (
     read_resource,
     resource_templates,
 )
-from docstokg_functions.mcp.tools import Outcome, Service, Tool, asked, call_tool
+from docstokg_functions.mcp.size_limit import dump
+from docstokg_functions.mcp.tools import Outcome, Service, Tool, call_tool, run_route
 
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
 CAPABILITIES = ServerCapabilities(
@@ -70,8 +70,8 @@ CAPABILITIES = ServerCapabilities(
 INSTRUCTIONS = (
     "Evidence from a corpus and its knowledge graph. Search or answer first, cite by marker, read "
     "a passage in its context where a snippet is not enough, and check a draft before you rely on "
-    "it. A result has at most max_response_tokens (2000, of four bytes each); repeat the call with "
-    "its next_cursor as response_cursor to read on."
+    "it. A result has at most max_response_tokens (2000, of four bytes each); `more` counts the "
+    "passages left out: raise the limit, or lower top_k."
 )
 LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
@@ -169,18 +169,18 @@ def _result(
 
 
 def _resources(envelope: Envelope, method: str, params: Json, service: Service) -> Result:
-    def ask(route: RouteName, body: Json) -> Reply:
-        return asked(route, body, service, envelope.caller, envelope.request_id)
+    def run(route: RouteName, body: Json) -> Reply:
+        return run_route(route, body, service, envelope.caller, envelope.request_id)
 
     try:
         if method == "resources/list":
             cursor = PaginatedRequestParams.model_validate(params).cursor
-            return listed_resources(cursor, ask, LIST_FRESH_MS)
+            return listed_resources(cursor, run, LIST_FRESH_MS)
         if method == "resources/templates/list":
             return resource_templates(LIST_FRESH_MS)
         if method == "resources/read":
             return read_resource(
-                str(ReadResourceRequestParams.model_validate(params).uri), ask, LIST_FRESH_MS
+                str(ReadResourceRequestParams.model_validate(params).uri), run, LIST_FRESH_MS
             )
     except NoResource as missing:
         raise Refused(INVALID_PARAMS, str(missing)) from missing
