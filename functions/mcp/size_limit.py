@@ -31,23 +31,23 @@ def cut(document: Json, parts: Sequence[str], max_bytes: int | None) -> Json:
     if max_bytes is None or byte_count(document) <= max_bytes:
         return document
     for part in parts:
-        document = _cut_part(document, part, max_bytes, least=int(part == parts[-1]))
+        document = _cut_part(document, part, max_bytes, min_count=int(part == parts[-1]))
         if byte_count(document) <= max_bytes:
             return document
     return _shortened(document, max_bytes)
 
 
-def _cut_part(document: Json, part: str, max_bytes: int, least: int) -> Json:
+def _cut_part(document: Json, part: str, max_bytes: int, min_count: int) -> Json:
     elements = document.get(part) or ()
     length = len(elements["nodes"] if part == "graph" and elements else elements)
-    if length <= least:
+    if length <= min_count:
         return document
 
     def exceeds(count: int) -> bool:
         return byte_count(_first(document, part, count)) > max_bytes
 
-    counts = range(least + 1, length + 1)
-    return _first(document, part, least + bisect_left(counts, True, key=exceeds))
+    counts = range(min_count + 1, length + 1)
+    return _first(document, part, min_count + bisect_left(counts, True, key=exceeds))
 
 
 def _first(document: Json, part: str, count: int) -> Json:
