@@ -15,9 +15,10 @@ from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.pagerank import Vector
 from docstokg.domain.graph.slice_graph import (
     FACTS,
-    LED_ON,
+    LINKS,
     SEEDING_CHUNKS,
     WEIGHTS,
+    Links,
     SliceGraph,
     Weights,
     decided,
@@ -29,6 +30,7 @@ from docstokg.domain.graph.slice_graph import (
     with_other_names,
 )
 from docstokg.domain.identity import is_own_id, prefix_of
+from docstokg.domain.mmr import spread
 from docstokg.domain.text.folding import alias_keys, question_keys
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
@@ -371,19 +373,37 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 
-def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return the walk's order of chunk uuids; without a signal, the selected ones first.
+def reorders(retrieval: Retrieval, ranking: RankedGraph, links: Links = LINKS) -> bool:
+    """Return whether the walk orders the chunks, or only adds some to the search's order.
 
-    Signals: a matched fact, a seed, a leading entity, or enough linked chunks.
+    It does for a matched fact, a seed, a rare leading entity, or enough linked chunks.
     """
-    fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
-    by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
+    graph = ranking.graph
+    if ranking.seed_shares or stated(retrieval):
+        return True
+    if any(graph.is_rare(entity, links.rare) for entity in ranking.leading):
+        return True
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
-    linked = ranking.graph.led_on(opened) >= LED_ON
-    if ranking.leading or ranking.seed_shares or stated(retrieval) or linked:
-        return by_walk
-    selected = set(retrieval.selected)
-    return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
+    return graph.led_on(opened, links.rare) >= links.share
+
+
+def order_of(retrieval: Retrieval, ranking: RankedGraph, links: Links = LINKS) -> list[str]:
+    """Return the walk's order of chunk uuids; the selected ones first unless it reorders."""
+    fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
+    order = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
+    if reorders(retrieval, ranking, links):
+        return order
+    return list(dict.fromkeys([*retrieval.selected, *order]))
+
+
+def _spread(run: Run, ranking: RankedGraph, order: list[str]) -> list[str]:
+    """Set passages of one document apart, unless the client or the question names it."""
+    if run.scope.names_documents:
+        return order
+    graph, named = ranking.graph, {*ranking.seed_shares}
+    named.update(*(graph.about(entity) for entity in ranking.leading))
+    documents = [None if uuid in named else graph.doc_of.get(uuid, uuid) for uuid in order]
+    return [order[place] for place in spread(documents)]
 
 
 def _as_searched(
@@ -453,11 +473,12 @@ def _expansion(
         path, brought = (), added
     renamings = _renamings(plan.query, ranking)
     run.telemetry.count("rag_kg_boost_impact", _moved(plan, retrieval, ranking))
-    for uuid in dict.fromkeys([*order, *stating]):
-        if uuid in selected or uuid in brought:
-            mentions = graph.mentions.get(uuid, {})
-            renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
-            evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
+    cited = [uuid for uuid in dict.fromkeys([*order, *stating]) if uuid in selected | brought]
+    by_walk = reorders(retrieval, ranking)
+    for uuid in _spread(run, ranking, cited) if by_walk else cited:
+        mentions = graph.mentions.get(uuid, {})
+        renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
+        evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
     path_edges = evidence.listed(path)
     entries, entities, edges = evidence.build()
     return Expansion(
@@ -471,7 +492,10 @@ def _expansion(
             chunks_added=len(brought),
             triples_traversed=len(explored.part.relations),
         ),
-        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
+        graph_gain=GraphGain(
+            top_k_without=retrieval.selected[: plan.top_k],
+            order_kept=None if by_walk else "no_rare_name",
+        ),
         graph=_used(explored),
         seeds=_seeds(ranking),
         path=path_edges,

@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from docstokg.contracts.response import (
     Channel,
@@ -15,7 +16,7 @@ from docstokg.contracts.response import (
     ProvidersUsed,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
-from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
+from docstokg.contracts.state import Candidate, FactRef, Place, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.graph.other_names import other_words
@@ -28,6 +29,7 @@ from docstokg.domain.text.language_weights import (
     word_weights,
 )
 from docstokg.domain.text.misspelt import candidates
+from docstokg.domain.text.words import fold
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
     Embedder,
@@ -344,7 +346,7 @@ def _fused(
     weights = {**(weights or {}), **dict.fromkeys(added, NAMES_WEIGHT)}
     fused = (fusion.reciprocal_rank if by_rank else fusion.minmax)({**lists, **added}, weights)
     pool = list(fused[:POOL_LIMIT])
-    selected, mmr_ms = _selected(plan, pool, [*results.values(), *named.values()])
+    selected, mmr_ms = _selected(run, pool, [*results.values(), *named.values()])
     return Retrieval(
         selected=selected,
         pool=tuple(Candidate(uuid, round(score, 6)) for uuid, score in pool),
@@ -370,17 +372,30 @@ def _fused(
 
 
 def _selected(
-    plan: Plan, pool: list[tuple[str, float]], results: Sequence[ChannelResult]
+    run: Run, pool: list[tuple[str, float]], results: Sequence[ChannelResult]
 ) -> tuple[tuple[str, ...], float]:
-    started = time.perf_counter()
+    started, plan = time.perf_counter(), run.plan
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
-        vectors = {hit.uuid: hit.vector for result in results for hit in result.hits}
+        hits = {hit.uuid: hit for result in results for hit in result.hits}
         places = mmr.select(
-            [score for _, score in pool], [vectors[uuid] for uuid, _ in pool], plan.top_k
+            [score for _, score in pool],
+            [hits[uuid].vector for uuid, _ in pool],
+            plan.top_k,
+            _documents(run, [hits[uuid].doc_id for uuid, _ in pool]),
         )
     mmr_ms = round((time.perf_counter() - started) * 1000, 3)
     return tuple(pool[place][0] for place in places), mmr_ms
+
+
+def _documents(run: Run, doc_ids: Sequence[str]) -> list[str | None]:
+    """Return the document of each passage; None if the client or the question names it."""
+    if run.scope.names_documents:
+        return []
+    words = set(fold(run.plan.query).split())
+    names = {doc_id: set(fold(PurePath(doc_id).stem).split()) for doc_id in {*doc_ids}}
+    named = {doc_id for doc_id, name in names.items() if len(name) > 1 and name <= words}
+    return [None if doc_id in named else doc_id for doc_id in doc_ids]
 
 
 def _ranks(

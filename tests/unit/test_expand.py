@@ -237,19 +237,49 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     assert ("a" in about) == (order.index("a") < order.index("b"))
 
 
-@pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
-def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
-    """Three of the twenty chunks that were opened must mention what another is about."""
-    uuids = [number(f"c{i}") for i in range(20)]
+@pytest.mark.parametrize(
+    ("links", "elsewhere", "moves"),
+    [(0, 0, False), (3, 0, False), (4, 0, True), (4, 45, True), (4, 46, False)],
+)
+def test_chance_links_leave_the_order(links: int, elsewhere: int, moves: bool) -> None:
+    """Four of twenty opened chunks must mention a subject that at most fifty chunks mention."""
+    uuids = [number(f"c{i}") for i in range(20 + elsewhere)]
     graph = EmbeddedGraph()
-    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
+    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(len(uuids))])
     graph.put_entities([entity("X:1", "a title", listed=False)])
     title = {uuids[19]: [MentionRecord(uuid=uuids[19], entity="X:1", about=True)]}
-    said = [MentionRecord(uuid=u, entity="X:1", start=0, end=4) for u in uuids[:links]]
-    graph.put_mentions("default", title | {mention.uuid: [mention] for mention in said})
-    pool = tuple(Candidate(uuid=u, score=1 - i / 100) for i, u in enumerate(uuids))
-    order = run(graph, "nothing known", Retrieval(selected=tuple(uuids), pool=pool)).ranking
-    assert ([item.uuid for item in order] != uuids) == moves
+    mentions = [
+        MentionRecord(uuid=uuid, entity="X:1", start=0, end=4)
+        for uuid in (*uuids[:links], *uuids[20:])
+    ]
+    graph.put_mentions("default", title | {mention.uuid: [mention] for mention in mentions})
+    opened = tuple(uuids[:20])
+    pool = tuple(Candidate(uuid=u, score=1 - i / 100) for i, u in enumerate(opened))
+    expansion = run(graph, "nothing known", Retrieval(selected=opened, pool=pool))
+    order = [item.uuid for item in expansion.ranking if item.uuid in opened]
+    assert (order != [*opened]) == moves
+    assert expansion.graph_gain.order_kept == (None if moves else "no_rare_name")
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_walk_sets_passages_of_one_document_apart(filtered: bool) -> None:
+    """The third passage of a document falls behind the first of another one."""
+    graph = EmbeddedGraph()
+    graph.put_chunks([chunk(name, {"x": "e", "y": "f"}.get(name, "d")) for name in "abcdxy"])
+    graph.put_entities([entity("X:1", "zorbium")])
+    graph.put_mentions(
+        "default",
+        {
+            number(name): [MentionRecord(uuid=number(name), entity="X:1", start=0, end=3)]
+            for name in "abcdxy"
+        },
+    )
+    question = plan("What is zorbium?")
+    begun = step(question)
+    if filtered:
+        begun.scope = begun.scope.model_copy(update={"filter": {"doc_id": ("d", "e", "f")}})
+    order = names(expand(begun, retrieved(*"abcdxy", selected=6), graph=graph))
+    assert order == list("abcdxy" if filtered else "abxycd")
 
 
 @pytest.mark.parametrize(("about", "related", "hops"), [("", "", 1), ("a", "a", 1), ("a", "b", 2)])

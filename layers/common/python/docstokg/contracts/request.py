@@ -125,6 +125,10 @@ def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 History = Annotated[Many[Turn], Field(max_length=MAX_TURNS), AfterValidator(_within_bytes)]
 
 
+# Maximum tokens of an answer whose request does not limit them.
+GENERATION_TOKENS = 300
+
+
 class ExplainBudget(StrictContract):
     """Budget of one explanation."""
 
@@ -148,11 +152,11 @@ class SearchBudget(ExplainBudget):
 class Budget(SearchBudget):
     """Budget of one answer."""
 
-    max_tokens_gen: int = Field(
-        0,
+    max_tokens_gen: int | None = Field(
+        None,
         ge=0,
         le=4096,
-        description="maximum tokens of the answer; required if synthesis is enabled",
+        description="maximum tokens of the answer; null: 300 if synthesis is enabled, else 0",
     )
 
 
@@ -249,7 +253,23 @@ _TOP_K = "number of passages selected by search, before graph expansion"
 _BUDGET = "budget of the request"
 
 
-class Question(StrictContract):
+class InNamespaces(StrictContract):
+    """A request about one or several namespaces."""
+
+    namespace: Namespace | None = Field(None, description=f"namespace to read; {ANY_NAMESPACE}")
+    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
+        None,
+        description="several namespaces, instead of `namespace`; the caller needs access to all",
+    )
+
+    @property
+    def requested_namespaces(self) -> tuple[str, ...]:
+        """Return the requested namespaces without duplicates; () if the request names none."""
+        single = (self.namespace,) if self.namespace is not None else ()
+        return tuple(dict.fromkeys(self.namespaces or single))
+
+
+class Question(InNamespaces):
     """A question and the search for its passages."""
 
     query: Query = Field(
@@ -262,11 +282,6 @@ class Question(StrictContract):
         examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace | None = Field(None, description=f"namespace to search; {ANY_NAMESPACE}")
-    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
-        None,
-        description="several namespaces, instead of `namespace`; the caller needs access to all",
-    )
     filter: Filter | None = Field(
         None,
         description="filter on doc_id, document_name, section, topic or metadata keys. Values of "
@@ -275,12 +290,6 @@ class Question(StrictContract):
     )
     kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
     providers: Providers = Field(Providers(), description="embedding and reranking providers")
-
-    @property
-    def asked_namespaces(self) -> tuple[str, ...]:
-        """Return the requested namespaces without duplicates; () if the request names none."""
-        single = (self.namespace,) if self.namespace is not None else ()
-        return tuple(dict.fromkeys(self.namespaces or single))
 
 
 class SearchRequest(Question):
@@ -311,6 +320,13 @@ class RAGRequest(SearchRequest):
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: Budget = Field(Budget(), description=_BUDGET)
     synthesis: SynthesisRequest = Field(SynthesisRequest(), description="synthesis of an answer")
+
+    @property
+    def generation_tokens(self) -> int:
+        """Return the maximum tokens of the answer; 0 without one."""
+        requested = self.budget.max_tokens_gen
+        default = GENERATION_TOKENS if self.synthesis.enabled else 0
+        return default if requested is None else requested
 
     @model_validator(mode="wrap")
     @classmethod
@@ -395,5 +411,5 @@ def _enabled_without_tokens(data: object) -> bool:
     synthesis, budget = data.get("synthesis"), data.get("budget", {})
     if not (isinstance(synthesis, dict) and synthesis.get("enabled") is True):
         return False
-    tokens = budget.get("max_tokens_gen", 0) if isinstance(budget, dict) else None
+    tokens = budget.get("max_tokens_gen") if isinstance(budget, dict) else None
     return tokens == 0 and not isinstance(tokens, bool)

@@ -31,9 +31,19 @@ FACTS = 10
 # Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little.
 SEEDING_CHUNKS = 20
 
-# Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with fewer,
-# their links are chance and do not change the order.
-LED_ON = 0.15
+
+class Links(NamedTuple):
+    """Links between chunks that let the walk reorder: docs/decisions/graph-order.md.
+
+    `rare`: maximum chunks that mention a rare entity. `share`: minimum share of opened chunks (four
+    of twenty) that mention another chunk's rare subject.
+    """
+
+    rare: int = 50
+    share: float = 0.2
+
+
+LINKS = Links()
 
 # Collection size used for rarity, independent of the store: 200 to a billion rank equally.
 COLLECTION = 10_000
@@ -160,14 +170,16 @@ class SliceGraph:
     def _emphasis(self, heads: int) -> float:
         return max(1.0, self.weights.about / math.sqrt(max(1, heads)))
 
-    def led_on(self, uuids: Collection[str]) -> float:
-        """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""
-        entities = self.entities
+    def is_rare(self, entity: str, rare: int = LINKS.rare) -> bool:
+        """Return whether at most `rare` chunks mention an entity of the slice."""
+        return entity in self.entities and self.entities[entity].mentions <= rare
+
+    def led_on(self, uuids: Collection[str], rare: int = LINKS.rare) -> float:
+        """Return the share of chunks that mention another chunk's rare subject; 0 for no chunks."""
         leading = sum(
             any(
-                entities[entity].heads > 0 and not mention.about
+                self.is_rare(entity, rare) and self.entities[entity].heads > 0 and not mention.about
                 for entity, mention in self.mentions.get(uuid, {}).items()
-                if entity in entities
             )
             for uuid in uuids
         )
