@@ -340,7 +340,8 @@ class Block(Contract):
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `superseded_by`:
     rank of the block whose document supersedes this one. `steps`: place in the path between two
-    names of the question (`joined`), and the span of `text` that states that edge.
+    names of the question (`joined`), and the span of `text` that states that edge. `quoted`: it is
+    a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -360,6 +361,7 @@ class Block(Contract):
     superseded_by: int | None = None
     steps: tuple[tuple[int, int, int], ...] = ()
     joined: tuple[str, ...] = ()
+    quoted: bool = False
 
 
 class StepReport(Contract):
@@ -406,8 +408,8 @@ class Synthesis(StepResult):
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
     unconfigured: failed, and no model has a key or address; no_room: no sentence fits into the
     token budget. `block_count`: number of leading blocks given to the model; None for all.
-    `probability`: that the built-in model's choice is correct; None for other models.
-    `is_incomplete`: the reply broke off after complete sentences.
+    `probability`: that the built-in model's choice is correct, and `best_span`: its place in
+    `answer`; None for other models. `is_incomplete`: the reply broke off after complete sentences.
     """
 
     outcome: Literal["answered", "abstained", "failed", "unconfigured", "no_room"]
@@ -416,6 +418,7 @@ class Synthesis(StepResult):
     provider: str = ""
     block_count: int | None = None
     probability: float | None = None
+    best_span: tuple[int, int] | None = None
     is_incomplete: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
