@@ -438,15 +438,6 @@ class Wiring:
         return SqliteCounter(Path(self.settings.process_dir) / "shared.sqlite")
 
     @once
-    def cursor_key(self) -> bytes:
-        """Return the signing key of cursors: a setting, else a file, created if missing."""
-        if self.settings.cursor_key:
-            return self.settings.cursor_key.encode()
-        from docstokg.adapters.key_file import read_or_make
-
-        return read_or_make(self.cache_folder() / "cursor.key")
-
-    @once
     def receipt_keys(self) -> ports.ReceiptKeys | None:
         """Return the signing key of receipts and its predecessors; None without a setting."""
         if not (where := self.settings.receipt_key):
@@ -538,9 +529,8 @@ class Wiring:
         source = self._once("flags", lambda: AppConfigFlags(path))
         known_once = self._flagged is not self.settings
         try:
-            flags = source.current(
-                Deadline.after(FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S)
-            )
+            time_s = FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S
+            flags = source.current(Deadline.after(time_s))
             flag_settings = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
                 if flag_settings != self._flags or not known_once:
@@ -592,9 +582,9 @@ class Wiring:
             if callable(warm := getattr(port, "warm", None))
             and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
-        deadline = deadline or Deadline.after(WARM_TIME_S)
         for thread in warming:
             thread.start()
+        deadline = deadline or Deadline.after(WARM_TIME_S)
         for thread in warming:
             thread.join(deadline.remaining())
 
