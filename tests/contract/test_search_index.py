@@ -340,8 +340,7 @@ def test_a_filter_joins_keys_by_and_values_by_or(
     uuids = {uid(name) for name in expected}
     assert everywhere(store, filter=conditions) == [uuids] * 3
     scope = Scope(namespace="ns", filter=conditions)
-    read = store.index.get([uid("a"), uid("b"), uid("c")], scope, soon())
-    assert set(read.chunks) == uuids
+    assert store.index.get([uid("a"), uid("b"), uid("c")], scope, soon()).chunks.keys() == uuids
 
 
 def test_doc_ids_restrict_chunks_and_facts(store: Store) -> None:
