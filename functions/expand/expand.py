@@ -173,14 +173,14 @@ def _tell_unknown(
     run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
 ) -> None:
     plan, limits = run.plan.expansion, run.plan.graph_limits
-    asked = {
+    requested = {
         "kg_expansion.relations": (plan.relations, _relations),
         "kg_expansion.concept_types": (plan.concept_types, _types),
         "limits.graph.rel_whitelist": (limits and limits.rel_whitelist, _relations),
     }
     missing = {
         name: (values, kinds)
-        for name, (values, kinds) in asked.items()
+        for name, (values, kinds) in requested.items()
         if {value.casefold() for value in values or ()} - kinds(part)
     }
     unbound = around.model_copy(update={"relations": None, "entity_types": None})
@@ -188,8 +188,8 @@ def _tell_unknown(
         return
     wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
     for name, (values, kinds) in missing.items() if wider is not None else ():
-        there = kinds(wider or part)
-        run.warnings += notices.nothing_has(name, values or (), there, "this question")
+        present = kinds(wider or part)
+        run.warnings += notices.nothing_has(name, values or (), present, "this question")
 
 
 def _relations(part: GraphSlice) -> set[str]:
@@ -226,13 +226,13 @@ def _as_misspelt(
     if not is_own_id(entity) and alias.key not in dict(alias_keys(entity, name)):
         return False
     start, end = keys[alias.key]
-    written = run.plan.query[start:end]
-    if written.islower() and is_own_id(entity):  # "beliefs" is not "Relief"
+    surface = run.plan.query[start:end]
+    if surface.islower() and is_own_id(entity):  # "beliefs" is not "Relief"
         return False
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
     explored.misspelt = entity
-    run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
+    run.warnings.append(f"Nothing is called {surface!r} here; it was read as {name!r}.")
     return True
 
 
@@ -263,11 +263,13 @@ def _next_hop(
         max_nodes=room + len(entities) + len(chunks),
         direction=plan.direction,
     )
-    more = run.attempt("graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason)
-    if more is None:
+    part_beyond = run.attempt(
+        "graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason
+    )
+    if part_beyond is None:
         return False
     opened.update(entities, chunks)
-    explored.part = merge(part, more)
+    explored.part = merge(part, part_beyond)
     explored.hops += 1
     return True
 
@@ -429,14 +431,14 @@ def _added(
         return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])
     above: list[str] = []
     behind: list[str] = []
-    places = left = len(selected)
+    places = unseen = len(selected)
     for uuid in order:
-        if len(above) + len(behind) >= BEHIND and not (places > 0 and left > 0):
+        if len(above) + len(behind) >= BEHIND and not (places > 0 and unseen > 0):
             break
         if uuid in selected:
-            places, left = places - 1, left - 1
+            places, unseen = places - 1, unseen - 1
         elif may_add(uuid):
-            (above if places > 0 and left > 0 else behind).append(uuid)
+            (above if places > 0 and unseen > 0 else behind).append(uuid)
             places -= 1
     return set([*above, *behind][: plan.expansion.limit])
 
@@ -469,12 +471,12 @@ def _expansion(
         ]
     )
     stating = [relation.evidence_uuid or "" for relation in path]
-    brought = added.union(stating) - selected
-    if len(brought) > plan.expansion.limit:
-        path, brought = (), added
+    joined = added.union(stating) - selected
+    if len(joined) > plan.expansion.limit:
+        path, joined = (), added
     renamings = _renamings(plan.query, ranking)
     run.telemetry.count("rag_kg_boost_impact", _moved(plan, retrieval, ranking))
-    cited = [uuid for uuid in dict.fromkeys([*order, *stating]) if uuid in selected | brought]
+    cited = [uuid for uuid in dict.fromkeys([*order, *stating]) if uuid in selected | joined]
     by_walk = reorders(retrieval, ranking)
     for uuid in _spread(run, ranking, cited) if by_walk else cited:
         mentions = graph.mentions.get(uuid, {})
@@ -490,7 +492,7 @@ def _expansion(
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
             hops_executed=explored.hops,
-            chunks_added=len(brought),
+            chunks_added=len(joined),
             triples_traversed=len(explored.part.relations),
         ),
         graph_gain=GraphGain(
