@@ -324,7 +324,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
         cure = "if it is part of the question, put the whole question in quotation marks"
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
-    given = {"query": question, "namespace": namespace, "top_k": top_k}
+    given: dict[str, object] = {"query": question, "namespace": namespace, "top_k": top_k}
     given["receipt"] = True if receipt else None
     given["history"] = json_file(history, list) if history is not None else None
     body = request_of(fields, given, filters or (), not no_graph)
